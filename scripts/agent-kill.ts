@@ -1,7 +1,6 @@
 /**
- * `npm run agent-kill -- --runs 200 --seed 7`: kills the example of an agent in the middle of its work, lets the next process take
- * its run up, and compares what its tools did with what its journal says. Exit code 1 if a tool did anything twice, or a turn has
- * no end.
+ * `npm run agent-kill -- --runs 200 --seed 7`: kills the example agent in the middle of its work, lets the next process continue its run,
+ * and compares the effects of its tools with its journal. Exit code 1 if a tool took effect twice or a turn has no end.
  */
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -14,18 +13,18 @@ import { Dice } from "../test/simulation/Dice.ts";
 
 const main = join(import.meta.dirname, "../docs/examples/agent/main.ts");
 
-/** Processes of a chat that are killed, at most. The one after them is left alone. */
+/** Maximum processes of a chat that are killed. The process after them runs to the end. */
 const kills = 4;
 
-/** Maximum time from the first word of a process to its kill, in milliseconds. */
+/** Maximum time from the first output of a process to its kill, in milliseconds. */
 const lifeMsMax = 900;
 
-/** A process that does not end by itself within this is stuck, in milliseconds. */
+/** Time after which a process counts as stuck, in milliseconds. */
 const endMsMax = 60_000;
 
 type Answers = NonNullable<FaultScript.FaultScriptInput["answers"]>;
 
-/** Draws one response: text and calls, whole or broken somewhere. */
+/** Draws one response: text and calls, whole or broken at some point. */
 const answerOf = (random: () => number): Answers[number] => {
   const mark = { tool: "shell", input: { command: "echo mark >> marks; sleep 0.08" } };
   const note = { tool: "write_file", input: { path: "a.txt", content: "noted" } };
@@ -41,11 +40,11 @@ const answerOf = (random: () => number): Answers[number] => {
     : { content, delay_ms, break: { kind, at: "event", n: 1 + Math.floor(random() * 14) } };
 };
 
-/** The state of a chat by its journal and by the tools' own file. */
+/** The state of a chat according to its journal and to the file that its tools write. */
 class Evidence {
   readonly #journal: string;
   readonly #marks: string;
-  /** The person's verdicts on calls that were cut off, by call. */
+  /** The person's verdicts on interrupted calls, by call. */
   readonly #verdicts = new Map<string, "it_ran" | "it_did_not_run">();
 
   constructor(at: string) {
@@ -86,7 +85,7 @@ class Evidence {
     return [...this.#verdicts].filter(([key, verdict]) => key !== but && verdict === "it_ran").length;
   }
 
-  /** Looks whether the mark of the call that was cut off is there, as a careful person would. */
+  /** Checks whether the interrupted call left its mark, as a careful person would. */
   verdict(): string {
     const results = this.#keys("Result");
     const key = this.#keys("Started").findLast((it) => !results.includes(it)) ?? "";
@@ -100,7 +99,7 @@ class Evidence {
     const known = results.length + this.#ran();
     const unsettled = started.length - results.length - this.#verdicts.size;
     return [
-      ...(new Set(started).size === started.length ? [] : ["a call was begun twice"]),
+      ...(new Set(started).size === started.length ? [] : ["a call was started twice"]),
       ...(new Set(results).size === results.length ? [] : ["a call has two results"]),
       ...(this.marks >= known && this.marks <= known + unsettled
         ? []
@@ -110,7 +109,7 @@ class Evidence {
   }
 }
 
-/** Answers a question: the truth about a call, else to go on without running anything again. */
+/** Answers a question: truthfully about a call, otherwise by continuing without repeating anything. */
 const answer = (question: string, evidence: Evidence): string => {
   if (question.includes("it_did_not_run")) return evidence.verdict();
   const repeats = question.includes("may run again");
@@ -118,7 +117,7 @@ const answer = (question: string, evidence: Evidence): string => {
   return wanted.find((choice) => new RegExp(`\\d  ${choice}\\b`).test(question)) ?? "no";
 };
 
-/** Plays one life of a chat; gives whether it had to be killed. */
+/** Plays one life of a chat. Returns true if it had to be killed. */
 const lifeOf = (args: ReadonlyArray<string>, evidence: Evidence, afterMs: number) =>
   Effect.gen(function* () {
     const env = { ...process.env, ANTHROPIC_API_KEY: "not-a-key", OPENAI_API_KEY: "not-a-key" };
@@ -155,7 +154,7 @@ const lifeOf = (args: ReadonlyArray<string>, evidence: Evidence, afterMs: number
       yield* Deferred.await(ended);
       return true;
     }
-    // A turn that was stopped has an end too.
+    // Exit code 1 is a turn that was stopped, which is an end too.
     if (inTime.value !== 0 && inTime.value !== 1)
       return yield* Effect.die(new Error(`exit code ${inTime.value}: ${printed}`));
     return false;
@@ -198,7 +197,7 @@ const { values } = parseArgs({
 });
 const [runs, seed] = [Number(values.runs), Number(values.seed)];
 if (values.help || !(runs > 0) || !Number.isSafeInteger(seed)) {
-  console.log("npm run agent-kill -- [--runs 40] [--seed N]   a chat a run; the seed is printed");
+  console.log("npm run agent-kill -- [--runs 40] [--seed N]   (each run is one chat; prints the seed)");
   process.exit(values.help ? 0 : 2);
 }
 

@@ -1,6 +1,6 @@
 /**
  * `npm run histories -- --store sqlite --processes 4 --seed 7 --seconds 60`: several processes work on the same runs while they are
- * stopped, killed and cut off, and write down every operation. Exit code 1 where what they were told and what the store holds differ.
+ * stopped, killed and disconnected, and log every operation. Exit code 1 if the logs and the store disagree.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -24,7 +24,7 @@ const [processes, seed, seconds] = [Number(values.processes), Number(values.seed
 const isGood = processes > 0 && seconds > 0 && Number.isSafeInteger(seed) && /^(sqlite|postgres)$/.test(values.store);
 if (values.help || !isGood) {
   console.log(
-    "npm run histories -- [--store sqlite|postgres] [--processes 4] [--seed N] [--seconds 30]   the seed is printed",
+    "npm run histories -- [--store sqlite|postgres] [--processes 4] [--seed N] [--seconds 30]   (prints the seed)",
   );
   process.exit(values.help ? 0 : 2);
 }
@@ -40,7 +40,7 @@ const inFile = Effect.map(
 const inPostgres = Effect.gen(function* () {
   const programs = Cluster.programs();
   if (programs === undefined)
-    return yield* Effect.die(new Error("install PostgreSQL, or name its folder in $POSTGRES_BIN"));
+    return yield* Effect.die(new Error("install PostgreSQL, or set $POSTGRES_BIN to the folder of its programs"));
   const cluster = yield* Effect.acquireRelease(
     Effect.sync(() => Cluster.make(programs)),
     (it) => Effect.sync(() => it.remove()),

@@ -1,7 +1,7 @@
 /**
- * `npm run kill -- --runs 1000 --seed 7`: kills processes in the middle of real runs, recovers them, and looks whether
- * anything was lost, repeated or damaged. With `--workers` the processes are those of gateways with workers, and what clients, their
- * provider and a person see of it is judged. Exit code 1 when something was wrong.
+ * `npm run kill -- --runs 1000 --seed 7`: kills processes in the middle of real runs, recovers them, and checks that nothing was lost,
+ * repeated or damaged. With `--workers` it kills processes of gateways with workers, and checks the behaviour that clients, their
+ * provider and a person see. Exit code 1 if a check failed.
  */
 import { parseArgs } from "node:util";
 import { Effect } from "effect";
@@ -12,23 +12,22 @@ import { toldOf } from "./kill/streams/StreamLaws.ts";
 import * as WorkersPlan from "./kill/workers/WorkersPlan.ts";
 import * as WorkersPlaying from "./kill/workers/WorkersPlaying.ts";
 
-/** Runs that share a process: a kill hits them all, each somewhere else. */
+/** Number of runs that share a process. A kill hits them all, each at a different point. */
 const batchRuns = 10;
 
-/** What happens to a gateway with workers one after the other, where nothing else is said. */
+/** Default number of faults that a gateway with workers suffers, one after another. */
 const roundsDefault = 3;
 
 const usage = `npm run kill -- [--runs 100] [--seed N]
-  Runs of a library are killed in batches of 10.
+  Kills processes that run the library, in batches of 10 runs.
 
 npm run kill -- --workers [--runs 10] [--seed N] [--rounds ${roundsDefault}] [--fault NAME] [--verbose]
-  Each run is a gateway of serve --workers over one SQLite file, and --rounds things that happen to it, one after the other, while
-  clients have streams in each state. Its seed is that of the run before and one more: a run that went wrong is played again by
-  --runs 1 --seed N.
-  --fault    what happens, each time: ${WorkersPlan.workersFaults.map((it) => JSON.stringify(it)).join(", ")}
-  --verbose  a line for each stream
+  Each run starts a gateway (serve --workers, one SQLite file) and injects --rounds faults, one after another, while clients have
+  streams in every state. The seed increases by one with each run, so a failed run can be repeated with --runs 1 --seed N.
+  --fault    the fault of every round: ${WorkersPlan.workersFaults.map((it) => JSON.stringify(it)).join(", ")}
+  --verbose  prints a line for each stream
 
-The seed is printed. Exit code 0: nothing was wrong. 1: something was, a line each. 2: bad arguments.
+The seed is printed. Exit code 0: no problems. 1: problems, one per line. 2: invalid arguments.
 `;
 
 const { values } = parseArgs({
@@ -69,7 +68,7 @@ const library = async (): Promise<ReadonlyArray<string>> => {
   problems.push(...missing({ runs, hit }));
   for (const problem of problems) console.log(problem);
   console.log(
-    `seed ${seed}: ${runs} runs, ${kills} processes killed, ${hit} runs hit in the middle, ${asked} asked; ${problems.length} problems`,
+    `seed ${seed}: ${runs} runs, ${kills} processes killed, ${hit} runs hit, ${asked} with questions; ${problems.length} problems`,
   );
   return problems;
 };
@@ -89,7 +88,7 @@ const workers = async (): Promise<ReadonlyArray<string>> => {
     problems.push(...found.map((problem) => `seed ${plan.seed}: ${problem}`));
     const happened = plan.rounds.map(({ awayMs, fault: of }) => (awayMs > 0 ? `${of}, store away` : of)).join("; ");
     console.log(
-      `seed ${plan.seed}: ${plan.workers} workers: ${happened}; ${remains.length} streams, ${found.length} problems, ${end.slowness.toFixed(1)} times as slow as a quiet machine`,
+      `seed ${plan.seed}: ${plan.workers} workers: ${happened}; ${remains.length} streams, ${found.length} problems, slowdown ${end.slowness.toFixed(1)}`,
     );
     for (const { asked, records, stream, tries } of values.verbose ? remains : []) {
       const ends = records.map(
@@ -101,7 +100,7 @@ const workers = async (): Promise<ReadonlyArray<string>> => {
   problems.push(...missing({ runs: streams, hit: struck }));
   for (const problem of problems) console.log(`PROBLEM ${problem}`);
   console.log(
-    `seed ${seed}: ${runs} gateways, ${runs * rounds} times something happened, ${streams} streams, ${broken} broken, ${questions} questions; ${problems.length} problems`,
+    `seed ${seed}: ${runs} gateways, ${runs * rounds} faults, ${streams} streams, ${broken} broken, ${questions} questions; ${problems.length} problems`,
   );
   return problems;
 };

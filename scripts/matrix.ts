@@ -1,5 +1,5 @@
 /**
- * Plays the whole fault matrix against real sockets and says what came of it: `node scripts/matrix.ts --help`.
+ * Plays the whole fault matrix against real sockets and prints the results: `node scripts/matrix.ts --help`.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { monitorEventLoopDelay } from "node:perf_hooks";
@@ -12,20 +12,21 @@ import { markdown, rowsOf, totalsOf } from "../test/matrix/Table.ts";
 
 const help = `node scripts/matrix.ts [options]
 
-Breaks model streams in every way that the matrix knows, on real sockets of this machine, and holds what the caller ends
-up with against the server's own log and against expectations written by hand. docs/fault-matrix.md says what a cell is.
+Breaks model streams in every way that the matrix contains, on real sockets of this machine, and compares what the caller receives
+with the server's own log and with expectations written by hand. docs/fault-matrix.md explains the cells.
 
-  --only TEXT   play only cells whose name or fault contains this; repeat it for several
-  --slice       play the part that the tests play
-  --list        print the names of the cells and play none
-  --continue-text  play the breaks in streamed text behind a gateway, with continue_text ask and auto, and print what each makes whole
-  --json        print one JSON document instead of a table
-  --write       after a whole run without a fault, write the table into docs/fault-matrix.md
-  --help        this text
+  --only TEXT      plays only cells whose name or fault contains TEXT; may be repeated
+  --slice          plays the part that the tests play
+  --list           prints the names of the cells and plays none
+  --continue-text  plays the breaks in streamed text behind a gateway, with continue_text ask and auto, and prints the number of whole
+                   answers
+  --json           prints one JSON document instead of a table
+  --write          after a complete run without a failure, writes the table to docs/fault-matrix.md
+  --help           prints this text
 
-The exit code is 0 when every cell came out as it must, 1 when one did not, 2 for a wrong option.`;
+Exit code: 0 every cell matched its expectation, 1 some cell did not, 2 invalid options.`;
 
-/** Failed cells that are printed; the JSON has all of them. */
+/** Maximum failed cells that are printed. The JSON contains all of them. */
 const printedMax = 40;
 
 const docs = new URL("../docs/fault-matrix.md", import.meta.url);
@@ -96,7 +97,7 @@ const refuse = (problem: string): number => {
   return 2;
 };
 
-/** A line that counts on a terminal, nothing elsewhere. */
+/** Shows a progress line on a terminal; prints nothing elsewhere. */
 const progress = (cells: number) => {
   let played = 0;
   let wrong = 0;
@@ -121,7 +122,7 @@ const text = (judged: ReadonlyArray<Judged>, seconds: number, lagMs: number): st
     ),
     "",
     ...wrong.slice(0, printedMax).map((one) => `WRONG ${one.cell.name}\n      ${one.problems.join("\n      ")}`),
-    ...(wrong.length > printedMax ? [`… and ${wrong.length - printedMax} more; --json has them all`] : []),
+    ...(wrong.length > printedMax ? [`… and ${wrong.length - printedMax} more; --json lists all`] : []),
     `${totals.cells} cells in ${seconds.toFixed(1)} s, ${totals.as_expected} as expected (the event loop was late by ${lagMs} ms at most)`,
     `duplicates ${totals.duplicates} · false successes ${totals.false_successes} · false aborts ${totals.false_aborts} · lost records ${totals.lost_records}`,
   ].join("\n");

@@ -1,34 +1,33 @@
 /**
- * Puts old and wrong behaviours back into copies of the sources and looks which proof notices each: `npm run mutants`.
+ * Introduces old and wrong behaviours into copies of the sources and checks which proof notices each: `npm run mutants`.
  */
 import { parseArgs } from "node:util";
-import { seeded } from "../test/Seeded.ts";
 import type { Mutant, Proof } from "./mutants/Mutant.ts";
 import { areas, catalogue, type Listed } from "./mutants/runner/Catalogue.ts";
 import { Copy } from "./mutants/runner/Copy.ts";
+import { inLanes } from "./mutants/runner/Lanes.ts";
 import { type MutantResult, resultOf, table } from "./mutants/runner/MutantResult.ts";
 import { sources } from "./mutants/runner/Site.ts";
 import { proofText, type Said, testedTogether, tried } from "./mutants/runner/Trial.ts";
-import { sampleOf } from "./mutants/sample/Mutations.ts";
-import { allMutations, rooms, type Sampled, Sampling, sampleReport, simulationRuns } from "./mutants/sample/Sample.ts";
-
-/** Percent of a sample that tests and simulations have to notice. */
-const killedShareMin = 85;
+import { killedShareMin, playSample } from "./mutants/sample/Sample.ts";
+import { rooms } from "./mutants/sample/Survivors.ts";
 
 const usage = `Tries every mutant of scripts/mutants/ against its proofs, two at a time, each in a copy of the sources.
 
   npm run mutants -- [--area NAME] [--only TEXT] [--json] [--lanes N]
 
   --area NAME   only the mutants of an area: ${areas().join(", ")}
-  --only TEXT   only the mutants whose name holds this text
-  --sample N    instead of the lists: N mutations that chance draws from the syntax trees of src/{${rooms.join(",")}}
-  --seed N      the sample's seed; without one it is new, and printed
-  --json        the results as JSON instead of a table
-  --lanes N     how many mutants are tried side by side (default 2)
-  --help        this text
+  --only TEXT   only the mutants whose name contains TEXT
+  --sample N    instead of the lists: N mutations drawn at random from the syntax trees of src/{${rooms.join(",")}}
+  --seed N      seed of the sample (default: a new one, which is printed)
+  --results F   appends each outcome of the sample to the file F, and skips mutations that the file already contains
+  --json        prints the results as JSON instead of a table
+  --lanes N     number of mutants that are tried in parallel (default 2)
+  --help        prints this text
 
-A proof that fails without the mutant proves nothing, so that each is tried without it first.
-Exit code 0: every mutant was killed, or ${killedShareMin} % of a sample. 1: one survived, or could not be tried. 2: bad arguments.
+A proof that fails without the mutant proves nothing, so each proof is tried without it first.
+Exit code 0: every mutant was killed, or ${killedShareMin} % of a sample with each survivor explained in sample/survivors.jsonl. 1: a
+mutant survived or could not be tried. 2: invalid arguments.
 `;
 
 const root = new URL("..", import.meta.url).pathname;
@@ -40,6 +39,7 @@ const options = () => {
       area: { type: "string" },
       only: { type: "string" },
       lanes: { type: "string", default: "2" },
+      results: { type: "string" },
       sample: { type: "string" },
       seed: { type: "string", default: String(Date.now() % 1_000_000) },
       json: flag,
@@ -57,69 +57,26 @@ const options = () => {
 const whole = (name: string, given: string): number => {
   const value = Number(given);
   if (!Number.isSafeInteger(value) || value < 1)
-    throw new Error(`--${name}: expected a whole number from 1, got ${given}`);
+    throw new Error(`--${name}: expected an integer of at least 1, got ${given}`);
   return value;
 };
 
 const main = async (): Promise<number> => {
-  const { area, help, json, lanes, only, sample, seed } = options();
+  const { area, help, json, lanes, only, results, sample, seed } = options();
   if (help) {
     console.log(usage);
     return 0;
   }
-  if (sample !== undefined) return drawn({ count: sample, json, lanes, seed });
+  if (sample !== undefined) return playSample({ count: sample, json, lanes, results, seed }, root);
   const listed = catalogue().filter(
     (it) => (area === undefined || it.area === area) && (only === undefined || it.mutant.name.includes(only)),
   );
-  if (listed.length === 0) throw new Error("no mutant has such a name");
+  if (listed.length === 0) throw new Error("no mutant matches");
   const copies = Array.from({ length: Math.min(lanes, listed.length) }, () => new Copy(root));
   try {
     const results = await play(listed, copies);
     console.log(json ? JSON.stringify(results, null, 2) : table(results));
     return results.every(({ state }) => state === "killed") ? 0 : 1;
-  } finally {
-    for (const copy of copies) copy.remove();
-  }
-};
-
-/** Draws a sample and tries it. */
-const drawn = async ({
-  count,
-  json,
-  lanes,
-  seed,
-}: {
-  readonly count: number;
-  readonly json: boolean;
-  readonly lanes: number;
-  readonly seed: number;
-}): Promise<number> => {
-  const all = allMutations(root);
-  const sample = sampleOf(all, count, seeded(seed));
-  console.error(`${sample.length} of ${all.length} mutations, --seed ${seed}`);
-  const copies = Array.from({ length: Math.min(lanes, sample.length) }, () => new Copy(root));
-  const healthy = new Map<string, boolean>();
-  const samplings = new Map(copies.map((copy) => [copy, new Sampling(copy, healthy)]));
-  let done = 0;
-  try {
-    for (const simulate of ["runs", "crash"] as const) {
-      const said = await tried({ simulate, runs: simulationRuns[simulate] }, root);
-      if (said.said !== "passed")
-        throw new Error(`without a mutation the simulation does not pass: ${JSON.stringify(said)}`);
-    }
-    const results = await inLanes(sample, copies, async (mutation, copy): Promise<Sampled> => {
-      const result = await (samplings.get(copy) ?? new Sampling(copy, healthy)).try(mutation);
-      done += 1;
-      const { find, line, operator, path, replace } = mutation;
-      const change = `${path}:${line} ${operator}: ${find} → ${replace}`.replaceAll(/\s+/g, " ").slice(0, 160);
-      console.error(
-        `${done}/${sample.length} ${result.state} ${change}, ${result.by ?? "nothing"} (${result.seconds} s)`,
-      );
-      return result;
-    });
-    console.log(json ? JSON.stringify(results, null, 2) : sampleReport(results, all.length, root));
-    const killed = results.filter(({ state }) => state === "killed").length;
-    return killed * 100 >= killedShareMin * results.length ? 0 : 1;
   } finally {
     for (const copy of copies) copy.remove();
   }
@@ -144,7 +101,7 @@ const play = async (
   });
 };
 
-/** What each distinct proof says of the sources as they are. */
+/** Tries each distinct proof on the unchanged sources. */
 const baselines = async (
   proofs: ReadonlyArray<Proof>,
   copies: ReadonlyArray<Copy>,
@@ -163,23 +120,6 @@ const baselines = async (
   });
   for (const [text, it] of said) if (it.said !== "passed") console.error(`without a mutant, ${text}: ${it.said}`);
   return (proof) => said.get(proofText(proof)) ?? { said: "nothing", why: "it was not tried" };
-};
-
-/** Does something with each, one after the other in each copy, and keeps their order. */
-const inLanes = async <A, B>(
-  each: ReadonlyArray<A>,
-  copies: ReadonlyArray<Copy>,
-  use: (it: A, copy: Copy) => Promise<B>,
-): Promise<ReadonlyArray<B>> => {
-  const results: Array<B> = [];
-  const left = [...each.entries()];
-  await Promise.all(
-    copies.map(async (copy) => {
-      for (let next = left.shift(); next !== undefined; next = left.shift())
-        results[next[0]] = await use(next[1], copy);
-    }),
-  );
-  return results;
 };
 
 try {

@@ -1,7 +1,7 @@
 /**
- * `npm run nodes -- --kind gateways --fault "kill -9"`: nodes over one PostgreSQL, and what happens to one of them. Left out, it plays
- * agents and gateways, and all faults, `--rounds` times. What a fault missed is played again. Exit code 1 where something was lost, shown
- * twice, done twice, decided late, or missed to the last.
+ * `npm run nodes -- --kind gateways --fault "kill -9"`: several nodes over one PostgreSQL, and a fault that hits one of them. By default it
+ * plays agents and gateways with all faults, `--rounds` times. A fault that misses something is repeated. Exit code 1 if something was
+ * lost, shown twice, done twice or decided late, or if the last repetition still missed.
  */
 import { parseArgs } from "node:util";
 import { Effect } from "effect";
@@ -32,7 +32,7 @@ if (values.help || !(rounds > 0) || played.length === 0 || happening.length === 
   process.exit(values.help ? 0 : 2);
 }
 const programs = Cluster.programs();
-if (programs === undefined) throw new Error("install PostgreSQL, or name its folder in $POSTGRES_BIN");
+if (programs === undefined) throw new Error("install PostgreSQL, or set $POSTGRES_BIN to the folder of its programs");
 let [broken, streams, hit, again] = [0, 0, 0, 0];
 const count = ({ missed, problems }: Outcome, all: ReadonlyArray<{ readonly hasMet: boolean }>): void => {
   for (const one of missed) console.log(one);

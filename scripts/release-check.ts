@@ -1,5 +1,5 @@
 /**
- * Plays everything that a release claims, one after the other, and holds the pages to it.
+ * Plays everything that a release claims, one step after another, and compares the results with the docs.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { createWriteStream, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
@@ -14,21 +14,21 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 
 const help = `npm run release-check -- [options]
 
-Plays the fault matrix, conformance, two agents, kills, an outage and the benches, prints their tables into docs with the commit, and
-fails if a page says something else. About an hour; the machine should do nothing else.
+Plays the fault matrix, conformance, two agents, campaigns, kills, an outage and the benches, writes their tables into docs with the
+commit, and fails if a page differs. Takes about an hour and a half; run nothing else meanwhile.
 
 ${stepsOf({ openai: "DIR" })
   .map(({ minutes, name }) => `  ${name.padEnd(14)} about ${minutes} minutes`)
   .join("\n")}
 
   --only NAME      only these steps; repeat it or use commas
-  --openai DIR     also the test suite of openai-node in this checkout; --anthropic, --genai and --ai are those of
+  --openai DIR     also plays the test suite of openai-node in this checkout; --anthropic, --genai and --ai play those of
                    anthropic-sdk-typescript, js-genai and the AI SDK's providers
-  --dirty          permits uncommitted changes, which no commit names: no page is stamped
-  --json           one JSON document at the end instead of lines
-  --help           this text
+  --dirty          permits uncommitted changes; no page is stamped, because no commit identifies them
+  --json           prints one JSON document at the end instead of lines
+  --help           prints this text
 
-Exit code: 0 everything went through and every page says so, 1 something did not, 2 a wrong option or uncommitted changes.
+Exit code: 0 every step passed and every page agrees, 1 some step failed or some page differs, 2 invalid options or uncommitted changes.
 `;
 
 interface Played {
@@ -39,7 +39,7 @@ interface Played {
   readonly log: string;
 }
 
-/** An option or a state of the checkout that this cannot play with. */
+/** An invalid option, or an unusable state of the checkout. */
 class Refused extends Error {}
 
 const read = (args: ReadonlyArray<string>) => {
@@ -67,7 +67,7 @@ const read = (args: ReadonlyArray<string>) => {
 const git = (...args: ReadonlyArray<string>): string =>
   execFileSync("git", args, { cwd: root, encoding: "utf8" }).trim();
 
-/** Runs a step, with its output in a file. */
+/** Runs a step and writes its output to a file. */
 const run = ({ args, name }: Step, folder: string): Promise<{ code: number | null; output: string; log: string }> =>
   new Promise((done, fail) => {
     const log = join(folder, `${name}.log`);

@@ -1,5 +1,5 @@
-// Says in one line what is wrong when the Node that runs a script is too old, before anything else fails less clearly.
-// Plain JavaScript that any Node can read: on a machine with Node 20, `npm ci` puts the pinned `node` package first on the PATH.
+// Reports in one line that Node is too old for a script, before anything else fails less clearly.
+// Plain JavaScript that any Node can run. On a machine with Node 20, `npm ci` puts the pinned `node` package first on the PATH.
 const [major, minor] = process.versions.node.split(".").map(Number);
 if (major < 22 || (major === 22 && minor < 19)) {
   console.error(

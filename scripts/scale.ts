@@ -1,27 +1,27 @@
 /**
- * Computes what a load needs from the figures of scripts/scale/figures.json: `npm run scale -- --set eventsPerSecond=20`.
+ * Computes the needs of a load from the figures in scripts/scale/figures.json: `npm run scale -- --set eventsPerSecond=20`.
  */
 import { parseArgs } from "node:util";
 import { withOthers } from "./scale/Figures.ts";
 import { given, tables } from "./scale/ScaleTables.ts";
 
-const usage = `Prints the tables of docs/scale.md, or the same ones for other figures and another load.
+const usage = `Prints the tables of docs/scale.md, or the same tables for other figures and another load.
 
   npm run scale -- [--set NAME=NUMBER]... [--streams N --runs N]
 
-  --set NAME=NUMBER   another figure; the page has their names
-  --streams N         this many open streams, in place of the four steps
-  --runs N            and this many runs a second
-  --help              this text
+  --set NAME=NUMBER   replaces a figure; docs/scale.md lists their names
+  --streams N         number of open streams, instead of the four steps
+  --runs N            number of runs per second, with --streams
+  --help              prints this text
 
-Exit code 0, or 2 for bad arguments.
+Exit code 0, or 2 for invalid arguments.
 `;
 
 const load = (streams: string | undefined, runs: string | undefined) => {
   if (streams === undefined && runs === undefined) return undefined;
   const [many, often] = [Number(streams), Number(runs)];
   if (!(many > 0 && often > 0 && Number.isFinite(many * often)))
-    throw new Error("--streams and --runs go together, each a number above 0");
+    throw new Error("--streams and --runs require each other, each a number above 0");
   return { streams: many, runs: often };
 };
 

@@ -1,27 +1,27 @@
 /**
- * Breaks texts at any character, goes on with each in honest and clumsy ways, and prints what became of them:
+ * Breaks texts at any character, continues each in honest and clumsy ways, and prints the results:
  * `npm run seam -- --breaks 10000 --seed 1`.
  */
 import { parseArgs } from "node:util";
 import { baseSeed, playBreaks } from "../test/seam/model/Campaign.ts";
 import { tableOf } from "../test/seam/model/Table.ts";
 
-const usage = `Breaks texts at any character, goes on with each as a model does that knows the whole answer, and judges the joined text.
+const usage = `Breaks texts at any character, continues each like a model that knows the whole answer, and judges the joined text.
 
   npm run seam -- [--breaks N] [--seed N] [--only N]
 
-  --breaks N   how many breaks (default 1000)
+  --breaks N   number of breaks (default 1000)
   --seed N     the first seed (default ${baseSeed})
-  --only N     this break alone, as the table names it
-  --help       this text
+  --only N     plays only this break, by its number in the table
+  --help       prints this text
 
-Exit code 0: no character twice or missing, and nothing joined that was not proven. 1: there was one. 2: bad arguments.
+Exit code 0: no character was duplicated or lost, and nothing unproven was joined. 1: something was. 2: invalid arguments.
 `;
 
 const whole = (name: string, text: string, least: number): number => {
   const value = Number(text);
   if (!Number.isSafeInteger(value) || value < least)
-    throw new Error(`--${name}: expected a whole number from ${least}, got ${text}`);
+    throw new Error(`--${name}: expected an integer of at least ${least}, got ${text}`);
   return value;
 };
 

@@ -11,27 +11,27 @@ const usage = `Plays whole runs with injected faults under virtual time and judg
   npm run simulate -- [--crash | --liveness] [--runs N] [--seed N] [--trace] [--keep-going] [--first]
 
   --crash        runs that live in several processes, which die at a write, are left or are recovered
-  --liveness     at a drawn moment nothing fails any more: every run must end, or ask, within a bound
-  --runs N       how many seeds, one run each (default 2000)
+  --liveness     from a random moment on nothing fails any more: every run must end, or ask, within a bound
+  --runs N       number of seeds, one run each (default 2000)
   --seed N       the first seed (default ${baseSeed})
-  --trace        print everything that happened in each run
-  --keep-going   do not stop after ten seeds with violations
-  --first        stop at the first seed with violations and tell it as one line of JSON
-  --help         this text
+  --trace        prints everything that happened in each run
+  --keep-going   does not stop after ten seeds with violations
+  --first        stops at the first seed with violations and prints it as one line of JSON
+  --help         prints this text
 
-Without --crash each run lives in one process, in a world in which ids come back, stores leave and hang, values stand at
-the edges of their types and the process stands still. Exit code 0: every invariant held. 1: at least one was broken. 2: bad
-arguments. A seed plays the same way every time: --seed with --runs 1 --trace shows what happened.
+Without --crash each run lives in one process, in a world with repeated ids, stores that fail and hang, extreme values, and pauses of
+the process. Exit code 0: every invariant held. 1: at least one was violated. 2: invalid arguments. The same seed always plays the
+same run: --seed with --runs 1 --trace shows it.
 
 ${Object.entries(invariants)
   .map(([number, text]) => `  ${number.padEnd(4)}${text}`)
   .join("\n")}
 `;
 
-/** Seeds with violations after which it stops. */
+/** Number of seeds with violations after which it stops. */
 const brokenMax = 10;
 
-/** Runs between two lines of progress. */
+/** Number of runs between two lines of progress. */
 const progressEvery = 2_000;
 
 interface Options {
@@ -90,15 +90,15 @@ const options = (): Options | undefined => {
   const count = Number(values.runs);
   const seed = Number(values.seed);
   if (!Number.isSafeInteger(count) || count < 1)
-    throw new Error(`--runs: expected a whole number from 1, got ${values.runs}`);
-  if (!Number.isSafeInteger(seed)) throw new Error(`--seed: expected a whole number, got ${values.seed}`);
+    throw new Error(`--runs: expected an integer of at least 1, got ${values.runs}`);
+  if (!Number.isSafeInteger(seed)) throw new Error(`--seed: expected an integer, got ${values.seed}`);
   if (values.crash && values.liveness) throw new Error("expected --crash or --liveness, got both");
   const kind = values.crash ? crash() : runs(values.liveness ? "liveness" : "runs");
   const { first, trace } = values;
   return { kind, runs: count, seed, trace, keepGoing: values["keep-going"], first };
 };
 
-// Writes that never come back and handlers that hang are still there: the program does not wait for them.
+// Pending writes and hung handlers may still exist, and the program does not wait for them.
 try {
   process.exit(await main());
 } catch (error) {

@@ -1,8 +1,8 @@
 /**
- * Prints the tables of README and docs into their places, each from what it describes, and the schema of the configuration.
+ * Prints the tables of README and docs into their places, each from its source, and the schema of the configuration.
  *
- * With `--measure` it also drives the SDKs through the conformance kit and prints what came of it, which takes minutes. The
- * tables of the bench, the matrix and the agents are written by their own commands (`--write`).
+ * With `--measure` it also runs the SDKs through the conformance kit and prints the results, which takes minutes. The tables of the bench,
+ * the matrix and the agents are written by their own commands (`--write`).
  */
 import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -23,11 +23,11 @@ for (const path of ["README.md", ...globSync("docs/*.md", { cwd: root }).sort()]
   const after = await printed(before, all);
   if (after === before) continue;
   writeFileSync(join(root, path), after);
-  console.log(`${path} has new tables`);
+  console.log(`updated the tables of ${path}`);
 }
 const schema = join(root, "docs/gateway.schema.json");
 if (!existsSync(schema) || readFileSync(schema, "utf8") !== schemaText()) {
   writeFileSync(schema, schemaText());
-  console.log("docs/gateway.schema.json is new");
+  console.log("updated docs/gateway.schema.json");
 }
-process.exit(0); // a client that was told to abort may keep a timer
+process.exit(0); // An aborted client may keep a timer.

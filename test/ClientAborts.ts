@@ -1,18 +1,18 @@
 /**
- * When a client goes away in the middle of a response, for the adapters and for the gateway.
+ * Cases in which a client disconnects in the middle of a response, for the adapters and the gateway.
  */
 import type { RequestLog } from "../src/testing/index.ts";
 import type { Answer } from "../src/testing/script/FaultScript.ts";
 
 type Break = NonNullable<Answer["break"]>;
 
-/** Text and a call, which stall at a place: a client that goes away then has seen what stands before it. */
+/** Text and a tool call that stall at `at`, so a client that leaves then has seen everything sent earlier. */
 export const stalled = (at: Break["at"], n = 0): Partial<Answer> => ({
   content: [{ text: 4 }, { tool: "pay" }],
   break: { kind: "stall", at, n },
 });
 
-/** When the client goes: what the server has sent until then. */
+/** Moments at which the client disconnects, each with an answer that stalls there. */
 export const moments: ReadonlyArray<readonly [string, Partial<Answer>]> = [
   ["before the head", stalled("before_head")],
   ["after the head", stalled("after_head")],
@@ -20,6 +20,6 @@ export const moments: ReadonlyArray<readonly [string, Partial<Answer>]> = [
   ["while a call is held", stalled("tool_arguments")],
 ];
 
-/** The server has sent all that it will. */
+/** Returns true once the server has sent everything it will send. */
 export const sent = (row: RequestLog, answer: Partial<Answer>): boolean =>
   row.body_hash !== "" && (answer.break?.at === "before_head" || row.bytes_sent > 0);

@@ -1,10 +1,10 @@
 /** Counts the copies that are made of the services of a program. */
 import { Context, Effect } from "effect";
 
-/** Of the program, and read by nothing. */
+/** A service that no program reads. A map that contains its key is a copy of the context. */
 const Marked = Context.Service<"Marked", string>("Marked");
 
-/** Does something, and gives how often the services were copied meanwhile: a context is a map, and a copy of it is a map of that map. */
+/** Runs an effect and counts how often the context's map was copied meanwhile. */
 export const copiedServices = <E, R>(done: Effect.Effect<unknown, E, R>): Effect.Effect<number, E, R> =>
   Effect.suspend(() => {
     const Plain = globalThis.Map;
@@ -12,7 +12,7 @@ export const copiedServices = <E, R>(done: Effect.Effect<unknown, E, R>): Effect
     globalThis.Map = class<K, V> extends Plain<K, V> {
       constructor(given?: Iterable<readonly [K, V]> | null) {
         super(given);
-        // A context's keys are names of services; what `K` is otherwise is not looked for.
+        // A context's keys are strings; a map with other keys cannot contain this one.
         if (given instanceof Plain && this.has(Marked.key as K)) copies += 1;
       }
     };

@@ -1,16 +1,16 @@
 /**
- * Says which tests hold which law: the one list from which docs/laws.md is printed and which its test reads.
+ * Lists the tests that prove each law. docs/laws.md is printed from this list, and a test checks it.
  *
- * A file stands here only where a test of it has the law's number in its title.
+ * A listed file must have a test with the law's number in its title.
  */
 
 /** A law by its number. */
 export type Law = "L1" | "L2" | "L3" | "L4" | "L5" | "L6" | "L7" | "L8" | "L9" | "L10" | "L11" | "L12";
 
-/** A law in one line, and the files whose tests hold it, from the root of the repository; the plainest first. */
+/** A law and the files whose tests prove it, as paths from the root of the repository, the plainest first. */
 export interface LawTests {
   readonly name: string;
-  /** What docs/laws.md says of it. */
+  /** Printed in docs/laws.md. */
   readonly statement: string;
   readonly tests: readonly [string, ...Array<string>];
 }
@@ -86,6 +86,6 @@ export const laws: Readonly<Record<Law, LawTests>> = {
   },
 };
 
-/** A test, or a group of tests, whose title has the law's number in it. */
+/** Matches a test or a group of tests with the law's number in its title. */
 export const titled = (law: Law): RegExp =>
   new RegExp(`(?:\\b(?:it|test|describe)(?:\\.\\w+)*|\\))\\(\\s*["'\`][^\\n]*\\b${law}\\b`);

@@ -1,6 +1,6 @@
 /**
- * Has Node load its own undici in each worker of tests, with the first of its classes, before a test imports undici 8: that would make
- * itself the dispatcher of the global fetch. A worker of the quick suite plays many files, in any order.
+ * Loads Node's own undici in each test worker before any test imports undici 8, which would otherwise install itself as the
+ * dispatcher of the global fetch. Constructing `Headers` is enough to load it. A worker of the quick suite runs many files, in any order.
  */
 new Headers();
 

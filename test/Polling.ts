@@ -1,8 +1,8 @@
 /**
- * Waits for what a server, a socket or another process does in its own time.
+ * Waits for something that a server, a socket or another process does in its own time.
  *
- * Who waits asks again every few milliseconds: a loop without a pause takes the processor from the very process that it waits for. Nothing is
- * taken to have happened because time has passed; the test's own limit ends what never comes.
+ * Each wait polls every few milliseconds: a busy loop would take the processor from the process it waits for. No test infers an event
+ * from elapsed time; the test's own time limit ends a wait for an event that never comes.
  */
 import { Clock, Effect, Schedule } from "effect";
 import { realClock } from "../src/recorder/MonotonicTime.ts";
@@ -10,24 +10,31 @@ import { realClock } from "../src/recorder/MonotonicTime.ts";
 /** One turn of the event loop. */
 export const turn = Effect.promise(() => new Promise<void>((next) => setImmediate(next)));
 
-/** Looks every few milliseconds until something is there. */
+/** Polls every few milliseconds until `look` returns a value. */
 export const polled = <A, E, R>(look: Effect.Effect<A | undefined, E, R>): Effect.Effect<A, E, R> =>
   Effect.map(
     Effect.repeat(look, { until: (it) => it !== undefined, schedule: Schedule.spaced("3 millis") }),
-    // What ends the looks is there; the types of repeat do not say so where there is a schedule.
+    // The repeat ends only with a value; its types do not say so if there is a schedule.
     (found) => found as A,
   );
 
-/** Turns of the event loop within which most of what is waited for in this process has come. */
+/** Turns of the event loop after which polling slows down to a few milliseconds. */
 const turnsMax = 200;
 
-/** Waits for something of this process: it is looked for with every turn of the event loop for a moment, and every few milliseconds then. */
-export const eventually = <A>(look: () => A | undefined): Effect.Effect<A> =>
+/** Polls with every turn of the event loop at first, then every few milliseconds. For events of this process or of a store. */
+export const found = <A, E, R>(look: Effect.Effect<A | undefined, E, R>): Effect.Effect<A, E, R> =>
   Effect.gen(function* () {
     for (let turns = 0; turns < turnsMax; turns += 1) {
-      const found = look();
-      if (found !== undefined) return found;
+      const it = yield* look;
+      if (it !== undefined) return it;
       yield* turn;
     }
-    return yield* Effect.provideService(polled(Effect.sync(look)), Clock.Clock, realClock);
+    return yield* Effect.provideService(polled(look), Clock.Clock, realClock);
   });
+
+/** Polls a synchronous look-up in the same way. */
+export const eventually = <A>(look: () => A | undefined): Effect.Effect<A> => found(Effect.sync(look));
+
+/** Polls in the same way until a condition holds. */
+export const until = (holds: () => boolean): Effect.Effect<void> =>
+  Effect.asVoid(eventually(() => (holds() ? true : undefined)));

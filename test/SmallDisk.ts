@@ -1,5 +1,5 @@
 /**
- * A disk that is really full: a small file system of its own, where this user may make one.
+ * Provides a disk that really fills up: a small file system, if this user may mount one.
  */
 import { spawnSync } from "node:child_process";
 import { closeSync, ftruncateSync, openSync, writeSync } from "node:fs";
@@ -8,7 +8,7 @@ import * as Folder from "./recorder/sql/SqlFolder.ts";
 
 const [mount, unmount] = ["mount", "umount"];
 
-/** A file system of two MiB; undefined where this user may not make one. */
+/** A file system of 2 MiB; undefined if this user may not mount one. */
 export const smallDisk = Effect.acquireRelease(
   Effect.map(Folder.folder, (path) => {
     const mounted = spawnSync(mount, ["-t", "tmpfs", "-o", "size=2m", "tmpfs", path]);
@@ -17,7 +17,7 @@ export const smallDisk = Effect.acquireRelease(
   (path) => Effect.sync(() => path !== undefined && spawnSync(unmount, ["-l", path])),
 );
 
-/** Writes a file until nothing more is taken; gives what makes room again. */
+/** Fills the disk with one file and returns a function that empties the file again. */
 export const filled = (path: string): (() => void) => {
   const fd = openSync(path, "w");
   for (let bytes = 64 * 1024; bytes > 0; ) {

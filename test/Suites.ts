@@ -1,23 +1,43 @@
 /**
- * Says which tests `npm test` runs, and which `npm run test:long` and `npm run test:pg` run. CI runs all three, so that each test
+ * Assigns every test to one suite: `npm test`, `npm run test:long` or `npm run test:pg`. CI runs all three, so each test
  * runs once.
  */
+import { accessSync, constants, readFileSync, statfsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { ViteUserConfig } from "vitest/config";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
-// Workers, and the processes that tests start, find what an earlier one has compiled: a start of the command line from its
-// sources takes half the time.
+// Workers and child processes reuse the code that earlier ones compiled, which halves the start of the command line from its
+// sources.
 process.env.NODE_COMPILE_CACHE ??= `${root}node_modules/.cache/compiled`;
+
+/** Minimum free memory for test files, in bytes. */
+const roomMin = 2 * 1024 ** 3;
+
+/** Returns true if a folder is in memory, has room and allows programs to be executed from it. */
+const isFit = (folder: string): boolean => {
+  try {
+    accessSync(folder, constants.W_OK);
+    const { bavail, bsize } = statfsSync(folder);
+    const options = new RegExp(`^tmpfs ${folder} tmpfs (\\S+) `, "m").exec(readFileSync("/proc/mounts", "utf8"))?.[1];
+    return options !== undefined && !options.split(",").includes("noexec") && bavail * bsize >= roomMin;
+  } catch {
+    return false; // not Linux, or not accessible to this user
+  }
+};
+
+// Every commit of a store waits for the disk, and the tests of stores spent most of their time on that. A folder in memory avoids it.
+if (process.env.TMPDIR === undefined && isFit("/dev/shm")) process.env.TMPDIR = "/dev/shm";
 
 /**
  * Tests that start many processes, kill them, drive browsers and other people's clients, play whole matrices, or play the many
- * seeds of a property whose first seeds the quick suite plays. A file that waits for any of these belongs here.
+ * seeds of a property of which the quick suite plays only the first.
  */
 export const long: ReadonlyArray<string> = [
   "test/adapters/ai-sdk/Matrix.test.ts",
   "test/adapters/effect-ai/Matrix.test.ts",
+  "test/adapters/fetch/ClientAborts.test.ts",
   "test/adapters/fetch/Matrix.test.ts",
   "test/adapters/relay/form/Campaign.test.ts",
   "test/adapters/relay/seam/RecordedStreams.test.ts",
@@ -32,6 +52,7 @@ export const long: ReadonlyArray<string> = [
   "test/cli/serve.test.ts",
   "test/cli/serve/HeapSettings.test.ts",
   "test/cli/serve/NodeFlags.test.ts",
+  "test/cli/serve/StoppedBeforeRecord.test.ts",
   "test/cli/serveConfig.test.ts",
   "test/cli/serveWorkers.test.ts",
   "test/cli/serveWorkersAttach.test.ts",
@@ -66,12 +87,14 @@ export const long: ReadonlyArray<string> = [
   "test/outage/Outage.test.ts",
   "test/outage/TwoMachines.test.ts",
   "test/package.test.ts",
+  "test/policy/LawsCampaign.test.ts",
   "test/policy/SeamLaws.test.ts",
   "test/portable/*.test.ts",
   "test/provider/Recordings.test.ts",
   "test/readme.test.ts",
   "test/recorder/sql/SqlProcesses.test.ts",
   "test/recorder/sql/SqlUpgrade.test.ts",
+  "test/runtime/attach/LeaveCampaign.test.ts",
   "test/runtime/attempt/StoppedProcess.test.ts",
   "test/runtime/run/Signals.test.ts",
   "test/seam/Campaign.test.ts",
@@ -95,23 +118,22 @@ export const postgres: ReadonlyArray<string> = [
 ];
 
 /**
- * Time limits of a test on an idle machine, in milliseconds (`TimeLimit.ts` scales them). No test has one of its own. Tests that start many
- * processes took 20 s on one machine and 65 s on another of the same size.
+ * Time limits of a test on an idle machine, in milliseconds; `TimeLimit.ts` scales them, and no test sets its own. Tests that start
+ * many processes took 20 s on one machine and 65 s on another of the same size.
  */
 const limitsMs = { quick: 120_000, long: 600_000, postgres: 600_000, all: 600_000 } as const;
 
-/** Every test file. */
 const all = "test/**/*.test.ts";
 
 /**
- * The configuration of a suite.
+ * Returns the Vitest configuration of a suite.
  *
- * @param suite `quick` for what a change is tried with, `postgres` for what needs its server, `long` for the rest, `all` for
- *   files that are named one by one
+ * @param suite `quick` for the checks of a change, `postgres` for tests that need the server, `long` for the rest, `all` for
+ *   files named on the command line
  */
 export const suiteOf = (suite: "quick" | "long" | "postgres" | "all"): ViteUserConfig => {
   const reporter = process.env.CI === undefined ? "default" : "dot";
-  // Where `.ci/run` wants the numbers of a run.
+  // Set by `.ci/run`, which reads the report.
   const report = process.env.TEST_REPORT;
   return {
     root,
@@ -121,13 +143,15 @@ export const suiteOf = (suite: "quick" | "long" | "postgres" | "all"): ViteUserC
       setupFiles: ["test/NodeUndici.ts", "test/TimeLimit.ts"],
       env: { TEST_LIMIT_MS: String(limitsMs[suite]) },
       ...(suite === "postgres" ? { globalSetup: ["test/recorder/postgres/Server.ts"] } : {}),
-      ...(suite === "long" ? { globalSetup: ["test/package/Packed.ts"] } : {}),
-      // A worker of the quick suite plays many files: to load effect anew for each took as long as the tests themselves.
+      ...(suite === "long" ? { globalSetup: ["test/package/Packed.ts", "scripts/langchain/Setup.ts"] } : {}),
+      // A worker of the quick suite runs many files: loading effect again for each took as long as the tests themselves.
       isolate: suite !== "quick",
-      // Two cores is the smallest machine this runs on; real sockets want a core to themselves. With three files of the long suite at a time
-      // a response of the fault matrix that waits came later than its clock.
-      maxWorkers: 2,
-      // Tests that mostly wait, for example for a retry, stand in `describe.concurrent`.
+      // Node runs the sources itself. Vite's module runner reads each import through a getter at each use, which slows hot code down.
+      experimental: { viteModuleRunner: false, nodeLoader: false },
+      // Two cores is the smallest supported machine. In the quick suite a third file computes while others wait. In the long suite a
+      // third file delayed responses of the fault matrix past their own timeouts.
+      maxWorkers: suite === "quick" ? 3 : 2,
+      // Tests that mostly wait, for example for a retry, are in `describe.concurrent`.
       maxConcurrency: 10,
       reporters: report === undefined ? [reporter] : [reporter, ["json", { outputFile: report }]],
     },

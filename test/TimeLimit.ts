@@ -1,6 +1,6 @@
 /**
- * Sets the time limit for the tests of a file, which finds hangs and says nothing of speed. It grows with the load of the machine.
- * Tests that only compute have none: a busy machine would be all that it finds.
+ * Sets the time limit for the tests of a file, which finds hangs and does not measure speed. It grows with the load of the machine.
+ * Tests that only compute have no limit, since it would only detect a busy machine.
  */
 import { readFileSync } from "node:fs";
 import { availableParallelism, loadavg } from "node:os";
@@ -12,7 +12,7 @@ const path = expect.getState().testPath;
 if (path !== undefined && !waits.test(readFileSync(path, "utf8"))) vi.setConfig({ testTimeout: 0, hookTimeout: 0 });
 else {
   const [oneMinute = 0] = loadavg();
-  // Runnable processes per core: each gets that part of the time that it gets on an idle machine.
+  // With more runnable processes than cores, each gets a fraction of the time it gets on an idle machine.
   const factor = Math.max(1, oneMinute / availableParallelism());
   const limit = Number(process.env.TEST_LIMIT_MS) * factor;
   vi.setConfig({ testTimeout: limit, hookTimeout: limit });

@@ -1,9 +1,6 @@
-/**
- * Sets variables of this process for a test.
- */
 import { Effect, type Scope } from "effect";
 
-/** Sets one until the scope ends. */
+/** Sets an environment variable until the scope ends. */
 export const inVariable = (name: string, value: string): Effect.Effect<void, never, Scope.Scope> =>
   Effect.asVoid(
     Effect.acquireRelease(

@@ -1,6 +1,5 @@
 /**
- * Holds the API reference to the sources: every export has a docstring, and the reference
- * says what they say.
+ * Checks the API reference against the sources: every export has a docstring, and the reference shows it.
  */
 import { spawnSync } from "node:child_process";
 import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -12,14 +11,17 @@ import * as Docstring from "../scripts/api-reference/Docstring.ts";
 import { files } from "../scripts/api-reference/Markdown.ts";
 import { moduleComment } from "../scripts/api-reference/ModuleComment.ts";
 import { type Chapter, flat, read } from "../scripts/api-reference/Reference.ts";
+import { write } from "../scripts/api-reference/Write.ts";
 import { anchors, relativeLinks } from "./package/Markdown.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
 let chapters: ReadonlyArray<Chapter>;
+let reference: ReadonlyMap<string, string>;
 
 beforeAll(() => {
   chapters = read(root);
+  reference = files(chapters);
 });
 
 const all = () => chapters.flatMap(({ entries, page }) => flat(entries).map((entry) => ({ ...entry, page })));
@@ -45,7 +47,7 @@ describe("the API reference", () => {
     );
   });
 
-  it("describes only parameters that there are", () => {
+  it("describes only parameters that exist", () => {
     const wrong = all().flatMap(({ docstring, name, page, signature }) =>
       signature.startsWith("const ") && signature.includes("=>")
         ? docstring.tags
@@ -58,7 +60,7 @@ describe("the API reference", () => {
     assert.deepStrictEqual(wrong, []);
   });
 
-  it("shows nothing internal, and says the type of everything", () => {
+  it("shows nothing internal, and gives the type of everything", () => {
     for (const { name, signature } of all()) {
       const code = signature.replace(/\/\*[\s\S]*?\*\//g, "");
       assert.notMatch(signature, /@internal/, name);
@@ -69,29 +71,27 @@ describe("the API reference", () => {
   it("shows a declaration once, and links to it from every other place", () => {
     const policy = all().find(({ name, page }) => page.specifier.endsWith("/policy") && name === "Failure");
     assert.strictEqual(policy?.same?.page.specifier, "effect-stream-recovery");
-    for (const [path, text] of files(chapters)) {
+    for (const [path, text] of reference) {
       for (const { anchor, path: to } of relativeLinks(text)) {
         if (anchor === undefined) continue;
         const target = to === "" ? path : join(dirname(path), to);
-        assert.isTrue(anchors(files(chapters).get(target) ?? "").has(anchor), `${path}: ${to}#${anchor}`);
+        assert.isTrue(anchors(reference.get(target) ?? "").has(anchor), `${path}: ${to}#${anchor}`);
       }
     }
   });
 
-  it("is written where it is asked for, and leaves nothing of an earlier one", () => {
+  it("is written to the requested folder and replaces an earlier one", () => {
     const folder = mkdtempSync(join(tmpdir(), "api-reference-"));
     mkdirSync(join(folder, "docs/api"), { recursive: true });
     writeFileSync(join(folder, "docs/api/left.md"), "of an entry point that is gone\n");
-    const { status, stdout, stderr } = spawnSync(process.execPath, [join(root, "scripts/api-reference.ts"), folder]);
+    write(reference, folder);
     const written = globSync("docs/**/*.md", { cwd: folder }).sort();
     const texts = written.map((path) => [path, readFileSync(join(folder, path), "utf8")] as const);
     rmSync(folder, { recursive: true });
-    assert.strictEqual(status, 0, String(stderr));
-    assert.strictEqual(String(stdout), "");
-    assert.deepStrictEqual(texts, [...files(chapters)].sort());
+    assert.deepStrictEqual(texts, [...reference].sort());
   });
 
-  it("is written before npm packs, and is not kept in the repository", () => {
+  it("is written before npm packs the package, and is not committed", () => {
     const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
     assert.include(scripts.prepack, "scripts/api-reference.ts");
     const { stdout } = spawnSync("git", ["ls-files", "docs/api", "docs/api.md"], { cwd: root, encoding: "utf8" });
@@ -114,14 +114,14 @@ describe("the reader of docstrings", () => {
     assert.strictEqual(Docstring.sentence({ text: "A name:\n\n- one", tags: [] }), "A name.");
   });
 
-  it("makes a list of what goes in and what comes out", () => {
+  it("lists parameters and return values", () => {
     assert.include(
       Docstring.markdown(docstring),
       "A paragraph.\n\n- `path`: where it lies\n- Returns its text\n- Throws Error it is gone",
     );
   });
 
-  it("tells a module's comment from a declaration's", () => {
+  it("distinguishes a module's comment from a declaration's", () => {
     assert.strictEqual(moduleComment('/**\n * A module.\n *\n * More.\n */\nimport "a";\n'), "A module.\n\nMore.");
     assert.strictEqual(moduleComment("/** A module. */\n\nexport const a = 1;\n"), "A module.");
     assert.strictEqual(moduleComment("/** A number. */\nexport const a = 1;\n"), "");

@@ -1,5 +1,5 @@
 /**
- * Holds the pages of docs/ to what the package does, and plays each "ten lines to embed" against a provider that breaks.
+ * Checks the pages of docs/ against the package, and runs each "ten lines to embed" against a provider that breaks.
  */
 import { spawn } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
@@ -10,12 +10,12 @@ import { FaultProvider } from "../src/testing/index.ts";
 import { root } from "./package/Consumer.ts";
 import { holdPages } from "./package/Pages.ts";
 
-/** What examples use beside the package itself. */
-const used = ["@effect/vitest", "vitest", "ai", "@ai-sdk", "openai", "@anthropic-ai", "@langchain"];
+/** Packages that the examples import besides this one. */
+const used = ["@effect/vitest", "vitest", "ai", "@ai-sdk", "openai", "@anthropic-ai"];
 
 const consumer = holdPages(globSync("docs/*.md", { cwd: root }).sort(), used);
 
-/** They stand in the guides as well, where a test of the tables holds them to these files. */
+/** The guides show these files, and a test of the tables keeps them equal. */
 const examples = globSync("test/examples/*-ten-lines.ts", { cwd: root }).sort();
 
 describe("ten lines to embed", () => {
@@ -43,7 +43,7 @@ describe("ten lines to embed", () => {
 });
 
 describe("example programs", () => {
-  it("compile in a strict project that installed the package, and copied them there", () => {
+  it("compile after they were copied into a strict project that installed the package", () => {
     const paths = globSync("docs/examples/*/*.ts", { cwd: root });
     const copied = paths.map((path) => [path.replace("docs/examples/", ""), readFileSync(join(root, path), "utf8")]);
     const options = { skipLibCheck: true, allowImportingTsExtensions: true, erasableSyntaxOnly: true };

@@ -1,4 +1,4 @@
-/** Every law has a test that says so in its title, where Laws.ts says that it stands. */
+/** Checks that every law has a test with its number in the title, in the files that Laws.ts lists. */
 import { existsSync, readFileSync } from "node:fs";
 import { assert, describe, it } from "@effect/vitest";
 import { type Law, laws, titled } from "./Laws.ts";
@@ -26,7 +26,7 @@ describe("the laws", () => {
     });
   }
 
-  it("are looked for in titles only: a comment, a name or another number is none", () => {
+  it("are found only in titles, not in comments, names or other numbers", () => {
     for (const source of ['// it("L1 grows"', 'const it = "L1"', 'it("L10 whose cancel"', 'it("grows")\n// L1']) {
       assert.notMatch(source.replace(/^\/\/.*$/gm, ""), titled("L1"), source);
     }

@@ -1,5 +1,5 @@
 /**
- * Holds the links of README and docs: each leads to a file and a heading, and to no file that the package does not have.
+ * Checks the links of README and docs: each leads to an existing file and heading that the package contains.
  */
 import { spawnSync } from "node:child_process";
 import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -13,14 +13,14 @@ import { anchors, blocks, relativeLinks, shellOf, shows } from "./package/Markdo
 describe("links", () => {
   for (const page of ["README.md", "CHANGELOG.md", ...globSync(["docs/*.md", "docs/examples/*/*.md"], { cwd: root })]) {
     it(`of ${page} lead to files and headings of the package`, () => {
-      // The API reference is written when the package is packed: the test of the package follows the links into it.
+      // The API reference is written when the package is packed, and the test of the package follows the links into it.
       const broken = brokenLinks(root, page, (target) => isShipped(manifest.files, target)).filter(
         ({ target }) => !/^docs\/api(?:\.md$|\/)/.test(target),
       );
       assert.deepStrictEqual(broken, []);
     });
 
-    it(`${page} holds no marks of a merge`, () => {
+    it(`${page} contains no merge conflict markers`, () => {
       assert.notMatch(readFileSync(join(root, page), "utf8"), /^(?:<{7}|={7}|>{7})(?: |$)/m);
     });
   }
@@ -33,8 +33,8 @@ describe("links", () => {
   });
 });
 
-describe("the shell that runs what a page tells to type", () => {
-  it("reads no rc, of its user neither, where no shell stands above it and its stdin is a pipe", () => {
+describe("the shell that runs the commands of a page", () => {
+  it("reads no rc file, not even the user's, without a parent shell and with a pipe as stdin", () => {
     const home = mkdtempSync(join(tmpdir(), "no-rc-"));
     try {
       writeFileSync(join(home, ".bashrc"), "echo from the rc\n");
@@ -58,7 +58,7 @@ describe("the reader of Markdown", () => {
     ]);
   });
 
-  it("takes nothing in code for a link", () => {
+  it("finds no links inside code", () => {
     const text = `[a](x.md#y) \`[b](z)\`\n${fence}\n[c](w)\n${fence}\n[d](https://x.y) <img src="p.svg">`;
     assert.deepStrictEqual(relativeLinks(text), [
       { path: "x.md", anchor: "y", line: 1 },
@@ -73,7 +73,7 @@ describe("the reader of Markdown", () => {
     );
   });
 
-  it("compares output line by line, but for what `…` stands for", () => {
+  it("compares output line by line, with `…` as a wildcard", () => {
     assert.isTrue(shows("a\n…\nport …!\n", "a\nb\nc\nport 80!\n"));
     assert.isTrue(shows("a\n…\n", "a\n"));
     assert.isFalse(shows("a\n", "a\nb\n"));

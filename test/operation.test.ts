@@ -1,6 +1,6 @@
 /**
- * Tries the image and the service that the package's repository has, as far as a machine without either can: their files are
- * read, and what they start is started as they say.
+ * Tests the repository's image and service as far as possible without Docker and systemd: reads their files, and runs the commands
+ * that they run.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -39,7 +39,7 @@ const imageEnv = (port: number, db: string): Record<string, string> => ({
 });
 
 describe("the image", () => {
-  it("runs the package's command as a user of its own, keeps its runs in a volume, and says when it is not well", () => {
+  it("runs the package's command as an unprivileged user, keeps its runs in a volume, and reports its health", () => {
     const [entry] = valuesOf("ENTRYPOINT");
     const bin = Object.values(manifest.bin)[0];
     assert.deepStrictEqual(command(entry ?? "[]"), [
@@ -57,7 +57,7 @@ describe("the image", () => {
     assert.isTrue(read("Dockerfile.dockerignore").split("\n").includes(".git"));
   });
 
-  it.live("does not start without a token, and says so", () =>
+  it.live("refuses to start without a token, and says why", () =>
     Effect.gen(function* () {
       const served = yield* serve([], imageEnv(yield* freePort, "memory"));
       assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [2, null]);
@@ -65,7 +65,7 @@ describe("the image", () => {
     }),
   );
 
-  it.live("is well while it serves, and ends with 0 when it is stopped, also under an open page behind its token", () =>
+  it.live("is healthy while it serves, and exits with 0 when it is stopped, even while its page is open", () =>
     Effect.gen(function* () {
       const port = yield* freePort;
       const env = imageEnv(port, join(yield* folder, "runs.db"));
@@ -80,7 +80,6 @@ describe("the image", () => {
       assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [0, null]);
       yield* Effect.promise(() => page.body?.cancel().catch(() => undefined) ?? Promise.resolve());
       assert.strictEqual(probed(), 1);
-      // Each line of its log is an object.
       for (const line of served
         .stderr()
         .split("\n")
@@ -95,13 +94,13 @@ describe("the service", () => {
   const unit = read("stream-recovery.service");
   const settingOf = (key: string) => new RegExp(`^${key}=(.*)$`, "m").exec(unit)?.[1];
 
-  it("is given time to finish what runs, is reloaded by its signal, and is not restarted where that changes nothing", () => {
-    // Workers have so much longer than a gateway of one process before their supervisor kills them.
+  it("has time to drain, reloads on its signal, and does not restart if that would change nothing", () => {
+    // A supervisor gives its workers this much longer than a single-process gateway before it kills them.
     assert.isAbove(
       Number(settingOf("TimeoutStopSec")) * 1_000,
       limitsDefault.drainMs + Supervisor.drainSlackMs + 2_000,
     );
-    // A supervisor alone is told, and what is left behind one that was killed goes with it.
+    // Only the supervisor gets the signal, and the processes that a killed supervisor leaves behind are killed, too.
     assert.strictEqual(settingOf("KillMode"), "mixed");
     assert.include(settingOf("RestrictAddressFamilies"), "AF_UNIX", "the workers' own sockets");
     assert.strictEqual(settingOf("ExecReload"), "/bin/kill -HUP $MAINPID");

@@ -1,5 +1,5 @@
 /**
- * Holds README to what the package does: its first screen names the commands, its examples compile and run.
+ * Checks README against the package: its first screen names the commands, and its examples compile and run.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,10 +8,10 @@ import { root } from "./package/Consumer.ts";
 import { relativeLinks } from "./package/Markdown.ts";
 import { holdPages } from "./package/Pages.ts";
 
-/** What the first screen holds, in lines: `.ci/run` reads the test command there. */
+/** Length of the first screen, in lines. `.ci/run` reads the test command there. */
 const firstScreenLines = 60;
 
-/** A README that is longer is a manual: that is what docs/ is for. */
+/** Maximum lines of README. Anything longer belongs in docs/. */
 const readmeLinesMax = 250;
 
 const readme = readFileSync(join(root, "README.md"), "utf8");
@@ -24,7 +24,7 @@ describe("README", () => {
     });
   }
 
-  it("says for seven things what to touch, in at most three files each", () => {
+  it("names for seven kinds of change the files to open, at most three each", () => {
     const [, table = ""] = /\| to change \| open \|\n\| --- \| --- \|\n([\s\S]*?)\n\n/.exec(readme) ?? [];
     const counts = table.split("\n").map((row) => relativeLinks(row).length);
     assert.strictEqual(counts.length, 7);

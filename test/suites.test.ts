@@ -1,5 +1,5 @@
 /**
- * Holds the suites: each test file is in exactly one of them, and vitest finds the files that are meant.
+ * Checks that each test file is in exactly one suite, and that Vitest finds the intended files.
  */
 import { globSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -9,7 +9,6 @@ import { long, suiteOf } from "./Suites.ts";
 const root = fileURLToPath(new URL("..", import.meta.url));
 const found = (patterns: ReadonlyArray<string>): ReadonlyArray<string> => globSync([...patterns], { cwd: root }).sort();
 
-/** The files of a suite, by its configuration. */
 const filesOf = (suite: "quick" | "long" | "postgres"): ReadonlyArray<string> => {
   const { exclude = [], include = [] } = suiteOf(suite).test ?? {};
   const without = new Set(found(exclude));
@@ -18,14 +17,14 @@ const filesOf = (suite: "quick" | "long" | "postgres"): ReadonlyArray<string> =>
 
 describe("the suites", () => {
   it("hold each test file of the repository exactly once", () => {
-    // The agents that `npm run agents` installs bring tests of their own.
+    // Agents that `npm run agents` installs have their own tests.
     const all = found(["{test,src,scripts}/**/*.{test,spec}.{ts,mts,js,mjs}"]);
     const files = all.filter((file) => !file.includes("/node_modules/"));
     assert.isAbove(files.length, 200);
     assert.deepStrictEqual([...filesOf("quick"), ...filesOf("long"), ...filesOf("postgres")].sort(), files);
   });
 
-  it("name no long file that is not there: a file that was renamed would be quick without a word", () => {
+  it("name only files that exist, because a renamed file would silently become quick", () => {
     assert.deepStrictEqual(
       long.filter((pattern) => found([pattern]).length === 0),
       [],

@@ -1,5 +1,5 @@
 /**
- * Holds the tables of README and docs to what they describe: each is what `npm run tables` prints.
+ * Checks that each table of README and docs is what `npm run tables` prints.
  */
 import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,12 +13,12 @@ import { kindsOf, printed } from "../scripts/tables/Sections.ts";
 const root = fileURLToPath(new URL("..", import.meta.url));
 const pages = ["README.md", ...globSync("docs/*.md", { cwd: root }).sort()];
 const all = printers(root);
-/** Measured, which takes minutes: `npm run tables -- --measure`. */
+/** Tables that take minutes to measure: `npm run tables -- --measure`. */
 const measured = ["conformance"];
 
 describe("the tables of README and docs", () => {
   for (const path of pages) {
-    it(`${path} has them as they are printed`, async () => {
+    it(`${path} shows them as they are printed`, async () => {
       const page = readFileSync(join(root, path), "utf8");
       assert.deepStrictEqual(
         kindsOf(page).filter((kind) => !all.has(kind) && !measured.includes(kind)),
@@ -28,7 +28,7 @@ describe("the tables of README and docs", () => {
     });
   }
 
-  it("are all used", () => {
+  it("all have a page that shows them", () => {
     const used = new Set(pages.flatMap((path) => kindsOf(readFileSync(join(root, path), "utf8"))));
     assert.deepStrictEqual([...used].sort(), [...all.keys(), ...measured].sort());
   });
@@ -41,14 +41,14 @@ describe("the tables of README and docs", () => {
     }
   });
 
-  it("have a word for everything: nothing is printed without its docstring", () => {
+  it("have a docstring for everything that they list", () => {
     for (const path of pages)
       assert.notMatch(readFileSync(join(root, path), "utf8"), /^\| `\w+`(?:, required)? \| +\|$/m);
   });
 });
 
-describe("what prints a section", () => {
-  it("gets the words behind its kind, and leaves what it does not know", async () => {
+describe("the printer of sections", () => {
+  it("gets the words after a section's kind, and leaves unknown sections unchanged", async () => {
     const page =
       "a\n<!-- printed: one x y -->\nold\n<!-- /printed -->\n<!-- printed: two -->\nkept\n<!-- /printed -->\n";
     const after = await printed(page, new Map([["one", (words) => words.join("+")]]));
@@ -84,7 +84,7 @@ describe("the reader of docstrings", () => {
   const sources = new Sources(folder);
   rmSync(folder, { recursive: true });
 
-  it("reads fields, those that are taken from others too", () => {
+  it("reads fields, including inherited ones", () => {
     assert.deepStrictEqual(sources.fieldsOf("Options", "src/a"), [
       { name: "own", optional: true, docstring: "Its own, in two lines." },
       { name: "name", optional: false, docstring: "A name." },

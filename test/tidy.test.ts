@@ -1,5 +1,5 @@
 /**
- * Holds the house rules: what they are stands in tidy/Rules.ts and tidy/Bans.ts.
+ * Checks the house rules of tidy/Rules.ts and tidy/Bans.ts.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { message, rules } from "./tidy/Rules.ts";
@@ -10,7 +10,7 @@ const root = new URL("..", import.meta.url).pathname;
 describe("the repository keeps its house rules", () => {
   const tree = repository(root);
 
-  it("and all of it is looked at", () => {
+  it("includes every part of the repository", () => {
     for (const path of ["src/index.ts", "src/policy/RecoveryPolicy.ts", "test/tidy.test.ts"]) {
       assert.isTrue(
         tree.sources.some((source) => source.path === path),
@@ -28,7 +28,7 @@ describe("the repository keeps its house rules", () => {
   }
 });
 
-describe("each house rule fires where it is broken, and only there", () => {
+describe("each house rule finds a violation, and nothing else", () => {
   const bad = snippets(rules.map((rule) => rule.bad));
   const good = snippets(rules.map((rule) => rule.good));
 

@@ -1,63 +1,62 @@
 /**
- * Says what is needed to run a coding agent unattended: its configuration, its command line, and how to read what it printed.
+ * The description of a coding agent that runs unattended: its configuration, its command line, and the parser of its output.
  */
 import type { ProtocolId } from "../../src/provider/Protocols.ts";
 
-/** Where an agent finds its provider, and where it may write. */
+/** The provider's address and the agent's folders. */
 export interface Place {
-  /** What an OpenAI SDK calls `baseURL`: of the provider, or of the gateway before it. */
+  /** The `baseURL` of an OpenAI SDK: the provider's, or that of the gateway in front of it. */
   readonly baseUrl: string;
-  /** The agent's home: everything that it keeps about itself stands here. */
+  /** The agent's home folder, which contains all its state. */
   readonly home: string;
   /** Its working directory. */
   readonly work: string;
-  /** How long the agent may wait within a response, in milliseconds, where it has a setting; left out: its own default. */
+  /** The agent's timeout for silence within a response, in milliseconds, if it has such a setting. Its own default if undefined. */
   readonly patienceMs?: number;
 }
 
-/** Arguments, environment and files beside its setup line. */
+/** Arguments, environment and files in addition to the setup line. */
 export interface Launch {
   readonly args: ReadonlyArray<string>;
   readonly env: Readonly<Record<string, string>>;
-  /** Files to write before, by their absolute path. */
+  /** Files to write before the start, by absolute path. */
   readonly files: Readonly<Record<string, string>>;
 }
 
-/** What an agent printed until it ended. */
+/** The complete output of an agent. */
 export interface Printed {
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** What an agent said when it had ended. */
+/** The result of an agent's turn. */
 export interface Said {
   /** The text that a user sees. */
   readonly text: string;
-  /** What it calls an error, where its exit code does not say so. */
+  /** The error that its output reports, if the exit code does not. */
   readonly error: string | undefined;
 }
 
-/** One agent over one protocol. */
+/** One agent with one protocol. */
 export interface Agent {
   /** The name of its row. */
   readonly name: string;
-  /** Its package, for the version. */
+  /** Its npm package, which determines the version. */
   readonly packageName: string;
-  /** The platform of its package, as Install.ts names it, if that is built for one alone; elsewhere the agent is not run. */
+  /** The platform of its package in Install.ts's form, if it has a build for only one. The agent is skipped on others. */
   readonly platform?: string;
   readonly protocol: ProtocolId;
-  /** The agent's own tool that runs a shell command. */
   readonly shell: Shell;
-  /** Most requests that one turn may cost through the gateway where the fault never stops; left out: as many as directly. */
+  /** Maximum requests of one turn through the gateway if the fault never stops. By default as many as without the gateway. */
   readonly requestsMax?: number;
   /**
-   * The shell line by which a user sends its requests to the gateway. It ends where arguments can follow. docs/gateway.md prints it, and
-   * a turn runs it: only `gatewayOrigin` is replaced.
+   * The shell line with which a user sends the agent's requests to the gateway. Arguments can follow it. docs/gateway.md prints it, and a
+   * turn runs it with only `gatewayOrigin` replaced.
    */
   readonly setup: string;
   /** The name of the program in that line. */
   readonly program: string;
-  /** The command for that name, where it is installed. */
+  /** The installed command behind the program's name. */
   readonly command: (modules: string) => ReadonlyArray<string>;
   readonly launch: (place: Place, prompt: string) => Launch;
   readonly read: (printed: Printed) => Said;
@@ -66,29 +65,28 @@ export interface Agent {
 /** A tool that runs a shell command. */
 export interface Shell {
   readonly tool: string;
-  /** The name of the parameter that takes the command. */
   readonly parameter: string;
-  /** The parameter takes a list of commands. */
+  /** True if the parameter takes a list of commands. */
   readonly list?: boolean;
-  /** Further parameters that it cannot do without. */
+  /** Additional required parameters. */
   readonly more?: Readonly<Record<string, string | boolean>>;
-  /** It refuses parameters that it does not know: the calls carry no serial number. */
+  /** True if it rejects unknown parameters. Its calls then carry no serial number. */
   readonly strict?: boolean;
 }
 
-/** The address of the gateway in every setup line: its default. */
+/** The gateway's default address, which every setup line contains. */
 export const gatewayOrigin = "http://127.0.0.1:8787";
 
-/** The model of clients that have no default one for a provider of the user's own. */
+/** The model for clients without a default for a user-defined provider. */
 export const model = "gpt-5.5";
 
-/** The key that every agent sends; it opens nothing. */
+/** The key that every agent sends. It grants no access. */
 export const apiKey = "not-a-key";
 
-/** The conversation of requests that are not about the task, such as one for a title. */
+/** The conversation of requests that are not about the task, for example for a title. */
 export const asideScript = "aside";
 
-/** The objects of a stream of JSON lines; other lines are not looked at. */
+/** Parses the objects of a stream of JSON lines, and ignores other lines. */
 export const jsonLines = (text: string): ReadonlyArray<Readonly<Record<string, unknown>>> =>
   text.split("\n").flatMap((line) => {
     if (!line.startsWith("{")) return [];
@@ -100,10 +98,10 @@ export const jsonLines = (text: string): ReadonlyArray<Readonly<Record<string, u
     }
   });
 
-/** The texts of blocks, joined by lines. */
+/** Joins the texts of blocks with newlines. */
 export const texts = (blocks: ReadonlyArray<Readonly<Record<string, unknown>>>): string =>
   blocks.map(({ text }) => String(text)).join("\n");
 
-/** Whether a JSON value is an object. */
+/** True if a JSON value is an object. */
 export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value);

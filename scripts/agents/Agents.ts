@@ -1,5 +1,5 @@
 /**
- * Names every agent that is run, in the order of the table.
+ * All agents, in the order of the table.
  */
 import type { Agent } from "./Agent.ts";
 import { claudeCode } from "./clients/ClaudeCode.ts";
@@ -13,7 +13,7 @@ import { openCode2, openCodeAnthropic, openCodeChat, openCodeResponses } from ".
 import { piAnthropic, piChat, piResponses } from "./clients/Pi.ts";
 import { qwenCode } from "./clients/QwenCode.ts";
 
-/** The agents, and the programs that are written with a framework. */
+/** The agents, and programs written with agent frameworks. */
 export const agents: ReadonlyArray<Agent> = [
   codex,
   claudeCode,

@@ -1,12 +1,12 @@
 /**
- * Holds the breaks in shown text that a gateway with `--continue-text auto` is run against, before a provider that goes on with its
- * own answer, and says how each one was taken.
+ * The breaks in shown text that a gateway with `--continue-text auto` is tested with. The provider continues its own answer, and the
+ * outcome of each break is judged.
  */
 import { Answers } from "../../src/testing/index.ts";
 import type { Agent } from "./Agent.ts";
 import type { Answer, Content, Fault } from "./Faults.ts";
 
-/** Text in sentences; some deltas end inside a word. */
+/** Text in sentences. Some deltas end inside a word. */
 const prose: Content[number] = {
   text: 12,
   words: [
@@ -25,7 +25,7 @@ const prose: Content[number] = {
   ],
 };
 
-/** A text with a block of code in its middle. */
+/** Text with a block of code in the middle. */
 const code: Content[number] = {
   text: 12,
   words: [
@@ -44,10 +44,10 @@ const code: Content[number] = {
   ],
 };
 
-/** Deltas of each of the texts. */
+/** Number of deltas of each text. */
 export const deltasOf = 12;
 
-/** A break behind so many deltas of the text. */
+/** A break after some deltas of the text. */
 const behind =
   (kind: "rst" | "end", deltas: number, content: (agent: Agent) => Content) =>
   (agent: Agent): Answer => {
@@ -57,9 +57,9 @@ const behind =
   };
 
 /**
- * The breaks: in a sentence, behind one, in code, in front of a call.
+ * The breaks: within a sentence, after a sentence, in code, and before a call.
  *
- * @param call the agent's own shell call of an answer, by its number
+ * @param call creates the agent's own shell call for an answer with a number
  */
 export const continuedFaults = (call: (agent: Agent, answer: number) => Content): ReadonlyArray<Fault> => {
   const text = () => [prose];
@@ -88,7 +88,7 @@ export const continuedFaults = (call: (agent: Agent, answer: number) => Content)
   ];
 };
 
-/** What the provider answers: the text that breaks, its continuation where it is asked for one, and then a last word. */
+/** The provider's answers: the text that breaks, its continuation if requested, and a final text. */
 export const continuedAnswers = (broken: Answer): ReadonlyArray<Answer> => [
   broken,
   { ...(broken.content === undefined ? {} : { content: broken.content }), goes_on: {} },
@@ -96,7 +96,7 @@ export const continuedAnswers = (broken: Answer): ReadonlyArray<Answer> => [
 ];
 
 /**
- * What is wrong with the text that a user sees: a delta of it twice or in another order, or the end of an answer missing.
+ * Finds an error in the text that a user sees: a delta that is duplicated or out of order, or a missing end.
  */
 export const shownWrongly = (text: string): "twice" | "short" | undefined => {
   const answers = Map.groupBy([...text.matchAll(/r(\d+)\.(\d+)·/g)], ([, request]) => request);
@@ -108,10 +108,10 @@ export const shownWrongly = (text: string): "twice" | "short" | undefined => {
 const row = /^stream_recovery_seams(?:_total)?\{([^}]*)\} (\d+)/gm;
 
 /**
- * How shown text was gone on with, by the gateway's own metrics: how it was proven, or why it was not.
+ * Reads from the gateway's metrics how it continued shown text: the proof, or the reason why there was none.
  *
  * @param metrics the text of `/metrics`
- * @returns such as `joined: anchor`; undefined where there was no seam to speak of
+ * @returns for example `joined: anchor`; undefined if no continuation was attempted
  */
 export const causeIn = (metrics: string): string | undefined => {
   const causes = [...metrics.matchAll(row)].flatMap(([, labels = "", count]) => {

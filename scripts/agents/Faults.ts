@@ -1,9 +1,8 @@
 /**
- * Holds the faults that agents are run against: one on the first request of a turn, one on every request, or a response that
- * is healthy and slow.
+ * The faults that agents are tested with: on the first request of a turn or on every request, and slow but healthy responses.
  *
- * The answer is a text or a call of the agent's own shell tool. A call's command leaves a mark in the agent's working
- * directory when it begins and another when it ends, so that a command that was cut and ran all the same is seen.
+ * The answer is a text or a call of the agent's own shell tool. The call's command writes a mark into the agent's working directory when
+ * it starts and another when it ends, so that a truncated command that ran anyway is detected.
  */
 import { Answers, type FaultScript } from "../../src/testing/index.ts";
 import { type Agent, asideScript } from "./Agent.ts";
@@ -14,9 +13,9 @@ export type Answer = NonNullable<Input["answers"]>[number];
 export type Content = NonNullable<Answer["content"]>;
 
 /**
- * How often a turn meets its fault: `once` on the first request, `always` on every request; `held` has no fault, but a response
- * that takes longer than the agent would wait for one that says nothing; `away` has a provider that cannot be reached for a while,
- * or at all; `continue` breaks shown text once before a provider that goes on with it, behind a gateway that asks it to.
+ * `once`: a fault on the first request. `always`: a fault on every request. `held`: no fault, but a response that takes longer than the
+ * agent waits for a silent one. `away`: a provider that is unreachable for a while or for good. `continue`: shown text breaks once, and
+ * the provider continues it at the request of the gateway.
  */
 export const measures = ["once", "always", "held", "away", "continue"] as const;
 export type Measure = (typeof measures)[number];
@@ -25,48 +24,48 @@ export type Measure = (typeof measures)[number];
 export interface Fault {
   readonly title: string;
   readonly measure: Measure;
-  /** The answer is a call: it has to run once, whole. */
+  /** True if the answer is a call, which must run exactly once and complete. */
   readonly calls: boolean;
-  /** What the provider answers to the first request; where the fault never stops, to each one by its number. */
+  /** The provider's answer to the first request, or to each request by its number if the fault never stops. */
   readonly broken: (agent: Agent, answer: number) => Answer;
-  /** When the provider goes away; `dead`: it is gone before the turn, for good, and another one is there. */
+  /** The moment at which the provider goes away. `dead`: it is gone for good before the turn, and there is a second provider. */
   readonly away?: "before" | "at_break" | "dead";
 }
 
-/** How long a provider is away, in milliseconds. */
+/** Duration of the provider's absence, in milliseconds. */
 export const awayMs = 20_000;
 
 /** The file of marks in an agent's working directory. */
 export const marksFile = "marks.txt";
 
-/** Deltas of a text. */
+/** Number of deltas of a text. */
 const deltas = 6;
 
-/** Deltas that are sent before a text breaks. */
+/** Number of deltas before a text breaks. */
 const deltasBefore = 3;
 
-/** Time between text and an error event behind it, in milliseconds. */
+/** Delay between text and a following error event, in milliseconds. */
 const apartMs = 30;
 
-/** Answers that are numbered where the fault never stops; an agent that asks more often gets the last one again. */
+/** Number of different answers for a fault that never stops. Later requests get the last one again. */
 const answersMax = 100;
 
-/** How long the fault "silent" is silent, in milliseconds. */
+/** Duration of the silence of the fault "20 s silent", in milliseconds. */
 const silentMs = 20_000;
 
-/** Stands between the two marks, so that the middle of the arguments is between them. */
+/** Separates the two marks, so that the middle of the arguments lies between them. */
 const padding = "a".repeat(120);
 
 const text: Content = [{ text: deltas }];
 
-/** A call whose command says from which answer it came. */
+/** A call whose command records the number of its answer. */
 const call = ({ shell }: Agent, answer: number): Content => {
   const command = `echo begin ${answer} >> ${marksFile}; : ${padding}; echo end ${answer} >> ${marksFile}`;
   const input = { [shell.parameter]: shell.list === true ? [command] : command, ...shell.more };
   return [{ tool: shell.tool, input, unmarked: shell.strict === true }];
 };
 
-/** Breaks a text behind its third delta, wherever that is among the events of a protocol. */
+/** Breaks a text after its third delta, wherever the protocol's events contain it. */
 const inText =
   (kind: "rst" | "end") =>
   ({ protocol }: Agent): Answer => {
@@ -88,7 +87,7 @@ const fault = (title: string, broken: Fault["broken"], calls = false): Fault => 
   broken,
 });
 
-/** The columns of the table of faults that happen once, behind two where nothing breaks. */
+/** The columns of faults that happen once, preceded by two without a fault. */
 const once: ReadonlyArray<Fault> = [
   fault("healthy text", () => ({ content: text })),
   fault("healthy call", (agent) => ({ content: call(agent, 1) }), true),
@@ -107,12 +106,12 @@ const once: ReadonlyArray<Fault> = [
   fault("5xx", () => ({ status: 500 })),
 ];
 
-/** Which of them never stop in a turn: those that break. */
+/** The faults that can also happen at every request: those that break. */
 const always: ReadonlyArray<Fault> = once
   .filter(({ title }) => !title.startsWith("healthy") && !title.endsWith("silent"))
   .map((it) => ({ ...it, measure: "always" }));
 
-/** Healthy responses that take so long, in seconds; in `live` a text is not held, a call is. */
+/** Healthy responses of a given duration in seconds. In `live`, a call is held but a text is not. */
 const held = (seconds: number): ReadonlyArray<Fault> => {
   const slow = (content: (agent: Agent) => Content) => (agent: Agent) => ({
     content: content(agent),
@@ -124,7 +123,7 @@ const held = (seconds: number): ReadonlyArray<Fault> => {
   ];
 };
 
-/** A provider that was well and goes away, at its moments. */
+/** A provider that works at first and goes away at a certain moment. */
 const away: ReadonlyArray<Fault> = [
   { title: "away before", measure: "away", calls: false, broken: () => ({ content: text }), away: "before" },
   { title: "away, reset", measure: "away", calls: false, broken: () => ({ break: resetAtOnce }), away: "at_break" },
@@ -143,17 +142,17 @@ const away: ReadonlyArray<Fault> = [
 /**
  * The columns of a measure's table.
  *
- * @param seconds how long a held response takes
+ * @param seconds duration of a held response
  */
 export const faultsOf = (measure: Measure, seconds: number): ReadonlyArray<Fault> =>
   ({ once, always, held: held(seconds), away, continue: continuedFaults(call) })[measure];
 
-/** What the one request gets that tries the way to the provider before it goes away. */
+/** The answer to the request that tests the path before the provider goes away. */
 const triedFirst: Answer = { status: 404 };
 
 /**
- * What the provider answers in a turn: the fault, the call once more where it was one that broke, and then texts; where the
- * fault never stops, nothing else.
+ * The provider's answers in a turn: the fault, the call once more if it broke, and then texts. If the fault never stops, there are no
+ * others.
  */
 export const scriptOf = (agent: Agent, { away, broken, calls, measure, title }: Fault): Input => {
   const breaks = measure === "once" ? title !== "healthy call" : broken(agent, 1).break !== undefined;

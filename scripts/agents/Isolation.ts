@@ -1,25 +1,25 @@
 /**
- * Takes the network away: the agents, the gateway and the provider run where only loopback exists.
+ * Isolates the agents, the gateway and the provider from the network: they run with loopback only.
  */
 import { spawnSync } from "node:child_process";
 import { networkInterfaces } from "node:os";
 
-/** What keeps the agents off the network. */
+/** The means that keep the agents off the network. */
 export type Isolation = "namespace" | "proxies";
 
-/** Says to the program that it is inside. */
+/** Environment variable that marks the process inside the namespace. */
 const inside = "STREAM_RECOVERY_AGENTS_INSIDE";
 
-/** Whether the program was started in the namespace by `enterNamespace`. */
+/** True if `enterNamespace` started this program in the namespace. */
 export const isInside = (): boolean => process.env[inside] !== undefined;
 
-/** Brings loopback up in the new namespace and becomes the command behind it. */
+/** Brings up loopback in the new namespace and executes the given command. */
 const enter = 'ip link set lo up && exec "$@"';
 
 /**
- * Starts the program once more in a network namespace of its own, where Linux gives one.
+ * Restarts the program in its own network namespace, if Linux permits one.
  *
- * @returns the exit code of that program; undefined where this one has to do the work, inside or without a namespace
+ * @returns the exit code of the restarted program; undefined if this process must do the work, inside or without a namespace
  */
 export const enterNamespace = (args: ReadonlyArray<string>): number | undefined => {
   if (isInside() || process.platform !== "linux") return undefined;
@@ -31,13 +31,13 @@ export const enterNamespace = (args: ReadonlyArray<string>): number | undefined 
   return spawnSync("unshare", [...shell, ...self], { stdio: "inherit", env }).status ?? 1;
 };
 
-/** How this program is kept off the network. */
+/** The isolation of this program. */
 export const isolation = (): Isolation => {
   const others = Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ internal }) => !internal));
   return process.env[inside] === "namespace" && !others ? "namespace" : "proxies";
 };
 
-/** Without a namespace: proxies that do not exist, for everything but loopback. */
+/** The environment without a namespace: non-existent proxies for everything but loopback. */
 export const environmentOf = (kind: Isolation): Readonly<Record<string, string>> => {
   if (kind === "namespace") return {};
   const nowhere = "http://127.0.0.1:9";

@@ -1,18 +1,18 @@
 /**
- * Stands between a gateway, or an agent, and its provider, and can be away: connections break, and nothing listens.
+ * A forwarder in front of a provider that can go away: connections break, and its port stops listening.
  */
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { Effect, type Scope } from "effect";
 
-/** A way to a provider that can be away. */
+/** A path to a provider that can go away. */
 export interface Outage {
-  /** As the provider's, with another port. */
+  /** The provider's URL with another port. */
   readonly url: string;
-  /** From now on nothing can be reached, for so many milliseconds. */
+  /** Makes the provider unreachable for some milliseconds. */
   readonly leave: (ms: number) => Effect.Effect<void>;
 }
 
-/** Makes a way to a provider; it is closed with its scope. */
+/** Creates a path to a provider. It closes with the scope. */
 export const make = (provider: string): Effect.Effect<Outage, never, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(

@@ -1,15 +1,15 @@
 /**
- * Runs other programs: to their end within a limit, or in the background for as long as they are needed.
+ * Runs other programs: to their end within a time limit, or in the background.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 
-/** Most that is kept of what a program prints, in UTF-16 code units. */
+/** Maximum output that is kept of a program, in UTF-16 code units. */
 const printedMax = 4_000_000;
 
-/** How long a program that was told to end may take, in milliseconds. */
+/** Time that a program has to end after SIGTERM, in milliseconds. */
 const endMs = 5_000;
 
-/** What to start, where, and with which environment: nothing else is inherited. */
+/** A command with its folder and environment. Nothing else is inherited. */
 export interface Command {
   readonly command: string;
   readonly args: ReadonlyArray<string>;
@@ -17,18 +17,18 @@ export interface Command {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** How a program ended. */
+/** The end of a program. */
 export interface Ended {
-  /** Its exit code; undefined where the limit ended it. */
+  /** Its exit code; undefined if it exceeded the time limit. */
   readonly code: number | undefined;
   readonly stdout: string;
   readonly stderr: string;
 }
 
 /**
- * Runs a program to its end; past the limit it is killed with everything that it started.
+ * Runs a program to its end. At the time limit it is killed together with all its children.
  *
- * @param limitMs milliseconds
+ * @param limitMs the time limit, in milliseconds
  */
 export const run = async (what: Command, limitMs: number): Promise<Ended> => {
   const child = start(what);
@@ -44,22 +44,21 @@ export const run = async (what: Command, limitMs: number): Promise<Ended> => {
     return { code: late ? undefined : code, stdout: stdout(), stderr: stderr() };
   } finally {
     clearTimeout(timer);
-    kill(child, "SIGKILL"); // what it left behind
+    kill(child, "SIGKILL"); // Kills the children it left.
   }
 };
 
 /** A program in the background. */
 export interface Background {
-  /** Its first line on stdout. */
   readonly firstLine: string;
-  /** Ends it, and waits until it has ended. */
+  /** Stops the program and waits for its end. */
   readonly stop: () => Promise<void>;
 }
 
 /**
  * Starts a program and waits for its first line.
  *
- * @param limitMs how long that may take, in milliseconds
+ * @param limitMs timeout for that line, in milliseconds
  */
 export const background = async (what: Command, limitMs: number): Promise<Background> => {
   const child = start(what);
@@ -91,7 +90,7 @@ export const background = async (what: Command, limitMs: number): Promise<Backgr
   throw new Error(`${what.args.join(" ")} did not start: ${stderr().trim().slice(-500)}`);
 };
 
-/** Each program leads a group of its own, so that its children end with it. */
+/** Starts a program as the leader of a new process group, so that its children end with it. */
 const start = ({ args, command, cwd, env }: Command): ChildProcess =>
   spawn(command, [...args], { cwd, env: { ...env }, stdio: ["ignore", "pipe", "pipe"], detached: true });
 
@@ -114,6 +113,6 @@ const kill = (child: ChildProcess, signal: "SIGTERM" | "SIGKILL"): void => {
   try {
     process.kill(-child.pid, signal);
   } catch {
-    // The whole group has ended already.
+    // The whole group has already ended.
   }
 };

@@ -1,23 +1,23 @@
 /**
- * Says which pinned packages have a successor: a table of yesterday's versions proves nothing of what people install today.
+ * Finds pinned packages with a newer version. A table of outdated versions proves nothing about what people install today.
  */
 
-/** The pinned packages with a successor, and whether that is known at all. */
+/** The pinned packages with a newer version, as far as known. */
 export interface Successors {
-  /** One sentence for each package that has a successor. */
+  /** One sentence for each package with a newer version. */
   readonly found: ReadonlyArray<string>;
-  /** One sentence, if the registry could not be asked about a package. */
+  /** One sentence if the registry could not be asked about a package. */
   readonly unknown: string | undefined;
 }
 
-/** What is known of versions. */
+/** The sources of versions. */
 export interface Versions {
   readonly pinned: (name: string) => string | undefined;
-  /** Undefined: the registry could not be asked. */
+  /** Undefined if the registry could not be asked. */
   readonly newest: (name: string) => string | undefined;
 }
 
-/** Compares pinned packages with their newest versions. After the first that cannot be asked about, no other one is. */
+/** Compares pinned packages with their newest versions. Stops at the first package that the registry cannot be asked about. */
 export const successorsOf = (packages: ReadonlyArray<string>, { newest, pinned }: Versions): Successors => {
   const found: Array<string> = [];
   for (const name of packages) {

@@ -1,5 +1,5 @@
 /**
- * Prints what became of the turns: a table for each measure, with a row for each agent and way.
+ * Formats the turns as one table per measure, with a row for each agent and way.
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { agents } from "./Agents.ts";
@@ -13,11 +13,11 @@ export interface Played {
   readonly way: Way;
   readonly measure: Measure;
   readonly fault: string;
-  /** One for each time that it was played. */
+  /** One cell for each play. */
   readonly cells: readonly [Cell, ...Array<Cell>];
 }
 
-/** What was run, where. */
+/** The turns and the environment they were played in. */
 export interface Report {
   readonly command: string;
   readonly versions: Readonly<Record<string, string>>;
@@ -31,7 +31,7 @@ const legend =
   "broken call not run, the model was told · **X command ran twice** · **XT cut command ran** · H nothing until the limit. The " +
   "number is the requests that the provider saw; an empty cell was not played.";
 
-/** What must not pass for success, and stands in bold. */
+/** Letters that must not pass for success. They are printed in bold. */
 const grave: ReadonlyArray<Letter> = ["T", "X", "XT"];
 
 const titles: Readonly<Record<Measure, string>> = {
@@ -49,7 +49,7 @@ const wayNames: Readonly<Record<Way, string>> = {
   on_complete: "gateway `on_complete`",
 };
 
-/** The report as Markdown: the tables, what is wrong in them in numbers, and what it was measured with. */
+/** Formats the report as Markdown: the tables, their notes, and the environment. */
 export const markdown = (report: Report): string => {
   const versions = Object.entries(report.versions).map(([name, version]) => `${name} ${version}`);
   const times = Math.min(...report.turns.map(({ cells }) => cells.length));
@@ -87,7 +87,7 @@ const table = (turns: ReadonlyArray<Played>, measure: Measure): ReadonlyArray<st
   ];
 };
 
-/** How many of the plays went on, and why the others did not. */
+/** Counts the plays by the gateway's handling of shown text. */
 const causes = (turns: ReadonlyArray<Played>): ReadonlyArray<string> => {
   const told = turns.flatMap(({ cells, measure, way }) =>
     measure === "continue" && way !== "direct"
@@ -105,10 +105,10 @@ const written = (turn: Played | undefined): string => {
   return cell.cause === undefined ? name : `${name} ${cell.cause}`;
 };
 
-/** A cell in one word. */
+/** Formats a cell as one word. */
 export const nameOf = ({ letter, requests }: Cell): string => `${letter}${requests}`;
 
-/** Where the plays of a turn differ, and what each agent said of the first turn of a measure that failed behind the gateway. */
+/** Lists turns whose plays differ, and each agent's own message for the first turn of a measure that failed behind the gateway. */
 const notes = (turns: ReadonlyArray<Played>): ReadonlyArray<string> => {
   const differing = turns.filter(({ cells }) => new Set(cells.map(({ letter }) => letter)).size > 1);
   const failed = turns.filter(
@@ -128,34 +128,34 @@ const notes = (turns: ReadonlyArray<Played>): ReadonlyArray<string> => {
 const list = (title: string, turns: ReadonlyArray<Played>, text: (turn: Played) => string): ReadonlyArray<string> =>
   turns.length === 0 ? [] : ["", title, "", ...turns.map((it) => `- ${placeOf(it)}: ${text(it)}`)];
 
-/** Where a turn stands in the tables. */
+/** Names a turn by its place in the tables. */
 export const placeOf = ({ agent, fault, measure, way }: Played): string =>
   `${agent}, ${wayNames[way]}, ${fault}${measure === "once" ? "" : ` (${measure})`}`;
 
-/** Turns of an earlier report that this one does not play again stay in it, in the order of the agents. */
+/** Merges two reports. Turns that the later one did not play are kept, and agents stay in order. */
 export const merge = (earlier: ReadonlyArray<Played>, later: ReadonlyArray<Played>): ReadonlyArray<Played> => {
   const all = new Map([...earlier, ...later].map((it) => [placeOf(it), it]));
   const place = ({ agent }: Played) => agents.findIndex(({ name }) => name === agent);
   return [...all.values()].sort((a, b) => place(a) - place(b));
 };
 
-/** Reads the turns of a report that was kept as JSON; none where there is no file. */
+/** Reads the turns of a report that was saved as JSON; empty if the file does not exist. */
 export const kept = (file: string): ReadonlyArray<Played> =>
-  // This program wrote the file.
+  // Safe: `keep` wrote the file.
   existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Report).turns : [];
 
-/** Keeps a report as JSON. */
+/** Saves a report as JSON. */
 export const keep = (file: string, report: Report): void => writeFileSync(file, JSON.stringify(report, null, 1));
 
-/** Text that goes on has markers of its own: it was run apart from the others. */
+/** The markers of a report. Continued text has its own, because it is run separately. */
 const markersOf = ({ turns }: Report): string =>
   turns.every(({ measure }) => measure === "continue") ? "agents continue-text" : "agents";
 
 /**
- * Writes the report into a document, between the markers `<!-- agents -->` and `<!-- /agents -->`; with `--continue-text` alone, between
- * those of `agents continue-text`.
+ * Writes the report into a document, between the markers `<!-- agents -->` and `<!-- /agents -->`, or between those of
+ * `agents continue-text` if it contains only continued text.
  *
- * @throws Error where the document has no markers
+ * @throws Error if the document has no such markers
  */
 export const write = (file: URL, report: Report): void => {
   const document = readFileSync(file, "utf8");

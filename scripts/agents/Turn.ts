@@ -1,5 +1,5 @@
 /**
- * Plays one turn of an agent against one fault: a provider, perhaps our gateway before it, and the agent in folders of its own.
+ * Plays one turn of an agent against one fault: a provider, optionally our gateway in front of it, and the agent in temporary folders.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -16,56 +16,56 @@ import { type Cell, judge } from "./Letter.ts";
 import * as Outage from "./Outage.ts";
 import { background, type Ended, run } from "./Program.ts";
 
-/** What stands between agent and provider. */
+/** The path from the agent to the provider: without a gateway, or through one with a reveal mode. */
 export const ways = ["direct", "live", "on_complete"] as const;
 export type Way = (typeof ways)[number];
 
-/** How long a dead provider is away, in milliseconds: longer than any turn. */
+/** Absence of a dead provider, in milliseconds. It is longer than any turn. */
 const deadMs = 600_000;
 
-/** How long a turn may take, in milliseconds: the silence, agents' own waits of some seconds, and a slow machine. */
+/** Time limit of a turn, in milliseconds. It covers the silence, the agents' own delays of some seconds, and a slow machine. */
 const turnMs = 90_000;
 
 /**
- * How long it may take where the fault never stops and no gateway is there, in milliseconds: some agents go on for ever, and the
- * count of their requests says enough after less.
+ * Time limit without a gateway if the fault never stops, in milliseconds. Some agents retry forever, and their number of requests is
+ * conclusive sooner.
  */
 const endlessMs = 40_000;
 
-/** How long it may take where the gateway meets refusals that never stop (429), in milliseconds: it waits between its attempts. */
+/** Time limit with the gateway if it meets endless 429 responses, in milliseconds. It waits between its attempts. */
 const refusedMs = 120_000;
 
-/** What agents wait for at most where a response is held, in milliseconds, if they have a setting: far less than it takes. */
+/** The agents' silence timeout for held responses, in milliseconds, if they have such a setting. It is far shorter than the response. */
 const patienceMs = 5_000;
 
 /**
- * A held response's head is withheld so long, and then its client hears of it so often, in milliseconds: both a fifth of that
- * patience, so that it is the no-ops that keep an agent waiting.
+ * Time for which the head of a held response is withheld, and the interval of its no-ops, in milliseconds. Both are a fifth of the agents'
+ * timeout, so that the no-ops are what keeps an agent waiting.
  */
 const noOpMs = 1_000;
 
-/** How long the gateway may take to listen, in milliseconds. */
+/** Timeout for the gateway to listen, in milliseconds. */
 const gatewayMs = 60_000;
 
-/** Before a connection breaks the agent has this long to read what came before and to act on it, in milliseconds. */
+/** Time that the agent has before a break to read and act on what was sent, in milliseconds. */
 const readMs = 500;
 
-/** How long the log may take to say how the last request ended, in milliseconds. */
+/** Timeout for the log entry about the end of the last request, in milliseconds. */
 const logMs = 2_000;
 
-/** Set: each turn prints what the agent printed and what the provider saw. */
+/** If this variable is set, each turn prints the agent's output and the provider's log. */
 const traceVariable = "AGENTS_TRACE";
 
-/** Of the gateways of all turns one compiles its sources. */
+/** Compile cache that the gateways of all turns share. */
 const compiled = join(tmpdir(), "stream-recovery-agents-compiled");
 
 const gateway = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));
 
 /**
- * Plays a turn and judges it by the provider's log, the marks of the commands, and what the agent printed.
+ * Plays a turn and judges it by the provider's log, the marks of the commands, and the agent's output.
  *
  * @param modules the folder in which the agents are installed
- * @param extra environment for agent and gateway
+ * @param extra additional environment for agent and gateway
  */
 export const playTurn = (
   agent: Agent,
@@ -102,7 +102,7 @@ const turn = Effect.fnUntraced(function* (
   const second = fault.away === "dead" ? provider.url : undefined;
   const origin = way === "direct" ? url : yield* before({ url, second }, way, fault, folder, environment);
   if (outage !== undefined && fault.away !== "at_break") {
-    // The path is known to be good before it is away.
+    // The gateway must have seen the path work before it goes away.
     yield* Effect.promise(() => fetch(`${origin}/v1/models`).then((response) => response.text()));
     yield* outage.leave(fault.away === "dead" ? deadMs : awayMs);
   }
@@ -131,12 +131,12 @@ const turn = Effect.fnUntraced(function* (
     gateway: way !== "direct",
     cause,
     marks: marksIn(place.work),
-    // The gateway's way is tried before the turn.
+    // Without the request that tests the path before the turn.
     log: (yield* provider.log).filter(({ method, script }) => script === "" && method === "POST"),
   });
 });
 
-/** Starts `stream-recovery serve` before a provider, for one turn: what it remembers of one must not change another. */
+/** Starts `stream-recovery serve` in front of a provider, for one turn only, because the gateway's memory must not affect another turn. */
 const before = (
   { second, url }: { readonly url: string; readonly second: string | undefined },
   reveal: Exclude<Way, "direct">,
@@ -171,13 +171,13 @@ const before = (
 
 const causeOf = async (origin: string) => causeIn(await (await fetch(`${origin}/metrics`)).text());
 
-/** A configuration in which every client's patience is short. */
+/** A configuration that expects every client to have little patience. */
 const impatient = {
   comment_ms: noOpMs,
   clients: Object.fromEntries([...clientRows, unknownRow].map(({ name }) => [name, { patience_ms: noOpMs }])),
 };
 
-/** A configuration in which each upstream has another one behind it, which takes the client's own credential. */
+/** A configuration with a second route for each upstream, which takes the client's own credential. */
 const withSecond = (url: string) => ({
   upstreams: {
     "second-openai": { url: `${url}/v1` },
@@ -195,7 +195,7 @@ const limitOf = ({ measure, title }: Fault, way: Way): number => {
   return title === "429" ? refusedMs : turnMs;
 };
 
-/** Also what only the setup line needs. */
+/** A place with everything that the setup line needs. */
 interface Seat extends Place {
   readonly origin: string;
   /** The folder of the programs that the setup line calls. */
@@ -224,11 +224,11 @@ const runAgent = async (
   return run({ ...what, env: { ...environment, ...env, PATH: path } }, limitMs);
 };
 
-/** A program by the name that a setup line calls it. */
+/** A start script for a program under the name that the setup line uses. */
 const startScript = (command: ReadonlyArray<string>): string =>
   `#!/bin/sh\nexec ${command.map((word) => `'${word}'`).join(" ")} "$@"\n`;
 
-/** Nothing of the user's is in it: no keys, no configuration, no history. */
+/** An environment without the user's keys, configuration and history. */
 const environmentOf = (folder: string): Readonly<Record<string, string>> => {
   const home = join(folder, "home");
   const system = ["/usr/local/bin", "/usr/bin", "/bin"];

@@ -1,30 +1,30 @@
 /**
- * Says which turns through the gateway are worse than they may be: worse than without it, or dearer.
+ * Finds turns through the gateway that are worse than without it, or too expensive.
  */
 import type { Agent } from "./Agent.ts";
 import { type Cell, isWorse, type Letter, worst } from "./Letter.ts";
 import type { Played } from "./Table.ts";
 
-/** A turn that is worse than it may be. */
+/** A turn that is worse than allowed. */
 export interface Fault {
   readonly turn: Played;
-  /** What is wrong with it, in one sentence. */
+  /** The reason, in one sentence. */
   readonly why: string;
 }
 
-/** What a gateway must never let happen, whatever happens without it. */
+/** Letters that must never happen behind the gateway, even if they happen without it. */
 const never: ReadonlyArray<Letter> = ["T", "X", "XT", "H"];
 
-/** What a healthy turn needs: its answer, and one more behind a call. */
+/** Number of requests of a healthy turn: one, and a second one after a call. */
 const healthy = (fault: string): number => (fault.startsWith("call") ? 2 : 1);
 
-/** What the gateway tries by itself for one request of the agent. */
+/** Number of attempts that the gateway makes for one request of the agent. */
 const attempts = 4;
 
 /**
  * Judges the turns of a report.
  *
- * @param agents the agents with what a turn of theirs may cost
+ * @param agents the agents, with the maximum cost of their turns
  */
 export const worse = (turns: ReadonlyArray<Played>, agents: ReadonlyArray<Agent>): ReadonlyArray<Fault> =>
   turns

@@ -1,8 +1,8 @@
 /**
- * `npm run agents`: runs coding agents, unmodified, against a provider that breaks, and says what became of each turn.
+ * `npm run agents`: runs unmodified coding agents against a provider that breaks, and reports the outcome of each turn.
  *
- * Each turn has a provider, a home, a working directory and, where asked for, a gateway of its own. The agents are installed
- * beside this file on the first run; afterwards nothing but loopback is reached.
+ * Each turn has its own provider, home folder, working directory and, if requested, gateway. The agents are installed beside this file on
+ * the first run; afterwards only loopback is used.
  */
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -23,23 +23,23 @@ const help = `Usage: npm run agents -- [options]
 Runs agents against a provider that breaks, directly and through the gateway:
 ${agents.map(({ name }) => name).join("; ")}.
 
-  --only NAME          only agents whose name begins so; repeat it or use commas
+  --only NAME          only agents whose name starts with NAME; repeat it or use commas
   --way WAY            only ${ways.join(", ")}; repeat it or use commas
-  --fault TEXT         only faults whose title has this text
+  --fault TEXT         only faults whose title contains TEXT
   --always             the fault never stops: every request of the turn meets it
-  --held SECONDS       no fault: healthy responses that take so long, longer than the agents' patience
-  --away               the provider cannot be reached for 20 s, or never: then the gateway has a second one
-  --times N            plays of each turn, of which the worst counts; default 1
-  --concurrency N      turns at one time; default 2
-  --continue-text      shown text breaks, the gateway has --continue-text auto and the provider goes on as it is asked
-  --newest             the newest version of each agent; otherwise those of the lockfile, and a successor of one fails the run
-  --keep FILE          keep the turns as JSON as they end, beside those that the file has; judge and print them all
-  --json               one JSON document instead of the table
-  --write              also write the table into docs/agents.md
-  --help               this text
+  --held SECONDS       no fault: healthy responses of this duration, longer than the agents' patience
+  --away               the provider is unreachable for 20 s, or for good; in that case the gateway has a second one
+  --times N            number of plays of each turn, of which the worst counts; default 1
+  --concurrency N      number of concurrent turns; default 2
+  --continue-text      shown text breaks, the gateway has --continue-text auto, and the provider continues it on request
+  --newest             the newest version of each agent; by default those of the lockfile, and a newer version fails the run
+  --keep FILE          saves the turns as JSON as they end, merged with those in the file; judges and prints them all
+  --json               prints one JSON document instead of the table
+  --write              also writes the table to docs/agents.md
+  --help               prints this text
 
-Exit code: 0 no turn is worse through the gateway than without it, and none costs more than it may; 1 one is or does, and is
-named, or a pinned agent has a successor; 2 a wrong option.`;
+Exit code: 0 no turn is worse through the gateway than without it or too expensive; 1 some turn is, and is named, or a pinned agent
+has a newer version; 2 invalid options.`;
 
 const options = {
   only: { type: "string", multiple: true },
@@ -92,9 +92,9 @@ const main = async (args: ReadonlyArray<string>): Promise<number> => {
 };
 
 /**
- * Installs the agents and says which versions they have.
+ * Installs the agents and prints their versions.
  *
- * @returns whether a pinned one has a successor
+ * @returns true if a pinned agent has a newer version
  */
 const prepare = (packages: ReadonlyArray<string>, isNewest: boolean): boolean => {
   if (isNewest) installNewest(packages);
@@ -122,7 +122,7 @@ const playAll = async (asked: Asked, args: ReadonlyArray<string>): Promise<numbe
   return wrong.length === 0 ? 0 : 1;
 };
 
-/** @param keep is given what was played behind each turn: a run of an hour may be ended at any time */
+/** @param keep receives the turns so far after each turn, because a run of an hour may be ended at any time */
 const play = async (asked: Asked, command: string, keep: (soFar: Table.Report) => void): Promise<Table.Report> => {
   const kept = isolation();
   const names = [...new Set(agents.map(({ packageName }) => packageName))];
@@ -174,9 +174,9 @@ const read = (args: ReadonlyArray<string>): Asked | string => {
     const unknown = only.find((name) => !agents.some((agent) => agent.name.startsWith(name)));
     if (unknown !== undefined) return `--only: no agent is called "${unknown}"`;
     if (!(seconds >= 0)) return `--held: expected seconds, got "${values.held}"`;
-    if (!Number.isInteger(times) || times < 1) return `--times: expected a number from 1, got "${values.times}"`;
+    if (!Number.isInteger(times) || times < 1) return `--times: expected an integer ≥ 1, got "${values.times}"`;
     if (!Number.isInteger(concurrency) || concurrency < 1)
-      return `--concurrency: expected a number from 1, got "${values.concurrency}"`;
+      return `--concurrency: expected an integer ≥ 1, got "${values.concurrency}"`;
     return {
       agents: agents.filter(
         ({ name, platform = platformOf() }) =>
@@ -209,7 +209,7 @@ const measureOf = (values: {
   return values["continue-text"] === true ? "continue" : "once";
 };
 
-/** A row's name may have a comma with a space behind it. */
+/** Splits at commas without a following space, because a row's name may contain a comma and a space. */
 const list = (values: ReadonlyArray<string> | undefined): ReadonlyArray<string> =>
   (values ?? []).flatMap((names) => names.split(/,(?! )/));
 

@@ -1,26 +1,26 @@
 /**
- * A docstring as Markdown.
+ * Converts docstrings to Markdown.
  */
 import type { Checker, Symbol as Declared } from "typescript/unstable/sync";
 
-/** What a docstring says. */
+/** The content of a docstring. */
 export interface Docstring {
-  /** Its text before the first tag. */
+  /** The text before the first tag. */
   readonly text: string;
   readonly tags: ReadonlyArray<{ readonly name: string; readonly text: string }>;
 }
 
-/** Reads the docstring of a symbol. Of a schema and its type it is the schema's. */
+/** Reads the docstring of a symbol. If a schema and its type share the symbol, the schema's docstring is used. */
 export const docstringOf = (checker: Checker, symbol: Declared): Docstring => ({
   text: symbol.getDocumentationComment(checker).trim(),
   tags: symbol.getJsDocTags(checker).map(({ name, text }) => ({ name, text: (text ?? "").trim() })),
 });
 
-/** The text, then what it takes, gives and throws as a list. */
+/** Formats the text, followed by a list of parameters, return value and errors. */
 export const markdown = ({ tags, text }: Docstring): string =>
   [text, tags.map(line).join("\n")].filter((paragraph) => paragraph !== "").join("\n\n");
 
-/** The first sentence, for a table. */
+/** Returns the first sentence, for a table. */
 export const sentence = ({ text }: Docstring): string => {
   const [paragraph = ""] = text.split(/\n\s*\n/);
   const line = paragraph.replaceAll("\n", " ");

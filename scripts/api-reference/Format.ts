@@ -1,5 +1,5 @@
 /**
- * Formats signatures as the sources are formatted.
+ * Formats signatures in the style of the sources.
  */
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -10,11 +10,11 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 const separator = "// ---- next";
 
 /**
- * Formats all of them in one go.
+ * Formats all declarations in a single run of the formatter.
  *
- * @param texts declarations; a `declare` in front of one is for the formatter only
- * @returns each with its formatted text
- * @throws Error the formatter cannot read one of them
+ * @param texts declarations; a leading `declare` is only for the formatter
+ * @returns the formatted text of each
+ * @throws Error if the formatter cannot parse one of them
  */
 export const format = (texts: ReadonlyArray<string>): ReadonlyMap<string, string> => {
   const args = [prettier, "--parser=typescript", "--print-width=120"];
@@ -32,7 +32,7 @@ const declared = (text: string): string =>
     .replace(/^declare /gm, "")
     .replace(/^const default_/, "const default");
 
-/** The lines around the first one that the formatter names. */
+/** Returns the lines around the first one that the formatter reports. */
 const broken = (texts: ReadonlyArray<string>, stderr: string): string => {
   const line = Number(/\((\d+):\d+\)/.exec(stderr)?.[1] ?? 0);
   return texts

@@ -9,7 +9,7 @@ import { type Chapter, type Entry, flat } from "./Reference.ts";
 const index = "docs/api.md";
 const written = "Written from the sources and their docstrings when the package was packed.";
 
-/** Every file of the reference, by its path from the root of the repository. */
+/** Creates every file of the reference, by its path from the root of the repository. */
 export const files = (chapters: ReadonlyArray<Chapter>): ReadonlyMap<string, string> => {
   const anchors = new Map(chapters.map(({ entries, page }) => [page, anchorsOf(entries)]));
   return new Map([
@@ -20,7 +20,7 @@ export const files = (chapters: ReadonlyArray<Chapter>): ReadonlyMap<string, str
 
 type Anchors = ReadonlyMap<Page, ReadonlyMap<string, string>>;
 
-/** The anchors that GitHub gives to the headings, by name. */
+/** The anchors that GitHub assigns to the headings, by name. */
 const anchorsOf = (entries: ReadonlyArray<Entry>): ReadonlyMap<string, string> => {
   const given = new Map<string, string>();
   const taken = new Set<string>();

@@ -1,19 +1,19 @@
 /**
- * The pages of the API reference: one an entry point of package.json, and what a reader wants to see first on each.
+ * The pages of the API reference, one for each entry point of package.json, with the exports that each lists first.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Schema } from "effect";
 
-/** An entry point, before its exports are read. */
+/** A page of an entry point, before its exports are read. */
 export interface Page {
-  /** What an import names. */
+  /** The specifier of its import. */
   readonly specifier: string;
-  /** From the root of the repository. */
+  /** Path of its source, from the root of the repository. */
   readonly source: string;
-  /** From the root of the repository. */
+  /** Path of the page, from the root of the repository. */
   readonly file: string;
-  /** Exports that come first, in this order; the others follow as the source has them. */
+  /** Exports that come first, in this order. The others follow in the order of the source. */
   readonly lead: ReadonlyArray<string>;
 }
 
@@ -44,7 +44,7 @@ const Manifest = Schema.fromJsonString(
 );
 
 /**
- * The pages, in the order of `exports` in package.json.
+ * Reads the pages, in the order of `exports` in package.json.
  *
  * @param root the root of the repository
  */

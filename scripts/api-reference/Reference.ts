@@ -1,5 +1,5 @@
 /**
- * The API reference: every export of every entry point, from the sources' own declarations and docstrings.
+ * Reads the API reference from the declarations and docstrings of the sources: every export of every entry point.
  */
 import { join, posix } from "node:path";
 import { type SourceFile, SyntaxKind } from "typescript/unstable/ast";
@@ -12,20 +12,21 @@ import { type Page, pages } from "./Page.ts";
 import { signatureOf } from "./Signature.ts";
 import * as Types from "./Types.ts";
 
-/** An export that is shown on its page, or where it is shown. */
+/** An export on its page, or a reference to the page that already shows it. */
 export interface Entry {
   readonly name: string;
   readonly docstring: Docstring;
-  /** From the root of the repository. */
+  /** Path of its source, from the root of the repository. */
   readonly source: string;
   /** Empty for a module. */
   readonly signature: string;
-  /** What a module exports. */
+  /** The exports of a module. */
   readonly members: ReadonlyArray<Entry>;
-  /** The page and the name under which the same declaration stands already. */
+  /** The page and the name that already show the same declaration. */
   readonly same: { readonly page: Page; readonly name: string } | undefined;
 }
 
+/** An entry point with its exports. */
 export interface Chapter {
   readonly page: Page;
   readonly docstring: Docstring;
@@ -35,8 +36,8 @@ export interface Chapter {
 /**
  * Reads the sources.
  *
- * @param root the root of the repository, with a slash at its end
- * @throws Error an entry point or a leading export of a page is not there
+ * @param root the root of the repository, with a trailing slash
+ * @throws Error if an entry point or a leading export of a page does not exist
  */
 export const read = (root: string): ReadonlyArray<Chapter> => {
   const api = new API({ cwd: root });
@@ -59,7 +60,7 @@ interface Reader {
   readonly root: string;
   readonly project: Project;
   readonly types: Types.Types;
-  /** Where a declaration stands, by its place in the sources. */
+  /** The page and name of each declaration that is already shown, by its position in the sources. */
   readonly shown: Map<string, { readonly page: Page; readonly name: string }>;
 }
 
@@ -75,7 +76,7 @@ const moduleOf = ({ checker, program }: Project, path: string): Module => {
   return { file, exported: checker.getExportsOfModule(symbol) };
 };
 
-/** What an export stands for: a declaration, or all that a module exports. */
+/** The declarations behind an export: a single one, or all exports of a module. */
 const declared = (project: Project, exported: Declared): ReadonlyArray<Declared> => {
   const symbol = target(project.checker, exported);
   const [node] = symbol.declarations;
@@ -115,7 +116,7 @@ const entry = (reader: Reader, page: Page, exported: Declared, name: string): Re
   const same = shown.get(place);
   if (same !== undefined) return [{ name, docstring, source, signature: "", members: [], same }];
   shown.set(place, { page, name });
-  // A namespace beside a class holds the types of that service.
+  // A namespace with the name of a class holds that service's types.
   const own = nodes.filter(({ kind }) => kind !== SyntaxKind.SourceFile && kind !== SyntaxKind.ModuleDeclaration);
   const members = own.length === nodes.length ? [] : membersOf(reader, page, symbol, name);
   const signature = own.map((one) => signatureOf(types, one, name.split(".").at(-1) ?? name)).join("\n");
@@ -125,7 +126,7 @@ const entry = (reader: Reader, page: Page, exported: Declared, name: string): Re
 const membersOf = (reader: Reader, page: Page, symbol: Declared, name: string): ReadonlyArray<Entry> =>
   reader.project.checker
     .getExportsOfModule(symbol)
-    // A class has its prototype among its exports.
+    // The exports of a class include its prototype.
     .filter((member) => (member.flags & SymbolFlags.Prototype) === 0 && !isStatic(member))
     .flatMap((member) => entry(reader, page, member, `${name}.${member.name}`));
 
@@ -133,13 +134,13 @@ const isStatic = ({ flags }: Declared): boolean => (flags & (SymbolFlags.Propert
 
 const ofModule = ({ text }: SourceFile): Docstring => ({ text: moduleComment(text), tags: [] });
 
-/** The declaration's docstring; of `export { a as b }` without one there, the export's own. */
+/** The declaration's docstring, or that of the export if the declaration has none, as in `export { a as b }`. */
 const documented = (checker: Checker, exported: Declared, symbol: Declared): Docstring => {
   const own = docstringOf(checker, symbol);
   return own.text === "" ? docstringOf(checker, exported) : own;
 };
 
-/** All signatures through one run of the formatter. */
+/** Formats all signatures in a single run of the formatter. */
 const formatted = (chapters: ReadonlyArray<Chapter>): ReadonlyArray<Chapter> => {
   const texts = new Set<string>();
   const collect = ({ members, signature }: Entry): void => {
@@ -156,6 +157,6 @@ const formatted = (chapters: ReadonlyArray<Chapter>): ReadonlyArray<Chapter> => 
   return chapters.map((one) => ({ ...one, entries: one.entries.map(pretty) }));
 };
 
-/** The exports of a chapter that are shown there, modules and their members alike. */
+/** The entries of a chapter, including modules and their members. */
 export const flat = (entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> =>
   entries.flatMap((one) => [one, ...flat(one.members)]);

@@ -1,5 +1,5 @@
 /**
- * What a declaration offers, as its source writes it: without bodies, and without what is private or marked `@internal`.
+ * The public signature of a declaration, copied from its source: without bodies, and without private and `@internal` members.
  */
 import {
   type ClassDeclaration,
@@ -23,11 +23,11 @@ import {
 } from "typescript/unstable/ast/is";
 import type { Types } from "./Types.ts";
 
-/** A value's own source is shown up to this many lines; of a longer one the type. */
+/** Maximum lines of a value's source in a signature. For a longer value its type is shown. */
 const sourceLinesMax = 120;
 
 /**
- * The signature, as TypeScript that a formatter can read.
+ * Creates the signature as TypeScript that a formatter can parse.
  *
  * @param declaration a function, constant, class, interface or type
  * @param name the name under which it is exported
@@ -83,7 +83,7 @@ const callable = (types: Types, node: Callable, arrow: string): string => {
   return `${generic === undefined ? "" : `<${generic}>`}(${parameters(types, node.parameters)})${arrow}${returned(types, node)}`;
 };
 
-/** Parameters as a caller sees them: a default makes one optional, one that is taken apart has the name of its type. */
+/** Parameters from the caller's view: a default makes one optional, and a destructured one is named after its type. */
 const parameters = (types: Types, nodes: ReadonlyArray<ParameterDeclaration>): string => {
   const unnamed = documentedNames(nodes);
   return nodes
@@ -95,7 +95,7 @@ const parameters = (types: Types, nodes: ReadonlyArray<ParameterDeclaration>): s
     .join(", ");
 };
 
-/** Names that only the docstring has: those of parameters that are taken apart. */
+/** Names that only the docstring contains: those of destructured parameters. */
 const documentedNames = (nodes: ReadonlyArray<ParameterDeclaration>): Array<string> => {
   let owner: Node | undefined = nodes[0]?.parent;
   while (owner !== undefined && owner.jsDoc === undefined && owner.kind !== SyntaxKind.SourceFile) owner = owner.parent;
@@ -117,7 +117,7 @@ const returned = (types: Types, node: Callable): string => {
   return node.type === undefined ? types.returned(node) : published(node.type);
 };
 
-/** The name and modifiers of a class's member. */
+/** The modifiers and the name of a class member. */
 const head = (node: Node & { readonly name: Node }): string =>
   node
     .getSourceFile()
@@ -137,7 +137,7 @@ const commentOf = (node: Node): string => {
   return comment === undefined ? "" : `${node.getSourceFile().text.slice(comment.pos, comment.end)}\n`;
 };
 
-/** The text of a node, or its beginning, without its `@internal` members and without `export`. */
+/** The text of a node, or its beginning, without `@internal` members and without `export`. */
 const published = (node: Node, end = node.getEnd()): string => {
   const text = node.getSourceFile().text;
   const cuts: Array<readonly [number, number]> = [];

@@ -1,5 +1,5 @@
 /**
- * Writes types that the sources leave to inference, with the names that the package exports for them.
+ * Writes inferred types with the names that the package exports for them.
  */
 import type { Node } from "typescript/unstable/ast";
 import { isTypeAliasDeclaration } from "typescript/unstable/ast/is";
@@ -11,24 +11,22 @@ import {
   type Type,
 } from "typescript/unstable/sync";
 
-/** A type of more characters is written as the names of its parts. */
+/** Maximum length of a type that is written in full. In a longer type, its parts are replaced by their names. */
 const plainCharactersMax = 200;
 
 const flags = NodeBuilderFlags.NoTruncation | NodeBuilderFlags.UseAliasDefinedOutsideCurrentScope;
 
-/** Writes inferred types. */
+/** A writer of inferred types. */
 export interface Types {
-  /** The type of a declaration. */
   readonly inferred: (node: Node) => string;
-  /** What a function returns. */
   readonly returned: (node: Node) => string;
 }
 
 /**
- * Makes a writer.
+ * Creates a writer.
  *
  * @param project the sources
- * @param exported exported types; `type A = typeof A.Type` is inferred as its fields, and is written `A` again
+ * @param exported exported types; `type A = typeof A.Type` is inferred as its fields and written as `A` again
  */
 export const make = (project: Project, exported: ReadonlyArray<Declared>): Types => {
   const { checker } = project;
@@ -47,7 +45,7 @@ export const make = (project: Project, exported: ReadonlyArray<Declared>): Types
   };
 };
 
-/** What the types of schemas look like where they are inferred, the longest first. */
+/** The inferred text of each schema's type and its name, the longest text first. */
 const schemaTypes = (project: Project, exported: ReadonlyArray<Declared>): ReadonlyArray<readonly [string, string]> =>
   exported
     .flatMap((symbol) => {

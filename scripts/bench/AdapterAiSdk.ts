@@ -1,5 +1,5 @@
 /**
- * Reads a stream with the AI SDK and its OpenAI provider, bare and with a recovered model.
+ * Reads a stream with the AI SDK and its OpenAI provider, both bare and with a recovered model.
  */
 import { createOpenAI } from "@ai-sdk/openai";
 import { streamText } from "ai";
@@ -9,7 +9,7 @@ import type { Pair, Read } from "./Adapters.ts";
 /**
  * The AI SDK over Chat Completions.
  *
- * @param live parts are shown as they come and can be withdrawn; else what was shown is final
+ * @param live true if parts are shown as they arrive and can be withdrawn; false if shown parts are final
  */
 export const aiSdk = (url: string, live: boolean): Pair => {
   const model = createOpenAI({ apiKey: "not-a-key", baseURL: `${url}/v1` }).chat("bench");

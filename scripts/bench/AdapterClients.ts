@@ -1,5 +1,5 @@
 /**
- * Reads a stream with the openai SDK, bare and on a recovering fetch.
+ * Reads a stream with the openai SDK, both bare and with a recovering fetch.
  */
 import OpenAI from "openai";
 import { recoveringFetch } from "../../src/adapters/fetch/FetchRecovery.ts";

@@ -1,5 +1,5 @@
 /**
- * Reads a stream with Effect AI and this package's model of it, bare and recovered.
+ * Reads a stream with Effect AI and this package's model, both bare and recovered.
  */
 import { Effect, Layer, ManagedRuntime, Redacted, Stream } from "effect";
 import { LanguageModel } from "effect/ai";

@@ -1,12 +1,12 @@
 /**
- * Holds the bench's lines on adapters: what each adds to the client below or above it.
+ * The rows of the bench about adapters: the cost that each adds to its client.
  */
 import type { AdapterName } from "./Adapters.ts";
 import { median, spread } from "./Median.ts";
 import * as Processes from "./Processes.ts";
 import { type Group, type Row, type Size, spreadText } from "./Row.ts";
 
-/** Text parts of one stream. */
+/** Number of text parts of one stream. */
 const deltas = 2_000;
 
 const line = (what: string, adapter: AdapterName) => ({

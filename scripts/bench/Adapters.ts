@@ -1,7 +1,7 @@
 /**
- * Measures what each adapter adds to a client: the same stream read with and without it, in turns, in one process.
+ * Measures the cost that each adapter adds to a client: the same stream is read with and without it, in turns, in one process.
  *
- * The events come over loopback from a provider in a process of its own, so that only the client's CPU time is counted.
+ * The events come over loopback from a provider in a separate process, so only the client's CPU time is counted.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -15,23 +15,23 @@ import { median } from "./Median.ts";
 /** The adapters that are measured. */
 export type AdapterName = "fetch" | "ai_sdk" | "ai_sdk_live" | "effect_ai";
 
-/** What one process measures. */
+/** The size of a measurement in one process. */
 export interface AdaptersSize {
   readonly adapter: AdapterName;
-  /** Text parts of one round. */
+  /** Number of text parts of one round. */
   readonly deltas: number;
-  /** Rounds that count; others before them warm up. */
+  /** Number of measured rounds. Others before them warm up. */
   readonly rounds: number;
 }
 
-/** CPU time a part, in microseconds; `more` is the median of the rounds' differences. */
+/** CPU time per part, in microseconds. `more` is the median of the rounds' differences. */
 export interface Adapters {
   readonly bare: number;
   readonly recovered: number;
   readonly more: number;
 }
 
-/** Reads one stream to its end and gives the number of its text parts. */
+/** Reads one stream to its end and returns the number of its text parts. */
 export type Read = () => Promise<number>;
 
 /** A client without and with its adapter. */
@@ -40,10 +40,10 @@ export interface Pair {
   readonly recovered: Read;
 }
 
-/** Compilers work beside the loop at first, and their time would be counted as the clients'. */
+/** Number of rounds that warm up. The compilers run concurrently at first, and their time would be counted as the clients'. */
 const warmUpRounds = 6;
 
-/** Reads with both sides in turns; the order changes every round. */
+/** Reads with both sides in turns. The order changes every round. */
 export const measure = async ({ adapter, deltas, rounds }: AdaptersSize): Promise<Adapters> => {
   const provider = await start({ answers: [{ content: [{ text: deltas }] }] });
   try {
@@ -69,7 +69,7 @@ export const measure = async ({ adapter, deltas, rounds }: AdaptersSize): Promis
   }
 };
 
-/** Loads only what is measured, so that no other code is on the heap. */
+/** Loads only the measured adapter, so that no other code is on the heap. */
 const pairs: Readonly<Record<AdapterName, (url: string) => Promise<Pair>>> = {
   fetch: async (url) => (await import("./AdapterClients.ts")).openAi(url),
   ai_sdk: async (url) => (await import("./AdapterAiSdk.ts")).aiSdk(url, false),

@@ -1,5 +1,5 @@
 /**
- * Reads the events through `streamText` of the AI SDK, with a language model that gives them as its own parts.
+ * Reads the events through `streamText` of the AI SDK, with a language model that emits them as its own parts.
  */
 import { type LanguageModel, streamText } from "ai";
 import { events, eventsOf, type Pace } from "./Events.ts";
@@ -8,7 +8,7 @@ type Model = Extract<LanguageModel, { readonly specificationVersion: "v4" }>;
 type ModelStream = Awaited<ReturnType<Model["doStream"]>>["stream"];
 type ModelPart = ModelStream extends ReadableStream<infer Part> ? Part : never;
 
-/** Reads so many deltas from its stream and gives the number of events of the source. */
+/** Reads `count` deltas and returns the number of events of the source. */
 export const readWithAiSdk = async (count: number, pace: Pace): Promise<number> => {
   let deltas = 0;
   let finished = 0;

@@ -1,5 +1,5 @@
 /**
- * Measures what the arguments of one tool call cost to decode, at two lengths: the cost may grow as they do, and no faster.
+ * Measures the cost of decoding the arguments of one tool call at two lengths. It may grow no faster than the length.
  */
 import * as AnthropicMessages from "../../src/provider/anthropic/Decode.ts";
 import * as Gemini from "../../src/provider/gemini/Decode.ts";
@@ -8,7 +8,7 @@ import * as OpenAiResponses from "../../src/provider/openai-responses/Decode.ts"
 import * as Decoder from "../../src/provider/stream/Decoder.ts";
 import { median } from "./Median.ts";
 
-/** What one process measures. */
+/** The size of a measurement in one process. */
 export interface ArgumentsSize {
   readonly protocol: keyof typeof wires;
   /** Lengths of the arguments, in characters. */
@@ -17,13 +17,13 @@ export interface ArgumentsSize {
   readonly rounds: number;
 }
 
-/** CPU time for each character, in nanoseconds, and how much more the long arguments cost than the short ones. */
+/** CPU time per character of the long arguments, in nanoseconds, and the ratio of the total costs of long and short ones. */
 export interface Arguments {
   readonly ns: number;
   readonly ratio: number;
 }
 
-/** Characters of one delta, about what a provider sends at a time. */
+/** Number of characters of one delta, about as many as a provider sends at a time. */
 const deltaCharacters = 20;
 
 const sse = (frame: object): Uint8Array => new TextEncoder().encode(`data: ${JSON.stringify(frame)}\n\n`);
@@ -57,7 +57,7 @@ const wires = {
   },
 };
 
-/** Decodes both lengths in turns; the first pair warms up. */
+/** Decodes both lengths in turns. The first pair warms up. */
 export const measure = ({ long, protocol, rounds, short }: ArgumentsSize): Arguments => {
   const few: Array<number> = [];
   const many: Array<number> = [];

@@ -1,22 +1,22 @@
 /**
- * Holds the ways to read the same events, each to its end; every one says how many events it was given.
+ * The contenders: ways to read the same events to their end. Each returns the number of events it received.
  */
 import { Cause, Effect, Stream } from "effect";
 import { fromAsyncIterable, StreamProcessor } from "../../src/index.ts";
 import { arrays, type BenchPart, events, type Pace } from "./Events.ts";
 import { broke, makeRuntime, options, SourceBroke } from "./Runs.ts";
 
-/** Reads so many deltas and gives the number of events that were seen. */
+/** Reads `count` deltas and returns the number of events it received. */
 export type Contender = (count: number, pace: Pace) => Promise<number>;
 
-/** What everything is compared with. */
+/** The baseline of all comparisons. */
 export const raw: Contender = async (count, pace) => {
   let seen = 0;
   for await (const part of events(count, pace)) if (part.observation !== undefined) seen += 1;
   return seen;
 };
 
-/** The contenders by name. */
+/** Finds a contender by its name. */
 export const contenders = (name: string): Contender => {
   const found = table[name];
   if (found === undefined) throw new Error(`no contender is called ${name}`);
@@ -26,7 +26,7 @@ export const contenders = (name: string): Contender => {
 const ours = (count: number, pace: Pace) => fromAsyncIterable(() => events(count, pace), broke);
 const effects = (count: number, pace: Pace) => Stream.fromAsyncIterable(events(count, pace), broke);
 
-/** A pull of arrays with one asynchronous step each, as a transport gives them that decodes chunks of bytes. */
+/** A pull of arrays with one asynchronous step each, like a transport that decodes chunks of bytes. */
 const ofArrays = (count: number): Stream.Stream<BenchPart, SourceBroke> => {
   const iterator = arrays(count);
   const next = Effect.tryPromise({ try: () => iterator.next(), catch: broke });
@@ -57,7 +57,7 @@ const eachArray = async <A, E>(stream: Stream.Stream<A, E>): Promise<number> => 
 
 const runtime = makeRuntime();
 
-/** A run gives two events of its own besides the parts: `AttemptStarted` and `RunCompleted`. */
+/** Reads a run. It emits two events besides the parts: `AttemptStarted` and `RunCompleted`. */
 const processed = async (
   read: <A, E>(stream: Stream.Stream<A, E>) => Promise<number>,
   source: () => Stream.Stream<BenchPart, SourceBroke>,

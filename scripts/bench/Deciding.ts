@@ -6,14 +6,14 @@ import * as DecisionInput from "../../src/policy/DecisionInput.ts";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
 import { median } from "./Median.ts";
 
-/** What one process measures. */
+/** The size of a measurement in one process. */
 export interface DecidingSize {
-  /** Times that the whole mix is decided in one round. */
+  /** Number of times that the whole mix is decided in one round. */
   readonly times: number;
   readonly rounds: number;
 }
 
-/** CPU time of one decision in microseconds, over the mix and for its slowest input. */
+/** CPU time of one decision, in microseconds: the mean over the mix, and the slowest input. */
 export interface Deciding {
   readonly inputs: number;
   readonly mean_us: number;
@@ -22,7 +22,7 @@ export interface Deciding {
 
 const warmUpRounds = 2;
 
-/** Decides the mix in rounds, then each input on its own. */
+/** Decides the mix in rounds, then each input separately. */
 export const measure = ({ rounds, times }: DecidingSize): Deciding => {
   const mix = inputs();
   const all = (): number => cpuUs(times, mix) / mix.length;
@@ -43,7 +43,7 @@ const cpuUs = (times: number, mix: ReadonlyArray<DecisionInput.DecisionInput>): 
   return (user + system) / times;
 };
 
-/** Every failure with every state of an attempt: nothing yet, text shown, a call open, a call that may have run. */
+/** Every failure combined with every state of an attempt: nothing yet, text shown, an open call, a call that may have run. */
 const inputs = (): ReadonlyArray<DecisionInput.DecisionInput> =>
   failures.flatMap((failure) =>
     facts.map((it) => Result.getOrThrowWith(DecisionInput.parse({ failure, facts: it, run }), (error) => error)),

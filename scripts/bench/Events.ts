@@ -1,21 +1,21 @@
 /**
- * Makes the events that every contender reads: a start, text deltas, the terminal marker.
+ * Creates the events that every contender reads: a start, text deltas, and the terminal marker.
  */
 import * as Observation from "../../src/domain/Observation.ts";
 
-/** One event as a decoder gives it: its text beside what it proves. */
+/** One event in the form of a decoder's output: its text, and the observation that it proves. */
 export interface BenchPart {
   readonly delta: string;
   readonly observation: Observation.Observation;
 }
 
-/** How fast a source gives its events: as fast as it is read, or one a macrotask. */
+/** The pace of a source: as fast as it is read, or one event per macrotask. */
 export type Pace = "saturated" | "paced";
 
-/** Different deltas that are given in turn, so that no contender holds more for more events. */
+/** Number of different deltas. They repeat, so that no contender holds more memory for more events. */
 const differentDeltas = 1024;
 
-/** Parts of one array where a source gives arrays. */
+/** Number of parts of one array, for sources of arrays. */
 const arrayParts = 64;
 
 const start: BenchPart = { delta: "", observation: Observation.lifecycle };
@@ -32,14 +32,14 @@ const chunks = Array.from({ length: differentDeltas / arrayParts }, (_, index): 
   return [first ?? start, ...rest];
 });
 
-/** What a source of so many deltas gives in all. */
+/** Number of events of a source with `count` deltas. */
 export const eventsOf = (count: number): number => count + 2;
 
-/** Gives the events one by one, with their terminal marker. */
+/** Emits the events one by one, including the terminal marker. */
 export const events = (count: number, pace: Pace): AsyncGenerator<BenchPart> =>
   pace === "saturated" ? saturated(count) : paced(count);
 
-/** Gives the events in arrays of 64, each array in a step of its own; the deltas must be a multiple of 64. */
+/** Emits the events in arrays of 64, each in a separate step. `count` must be a multiple of 64. */
 export async function* arrays(count: number): AsyncGenerator<NonEmpty> {
   if (count % arrayParts !== 0) throw new Error(`expected a multiple of ${arrayParts} deltas, got ${count}`);
   yield [start];
@@ -48,10 +48,10 @@ export async function* arrays(count: number): AsyncGenerator<NonEmpty> {
 }
 
 /**
- * Gives the start and so many deltas, and then nothing for ever.
+ * Emits the start and `count` deltas, then hangs forever.
  *
- * @param hung is given the promise's resolve, so that the waiting source is rooted as a socket would be
- * @param beforeLast is called directly before the last delta is given
+ * @param hung receives the promise's resolve, which keeps the waiting source reachable like a socket would
+ * @param beforeLast called directly before the last delta
  */
 export async function* hanging(
   count: number,

@@ -1,5 +1,5 @@
 /**
- * Holds every line of the bench with its bar, in the order in which they are measured and printed.
+ * All rows of the bench with their bars, in the order in which they are measured and printed.
  */
 import { adapters } from "./AdapterLines.ts";
 import type { Pace } from "./Events.ts";
@@ -8,24 +8,24 @@ import * as Processes from "./Processes.ts";
 import { type Group, type Row, type Size, spreadText, verdict } from "./Row.ts";
 import { sqlite } from "./SqliteLines.ts";
 
-/** CPU per event of a run against a raw `for await`. */
+/** Maximum CPU per event of a run, relative to a raw `for await`. */
 const cpuBar = 2.5;
-/** The same where the source gives arrays of 64. */
+/** Maximum for a source of arrays of 64. */
 const arraysBar = 0.8;
-/** Heap of an idle run above a bare Effect Stream, in KiB. */
+/** Maximum heap of an idle run beyond a bare Effect Stream, in KiB. */
 const idleHeapBar = 6;
-/** CPU of all idle runs, in percent of a core. */
+/** Maximum CPU of all idle runs, in percent of a core. */
 const idleCpuBar = 0.2;
-/** What counts as the same heap, in KiB: about what a collection leaves behind at one time and not at another. */
+/** Maximum difference that counts as the same heap, in KiB. Collections vary by about as much. */
 const sameHeapBar = 64;
-/** One decision, in microseconds. */
+/** Maximum duration of one decision, in microseconds. */
 const decideBar = 1;
-/** A stall's report after its deadline, in milliseconds. */
+/** Maximum delay of a stall's report after its deadline, in milliseconds. */
 const stallBar = 50;
-/** From a break to the next request, in milliseconds. */
+/** Maximum time from a break to the next request, in milliseconds. */
 const nextRequestBar = 10;
 
-/** Four times the arguments, in CPU. */
+/** Maximum CPU for arguments of four times the length, relative to the short ones. */
 const argumentsBar = 8;
 
 const idleRuns = 10_000;
@@ -140,7 +140,7 @@ const idleLine = (what: string, source: "ours" | "effect", bars: boolean) => ({
   },
 });
 
-/** Within which time the runs of the line below begin, in milliseconds: each is silent since a moment of its own. */
+/** Period in which the runs of the row below start, in milliseconds. Each has been silent since a different moment. */
 const beginWithinMs = 10_000;
 
 const spreadIdleLine = {

@@ -1,5 +1,5 @@
 /**
- * Measures what a run holds after few and after many deltas: heap while it lives, and evidence on record.
+ * Measures the memory of a run after few and after many deltas: the heap while it is live, and the evidence on record.
  */
 import { Effect, Stream } from "effect";
 import { fromAsyncIterable, RunRecorder, StreamProcessor } from "../../src/index.ts";
@@ -7,14 +7,14 @@ import { hanging } from "./Events.ts";
 import { settledHeap } from "./Heap.ts";
 import { broke, makeRuntime, options, quietly } from "./Runs.ts";
 
-/** What one process measures. */
+/** The size of a measurement in one process. */
 export interface GrowthSize {
   readonly few: number;
   readonly many: number;
   readonly rounds: number;
 }
 
-/** Heap in bytes that many deltas hold more than few, and the evidence records of both. */
+/** Additional heap of many deltas over few, in bytes, and the number of evidence records of both. */
 export interface Growth {
   readonly more_bytes: ReadonlyArray<number>;
   readonly evidence_few: number;
@@ -23,7 +23,7 @@ export interface Growth {
 
 const runtime = makeRuntime();
 
-/** Holds a run of few and a run of many deltas, in turns; the first pair warms up. */
+/** Measures a run of few and a run of many deltas in turns. The first pair warms up. */
 export const measure = async ({ few, many, rounds }: GrowthSize): Promise<Growth> => {
   const more: Array<number> = [];
   let evidence: readonly [number, number] = [0, 0];
@@ -41,7 +41,7 @@ interface Held {
   readonly evidence: number;
 }
 
-/** What a live run holds after its last delta; the evidence is counted once it has ended. */
+/** Measures a live run after its last delta. The evidence is counted after it has ended. */
 const held = async (runId: string, deltas: number): Promise<Held> => {
   const processor = await runtime.runPromise(StreamProcessor);
   const recorder = await runtime.runPromise(RunRecorder);

@@ -1,5 +1,5 @@
 /**
- * Measures the CPU time of one whole run of few events that never breaks: what a stream costs beside its events.
+ * Measures the CPU time of a whole short run that never breaks: the cost of a stream beyond its events.
  */
 import { Effect, Stream } from "effect";
 import { fromAsyncIterable, StreamProcessor } from "../../src/index.ts";
@@ -7,30 +7,30 @@ import { events } from "./Events.ts";
 import { median } from "./Median.ts";
 import { broke, makeRuntime, options } from "./Runs.ts";
 
-/** What one process measures. */
+/** The size of a measurement in one process. */
 export interface HappySize {
-  /** `direct`: the attempt's own source; `mapped`: a stream that was made of one, as most embedders give it. */
+  /** `direct`: the attempt's own source. `mapped`: a stream derived from it, as most embedders use. */
   readonly source: "direct" | "mapped";
-  /** Events of a run, its start and its marker among them. */
+  /** Number of events of a run, including its start and its marker. */
   readonly events: number;
-  /** Runs of one round, one after the other. */
+  /** Number of runs of one round, one after another. */
   readonly runs: number;
-  /** Rounds that count; others before them warm up. */
+  /** Number of measured rounds. Others before them warm up. */
   readonly rounds: number;
 }
 
-/** CPU time per run in microseconds, and that of the same stream read without a processor. */
+/** CPU time per run, in microseconds, and that of the same stream read without a processor. */
 export interface Happy {
   readonly us: number;
   readonly stream_us: number;
 }
 
-/** Compilers work beside the loop at first, and their time would be counted as the runs'. */
+/** Number of rounds that warm up. The compilers run concurrently at first, and their time would be counted as the runs'. */
 const warmUpRounds = 6;
 
 const runtime = makeRuntime();
 
-/** Whole runs and bare streams in turns. */
+/** Measures whole runs and bare streams in turns. */
 export const measure = async ({ events: count, rounds, runs, source }: HappySize): Promise<Happy> => {
   const direct = () => fromAsyncIterable(() => events(count - 2, "saturated"), broke);
   const given = source === "direct" ? direct : () => Stream.map(direct(), (part) => part);

@@ -1,8 +1,8 @@
 /**
- * Looks at the heap when nothing on it is garbage.
+ * Measures the heap without garbage.
  */
 
-/** Collections in a row: weak references and finalizers need more than one. */
+/** Number of consecutive collections. Weak references and finalizers need more than one. */
 const collections = 4;
 
 /** Bytes in use after full collections with macrotasks between them. Needs `--expose-gc`. */

@@ -1,5 +1,5 @@
 /**
- * Measures what runs cost that wait: heap per run while all are idle, and the CPU that they take meanwhile.
+ * Measures the cost of waiting runs: heap per run while all are idle, and their CPU time.
  */
 import { Effect, Stream } from "effect";
 import { fromAsyncIterable, StreamProcessor } from "../../src/index.ts";
@@ -7,32 +7,32 @@ import { type BenchPart, hanging } from "./Events.ts";
 import { settledHeap } from "./Heap.ts";
 import { broke, makeRuntime, options, quietly, type SourceBroke } from "./Runs.ts";
 
-/** What one process measures. */
+/** The size of a measurement in one process. */
 export interface IdleSize {
-  /** What reads the source: the processor, or Effect's Stream alone. */
+  /** The reader of the source: the processor, or Effect's Stream alone. */
   readonly reader: "processor" | "stream";
-  /** Whose adapter makes a stream of the source. */
+  /** The adapter that makes a stream of the source: this package's or Effect's. */
   readonly source: "ours" | "effect";
   readonly runs: number;
-  /** Within which time they begin, each at a moment of its own, in milliseconds; 0 begins them at once. */
+  /** Period in which the runs start, each at a different moment, in milliseconds. 0 starts them all at once. */
   readonly begin_within_ms: number;
-  /** How long the idle CPU is looked at, in milliseconds; 0 does not look. */
+  /** Duration of the CPU measurement, in milliseconds. 0 skips it. */
   readonly watch_ms: number;
 }
 
-/** Heap of one run in bytes; CPU as a share of one core. */
+/** Heap per run, in bytes, and CPU as a share of one core. */
 export interface Idle {
   readonly bytes: number;
   readonly cpu_share: number;
 }
 
-/** Runs that are started and ended first, so that code and caches are not counted. */
+/** Number of runs that are started and ended first, so that code and caches are not counted. */
 const warmUpRuns = 500;
 
 const runtime = makeRuntime();
 const rooted: Array<() => void> = [];
 
-/** Starts the runs, waits until each has given its parts, and looks at the heap. */
+/** Starts the runs, waits until each has emitted its parts, and measures the heap. */
 export const measure = async (size: IdleSize): Promise<Idle> => {
   const processor = await runtime.runPromise(StreamProcessor);
   const first = await startAll(warmUpRuns, { ...size, begin_within_ms: 0 }, processor, quietly);
@@ -82,7 +82,7 @@ const startAll = async (
   return running;
 };
 
-/** How long everything is left alone before it is looked at, in milliseconds: compilers and finalizers end. */
+/** Delay before the CPU measurement, in milliseconds, in which compilers and finalizers finish. */
 const settleMs = 2_000;
 
 const idleShare = async (ms: number): Promise<number> => {

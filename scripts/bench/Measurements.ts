@@ -1,5 +1,5 @@
 /**
- * Names what a child process can measure, and what each measurement takes and gives.
+ * The measurements that a child process can make, with their sizes and results.
  */
 import type { Adapters, AdaptersSize } from "./Adapters.ts";
 import type { Arguments, ArgumentsSize } from "./Arguments.ts";
@@ -14,7 +14,7 @@ import type { Sweep, SweepSize } from "./store/Sweep.ts";
 import type { Writes, WritesSize } from "./store/Writes.ts";
 import type { Throughput, ThroughputSize } from "./Throughput.ts";
 
-/** What a measurement of a name takes (`size`) and gives (`result`). */
+/** The size and the result of each measurement, by name. */
 export interface Measurements {
   readonly throughput: { readonly size: ThroughputSize; readonly result: Throughput };
   readonly happy: { readonly size: HappySize; readonly result: Happy };
@@ -32,12 +32,12 @@ export interface Measurements {
 
 export type MeasurementName = keyof Measurements;
 
-/** Loads only what the measurement needs, so that no other code is on its heap. */
+/** Makes one measurement. Loads only the code it needs, so that no other code is on its heap. */
 export const measure = async (name: string, size: unknown): Promise<unknown> => {
   const load = table[name];
   if (load === undefined) throw new Error(`no measurement is called ${name}`);
   const module = await load();
-  // The parent wrote the size with `Processes.once`, which ties it to the name.
+  // Safe: the parent wrote the size with `Processes.once`, which ties it to the name.
   return (module.measure as (size: unknown) => unknown)(size);
 };
 

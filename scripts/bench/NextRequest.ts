@@ -1,5 +1,5 @@
 /**
- * Measures the time from a break on the wire to the next attempt's request, on real sockets of this machine.
+ * Measures the time from a break on the wire to the next attempt's request, on this machine's real sockets.
  */
 import { Deferred, Effect, Layer, Stream } from "effect";
 import { ProviderClient } from "../../src/client/index.ts";
@@ -10,19 +10,19 @@ import type { FaultScriptInput } from "../../src/testing/script/FaultScript.ts";
 import { quantile } from "./Median.ts";
 import { quietly } from "./Runs.ts";
 
-/** What one process measures. */
+/** The size of a measurement in one process. */
 export interface NextRequestSize {
   readonly runs: number;
 }
 
-/** Milliseconds from the break to the next request's first byte at the server. */
+/** Milliseconds from the break to the arrival of the next request at the server. */
 export interface NextRequest {
   readonly median: number;
   readonly p99: number;
   readonly max: number;
 }
 
-/** Runs that warm up: code, sockets and the server. */
+/** Number of runs that warm up code, sockets and the server. */
 const warmUpRuns = 30;
 
 /** The default policy without its waits. */
@@ -30,10 +30,10 @@ const atOnce = {
   ...RecoveryPolicy.default,
   name: "default+no-delay",
   decide: (input: RecoveryPolicy.DecisionInput) => ({ ...RecoveryPolicy.decide(input), delay_ms: 0 }),
-  // `make` only tightens; the bench measures without the waits.
+  // Cast, because `RecoveryPolicy.make` accepts only tighter policies and this one drops the waits.
 } as RecoveryPolicy.RecoveryPolicy;
 
-/** Every run breaks once, by a reset and by a clean end in turns, and its replay is whole. */
+/** Breaks every run once, alternately with a reset and a clean end. Its replay is whole. */
 export const measure = async ({ runs }: NextRequestSize): Promise<NextRequest> => {
   const all = warmUpRuns + runs;
   const script: FaultScriptInput = {
@@ -66,7 +66,7 @@ export const measure = async ({ runs }: NextRequestSize): Promise<NextRequest> =
   return { median: quantile(gaps, 0.5), p99: quantile(gaps, 0.99), max: Math.max(...gaps) };
 };
 
-/** One run with one break: the server's own time from the break to the second request. */
+/** Plays one run with one break, and returns the server's time from the break to the second request. */
 const gapOf = Effect.fnUntraced(function* (server: FaultProvider["Service"], run: number, brokeAt: () => number) {
   const client = yield* ProviderClient;
   const processor = yield* StreamProcessor;
@@ -79,7 +79,7 @@ const gapOf = Effect.fnUntraced(function* (server: FaultProvider["Service"], run
   );
   yield* Stream.runDrain(
     processor.run({
-      // A provider of its own, so that the throttle that tames storms has nothing to tame.
+      // A separate provider for each run, so that the retry throttle never applies.
       provider: { id: `bench${run}`, model: "bench", reasoning: false },
       tools: [],
       policy: atOnce,

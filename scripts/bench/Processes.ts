@@ -1,12 +1,12 @@
 /**
- * Runs measurements in Node processes of their own, one after the other.
+ * Runs measurements in separate Node processes, one after another.
  */
 import { spawn } from "node:child_process";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import type { MeasurementName, Measurements } from "./Measurements.ts";
 
-/** A child process did not give a result; what it said stands on stderr. */
+/** A child process returned no result. Its output is on stderr. */
 export class MeasurementFailed extends Error {}
 
 const entry = fileURLToPath(new URL("./index.ts", import.meta.url));
@@ -25,11 +25,11 @@ export const once = async <N extends MeasurementName>(
   const [said, code] = await Promise.all([text(child.stdout), ended]);
   const line = said.trim().split("\n").at(-1) ?? "";
   if (code !== 0) throw new MeasurementFailed(`${name} ended with code ${code}: ${JSON.stringify(size)}`);
-  // The child printed what the measurement of this name gives.
+  // Safe: the child printed the result of the measurement with this name.
   return JSON.parse(line) as Measurements[N]["result"];
 };
 
-/** Measures in so many fresh processes. */
+/** Measures in several fresh processes, one after another. */
 export const several = async <N extends MeasurementName>(
   processes: number,
   name: N,

@@ -1,22 +1,21 @@
 /**
- * Prints what was measured: as a table for people and documents, or as JSON.
+ * Formats the measurements as a table for people and documents, or as JSON.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
 import type { Row } from "./Row.ts";
 
-/** What was measured where. */
+/** The measurements, and the environment they were made in. */
 export interface Report {
   readonly command: string;
   readonly machine: string;
   readonly versions: Readonly<Record<string, string>>;
   readonly processes: number;
-  /** How busy the machine was besides. */
   readonly load: string;
   readonly groups: ReadonlyArray<{ readonly name: string; readonly rows: ReadonlyArray<Row> }>;
 }
 
-/** Gathers the machine and the versions of what was compared. */
+/** Creates a report with the machine and the versions of the compared packages. */
 export const make = (command: string, processes: number, load: string, groups: Report["groups"]): Report => ({
   command,
   load,
@@ -44,7 +43,7 @@ const names: Readonly<Record<string, string>> = {
   adapters: "CPU that an adapter adds to a client, for each part of a stream",
 };
 
-/** Groups of lines as one Markdown table. */
+/** Formats groups of rows as one Markdown table. */
 export const markdownOf = (groups: Report["groups"]): string =>
   [
     "| what | measured | bar | verdict |",
@@ -55,7 +54,7 @@ export const markdownOf = (groups: Report["groups"]): string =>
     ]),
   ].join("\n");
 
-/** The report as Markdown: one table, and what it was measured with. */
+/** Formats a report as Markdown: one table, and its environment. */
 export const markdown = (report: Report): string => {
   const versions = Object.entries(report.versions).map(([name, version]) => `${name} ${version}`);
   return [
@@ -65,14 +64,14 @@ export const markdown = (report: Report): string => {
   ].join("\n");
 };
 
-/** The lines that miss their bar. */
+/** The rows that miss their bar. */
 export const missed = (report: Report): ReadonlyArray<Row> =>
   report.groups.flatMap(({ rows }) => rows.filter((row) => row.verdict === "missed"));
 
 /**
  * Writes a table into a document, between the markers `<!-- NAME -->` and `<!-- /NAME -->`.
  *
- * @throws Error where the document has no markers
+ * @throws Error if the document has no such markers
  */
 export const write = (file: URL, name: string, table: string): void => {
   const document = readFileSync(file, "utf8");
@@ -89,5 +88,5 @@ const versionOf = (name: string): string =>
   manifestAt(new URL(`../../node_modules/${name}/package.json`, import.meta.url)).version;
 
 const manifestAt = (file: URL): { readonly version: string } =>
-  // Every package has its version in its manifest.
+  // Safe: every package manifest contains a version.
   JSON.parse(readFileSync(file, "utf8")) as { readonly version: string };

@@ -1,5 +1,5 @@
 /**
- * Starts runs of the processor for the bench: everything on (facts, clocks, recorder in memory), and no person to ask.
+ * Creates runs of the processor for the bench. Everything is on (facts, clocks, an in-memory recorder), and there is no person to ask.
  */
 import { Data, Effect, Layer, ManagedRuntime, References, type Stream } from "effect";
 import { RunRecorder, StreamProcessor, UserDecisions } from "../../src/index.ts";
@@ -7,13 +7,13 @@ import type { RunBase, RunOptions, TextOptions } from "../../src/runtime/contrac
 import type { ToolGuard } from "../../src/runtime/tools/ToolGuard.ts";
 import type { BenchPart } from "./Events.ts";
 
-/** A source fails with this; what it says does not matter here. */
+/** The failure of a source. Its message does not matter here. */
 export class SourceBroke extends Data.TaggedError("SourceBroke")<{ readonly message: string }> {}
 
-/** More runs than any measurement starts: every one of them is on record. */
+/** Maximum runs of the recorder. No measurement starts more, so every run stays on record. */
 const recordedRunsMax = 100_000;
 
-/** The processor with a recorder that has room for every run of the bench. */
+/** Creates a processor with a recorder that has room for every run of the bench. */
 export const makeRuntime = () =>
   ManagedRuntime.make(
     StreamProcessor.layer.pipe(
@@ -23,12 +23,12 @@ export const makeRuntime = () =>
     ),
   );
 
-// As in a program: what all its requests share is made once.
+// Created once, as in a program in which all requests share them.
 const provider = { id: "bench", model: "bench", reasoning: false };
 const noTools: ReadonlyArray<ToolGuard.Tool> = [];
 const observe = (part: BenchPart) => part.observation;
 
-/** A run without tools over one source. */
+/** The options of a run over one source, without tools. */
 export const options = <E>(
   source: () => Stream.Stream<BenchPart, E>,
   more: Partial<RunBase<BenchPart, E, never>> & TextOptions<BenchPart> = {},
@@ -40,9 +40,9 @@ export const options = <E>(
   ...more,
 });
 
-/** What an error of the source is in the stream's error channel. */
+/** Wraps an error of the source for the stream's error channel. */
 export const broke = (error: unknown): SourceBroke => new SourceBroke({ message: String(error) });
 
-/** Runs that end badly by intent say so in the log: the bench's output is not the place. */
+/** Silences the log of runs that fail on purpose. */
 export const quietly = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.provideService(effect, References.MinimumLogLevel, "None");

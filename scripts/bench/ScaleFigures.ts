@@ -1,24 +1,22 @@
 /**
- * Puts what a bench has measured into the figures that docs/scale.md is computed from.
+ * Writes measurements of a bench into the figures that docs/scale.md is computed from.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 
-/** A figure: the middle of what was measured, and the worst of the same thing. */
+/** A figure: the median of the measurements, and the worst value of the same quantity. */
 export interface Figure {
   readonly value: number;
   readonly worst: number;
 }
 
-/** The file of figures. */
+/** The file of the figures. */
 export const figuresFile = new URL("../scale/figures.json", import.meta.url);
 
-/** Where figures come from. */
+/** The origin of figures. */
 export interface Source {
-  /** The heading of docs/bench.md that they stand under, as in a link. */
+  /** Anchor of their heading in docs/bench.md. */
   readonly heading: string;
-  /** What was typed. */
   readonly command: string;
-  /** The machine's load meanwhile, in words. */
   readonly load: string;
 }
 
@@ -27,12 +25,12 @@ interface Measured {
 }
 
 /**
- * Puts them into a file of figures; all else there stays.
+ * Replaces figures in a file of figures, and leaves everything else in it unchanged.
  *
- * @throws Error where the file lacks one of them
+ * @throws Error if the file lacks one of them
  */
 export const put = (file: URL, figures: Readonly<Record<string, Figure>>, { command, heading, load }: Source): void => {
-  // Figures.ts holds the file to its schema.
+  // Safe: Figures.ts validates the file against its schema.
   const all = JSON.parse(readFileSync(file, "utf8")) as Measured;
   for (const [name, { value, worst }] of Object.entries(figures)) {
     const entry = all.measured[name];

@@ -1,5 +1,5 @@
 /**
- * Measures what the SQL recorder costs on a file of its own.
+ * Measures the cost of the SQL recorder on a temporary file.
  */
 import { closeSync, fsyncSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,30 +16,30 @@ import { events } from "./Events.ts";
 import { quantile } from "./Median.ts";
 import { broke, options, quietly } from "./Runs.ts";
 
-/** What one process measures. */
+/** A measurement and its size. */
 export type SqliteSize =
   | { readonly what: "happy"; readonly store: "memory" | Synchronous; readonly runs: number }
-  /** So many runs at one time. */
+  /** `at` is the number of concurrent runs. */
   | { readonly what: "beside"; readonly store: "memory" | Synchronous; readonly runs: number; readonly at: number }
   | { readonly what: "incident"; readonly store: Synchronous; readonly commits: number }
   | { readonly what: "orphans"; readonly runs: number }
   | { readonly what: "stored"; readonly runs: number };
 
-/** Numbers by name; each measurement has its own. */
+/** Results by name. Each measurement has different names. */
 export type Sqlite = Readonly<Record<string, number>>;
 
 type Synchronous = "full" | "normal";
 
-/** Deltas of a happy run. */
+/** Number of deltas of a happy run. */
 const deltas = 100;
 
-/** Deltas of a short run. */
+/** Number of deltas of a short run. */
 const shortDeltas = 18;
 
-/** Ended runs that are forgotten in one go. */
+/** Maximum ended runs that are deleted in one call. */
 const prunedRuns = 10_000;
 
-/** Measures on a file in a folder that is gone afterwards. */
+/** Measures on a file in a temporary folder. */
 export const measure = async (size: SqliteSize): Promise<Sqlite> => {
   const folder = mkdtempSync(join(tmpdir(), "bench-sqlite-"));
   try {
@@ -81,10 +81,10 @@ const run = (length: number) => {
   return Effect.flatMap(StreamProcessor, (processor) => Stream.runDrain(processor.run(options(source))));
 };
 
-/** Rounds whose middle counts, behind as many that warm up: compilers work beside the loop at first. */
+/** Number of measured rounds, and of rounds that warm up before them, because the compilers run concurrently at first. */
 const rounds = 7;
 
-/** Short runs side by side, in CPU time: those that write within one turn share a commit. */
+/** Measures the CPU time of concurrent short runs. Writes within one turn share a commit. */
 const beside = async (
   store: "memory" | Synchronous,
   runs: number,
@@ -107,7 +107,7 @@ const beside = async (
   return { cpu_us: quantile(micros, 0.5), commits: each };
 };
 
-/** Whole runs one after the other, in wall clock: a commit waits for the disk. */
+/** Measures the wall time of consecutive runs. A commit waits for the disk. */
 const happy = async (store: "memory" | Synchronous, runs: number, file: string): Promise<Sqlite> => {
   const runtime = runtimeOf(store, file);
   const one = run(deltas);
@@ -129,7 +129,7 @@ const withRecorder = <A>(
   body: (recorder: RunRecorder["Service"]) => Effect.Effect<A, unknown>,
 ): Promise<A> => Effect.runPromise(Effect.provide(Effect.flatMap(RunRecorder, body), recorderOf(store, file)));
 
-/** The write that stands between a failure and what is done about it: facts, evidence and the incident. */
+/** Measures the write between a failure and the reaction to it: facts, evidence and the incident. */
 const incident = (store: Synchronous, count: number, file: string): Promise<Sqlite> =>
   withRecorder(file, store, (recorder) =>
     Effect.gen(function* () {
@@ -153,7 +153,7 @@ const broken = (runId: string): ReadonlyArray<Entry> => [
   E.opened(runId, 1),
 ];
 
-/** Finds, claims and decides what a dead process left: a question each. */
+/** Finds, claims and decides the runs of a dead process, each with a question. */
 const orphans = async (runs: number, file: string): Promise<Sqlite> => {
   const ids = Array.from({ length: runs }, (_, n) => `r${n}`);
   await withRecorder(file, "full", (recorder) =>
@@ -184,7 +184,7 @@ const orphans = async (runs: number, file: string): Promise<Sqlite> => {
   );
 };
 
-/** Lists, shows and forgets among many stored runs. */
+/** Lists, shows and deletes among many stored runs. */
 const stored = async (runs: number, file: string): Promise<Sqlite> => {
   await withRecorder(file, "normal", (recorder) => recorder.write("template", E.life("template")));
   const from = performance.now();
@@ -210,7 +210,7 @@ const stored = async (runs: number, file: string): Promise<Sqlite> => {
   );
 };
 
-/** The middle of several tries, in milliseconds. */
+/** The median duration of several tries, in milliseconds. */
 const timed = <A, X>(effect: Effect.Effect<A, X>): Effect.Effect<number, X> =>
   Effect.map(
     Effect.forEach(Array.from({ length: 9 }), () =>
@@ -222,7 +222,7 @@ const timed = <A, X>(effect: Effect.Effect<A, X>): Effect.Effect<number, X> =>
     (all) => quantile(all, 0.5),
   );
 
-/** Copies the row of one run with its incidents so often, as no recorder could in a sensible time. */
+/** Copies the row of one run and its incidents many times. A recorder would take far too long. */
 const fill = (file: string, runs: number): void => {
   const database = new DatabaseSync(file);
   database.exec(`PRAGMA synchronous = off; PRAGMA cache_size = -200000; PRAGMA foreign_keys = off; BEGIN;
@@ -234,7 +234,7 @@ const fill = (file: string, runs: number): void => {
       SELECT r.run_id, i.id, i.n, i.incident FROM stream_recovery_runs r, (SELECT * FROM stream_recovery_incidents WHERE run_id = 'template') i
       WHERE r.run_id <> 'template' AND r.seq % 10 = 0;
     COMMIT; PRAGMA synchronous = full; PRAGMA wal_checkpoint(TRUNCATE)`);
-  // What the system has not written yet would be written by the first commit that is measured.
+  // Otherwise the first measured commit would write the system's dirty pages too.
   const fd = openSync(file, "r+");
   fsyncSync(fd);
   closeSync(fd);

@@ -1,5 +1,5 @@
 /**
- * Holds the bench's lines about the SQL recorder.
+ * The rows of the bench about the SQL recorder.
  */
 import { median, spread } from "./Median.ts";
 import * as Processes from "./Processes.ts";
@@ -7,9 +7,9 @@ import { type Group, type Row, type Size, spreadText } from "./Row.ts";
 import type { Figure } from "./ScaleFigures.ts";
 import type { Sqlite, SqliteSize } from "./Sqlite.ts";
 
-/** Runs that a dead process left. */
+/** Number of runs that a dead process left. */
 const orphanRuns = 10_000;
-/** Runs on record. */
+/** Number of runs on record. */
 const storedRuns = 1_000_000;
 
 const middle = (results: ReadonlyArray<Sqlite>, name: string): number => median(results.map((it) => it[name] ?? 0));
@@ -122,10 +122,10 @@ const storedLine = {
   },
 };
 
-/** What the SQL recorder costs; no bar of the design stands for it. */
+/** The costs of the SQL recorder. The design has no bars for them. */
 export const sqlite: Group = { name: "sqlite", lines: [happyLine, besideLine, incidentLine, orphansLine, storedLine] };
 
-/** The figure of a commit that docs/scale.md is computed from: the middle of the processes' middles, and the slowest process's. */
+/** The cost of a commit for docs/scale.md: the median of the processes' medians, and the slowest process's median. */
 export const commitFigureOf = (rows: ReadonlyArray<Row>): Readonly<Record<"fileCommitUs", Figure>> | undefined => {
   const { p50_max_us, p50_us } = rows.find(({ what }) => what === commitOf("full"))?.numbers ?? {};
   if (p50_us === undefined || p50_max_us === undefined) return undefined;

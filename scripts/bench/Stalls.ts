@@ -1,5 +1,5 @@
 /**
- * Measures how long after its deadline a stall reaches the caller.
+ * Measures the delay with which a stall reaches the caller after its deadline.
  */
 import { Effect, Exit, Stream } from "effect";
 import { fromAsyncIterable, StreamProcessor } from "../../src/index.ts";
@@ -7,16 +7,16 @@ import { hanging } from "./Events.ts";
 import { quantile } from "./Median.ts";
 import { broke, makeRuntime, options, quietly } from "./Runs.ts";
 
-/** What one process measures. */
+/** The size of a measurement in one process. */
 export interface StallsSize {
   readonly runs: number;
-  /** Limit of the idle clock, in milliseconds. */
+  /** Timeout of the idle clock, in milliseconds. */
   readonly idle_ms: number;
-  /** Time between the starts of two runs, in milliseconds. */
+  /** Interval between the starts of two runs, in milliseconds. */
   readonly apart_ms: number;
 }
 
-/** Milliseconds from the deadline to the caller's first word of it. */
+/** Milliseconds from the deadline to the first report to the caller. */
 export interface Stalls {
   readonly first: number;
   readonly median: number;
@@ -25,7 +25,7 @@ export interface Stalls {
 
 const runtime = makeRuntime();
 
-/** Runs that give a delta and then nothing; each is told apart from its own last delta on. */
+/** Starts runs that emit one delta and then hang. Each delay counts from that run's last delta. */
 export const measure = async ({ apart_ms, idle_ms, runs }: StallsSize): Promise<Stalls> => {
   const processor = await runtime.runPromise(StreamProcessor);
   const rooted: Array<() => void> = [];
@@ -46,7 +46,7 @@ export const measure = async ({ apart_ms, idle_ms, runs }: StallsSize): Promise<
             ),
           broke,
         );
-      // Without retries the break is put to the policy at once, and the headless default stops the run.
+      // Without retries the break reaches the policy at once, and the headless default stops the run.
       const run = processor.run(options(source, { clocks: { idle: idle_ms }, budget: { max_auto_retries: 0 } }));
       const exit = yield* Effect.exit(
         Stream.runForEach(run, (event) => {

@@ -1,31 +1,31 @@
 /**
- * Measures the CPU time of one contender against a raw `for await` over the same events, in turns, in one process.
+ * Measures the CPU time of one contender relative to a raw `for await` over the same events, in turns, in one process.
  */
 import { contenders, raw } from "./Contenders.ts";
 import { eventsOf, type Pace } from "./Events.ts";
 import { median } from "./Median.ts";
 
-/** What one process measures. */
+/** The size of a measurement in one process. */
 export interface ThroughputSize {
   readonly contender: string;
   readonly pace: Pace;
-  /** Deltas of one round. */
+  /** Number of deltas of one round. */
   readonly deltas: number;
-  /** Rounds that count; others before them warm up. */
+  /** Number of measured rounds. Others before them warm up. */
   readonly rounds: number;
 }
 
-/** CPU time per event in nanoseconds, and the ratio as the median of its rounds. */
+/** CPU time per event, in nanoseconds. The ratio is the median of the rounds' ratios. */
 export interface Throughput {
   readonly ratio: number;
   readonly ns: number;
   readonly raw_ns: number;
 }
 
-/** Compilers work beside the loop at first, and their time would be counted as the contender's. */
+/** Number of rounds that warm up. The compilers run concurrently at first, and their time would be counted as the contender's. */
 const warmUpRounds = 8;
 
-/** Reads with both sides in turns; the order changes every round. */
+/** Reads with both sides in turns. The order changes every round. */
 export const measure = async ({ contender, deltas, pace, rounds }: ThroughputSize): Promise<Throughput> => {
   const read = contenders(contender);
   const own: Array<number> = [];

@@ -1,8 +1,8 @@
 /**
- * `npm run bench`: measures what the package costs, beside what others cost for the same events.
+ * `npm run bench`: measures the package's costs beside those of other libraries for the same events.
  *
- * Each line is measured in Node processes of its own, contender and raw loop in turns, in CPU time; `--measure` is how this
- * program starts itself as such a process.
+ * Each row is measured in separate Node processes, contender and raw loop in turns, as CPU time. With `--measure` this program runs as
+ * such a process.
  */
 import { cpus, loadavg } from "node:os";
 import { parseArgs } from "node:util";
@@ -15,18 +15,18 @@ import { commitFigureOf, sqlite } from "./SqliteLines.ts";
 
 const help = `Usage: npm run bench -- [options]
 
-Measures what a run costs against a raw \`for await\`, Effect's Stream and the AI SDK, and holds it against the bars of the
-design. Takes about ten minutes; the machine should do nothing else.
+Measures the cost of a run against a raw \`for await\`, Effect's Stream and the AI SDK, and compares it with the bars of the design.
+Takes about ten minutes; run nothing else meanwhile.
 
   --only NAME        only these groups (${groups.map((group) => group.name).join(", ")}); repeat it or use commas
   --quick            fewer processes and rounds: about two minutes, wider spreads
-  --processes N      processes a line; default 5, quick 2
-  --json             one JSON document instead of the table
-  --write            also write the table into docs/bench.md, that of sqlite alone into one of its own, and the figure of a
-                     commit into scripts/scale/figures.json; \`npm run tables\` then prints docs/scale.md by it
-  --help             this text
+  --processes N      number of processes per row; default 5, quick 2
+  --json             prints one JSON document instead of the table
+  --write            also writes the table to docs/bench.md (sqlite alone has its own table) and the figure of a commit to
+                     scripts/scale/figures.json; \`npm run tables\` then recomputes docs/scale.md from it
+  --help             prints this text
 
-Exit code: 0 every bar is met, 1 some bar is missed, 2 a wrong option.`;
+Exit code: 0 every bar is met, 1 some bar is missed, 2 invalid options.`;
 
 const options = {
   only: { type: "string", multiple: true },
@@ -72,7 +72,7 @@ const load = (): string =>
     .map((one) => one.toFixed(2))
     .join(" ");
 
-/** Puts the table into docs/bench.md, a part of it that has a table of its own into that one, and what docs/scale.md is computed from. */
+/** Writes the table to docs/bench.md, or to its own section if only sqlite was measured, and the figure for docs/scale.md. */
 const written = (report: Report.Report): void => {
   const names = report.groups.map(({ name }) => name);
   const isSqlite = names.length === 1 && names[0] === sqlite.name;
@@ -92,7 +92,7 @@ const read = (args: ReadonlyArray<string>) => {
     const unknown = only.find((name) => groups.every((group) => group.name !== name));
     if (unknown !== undefined) return `--only: no group is called "${unknown}"`;
     if (!Number.isInteger(processes) || processes < 1)
-      return `--processes: expected a number from 1, got "${values.processes}"`;
+      return `--processes: expected an integer ≥ 1, got "${values.processes}"`;
     return {
       quick,
       processes,
@@ -110,7 +110,7 @@ const read = (args: ReadonlyArray<string>) => {
 const child = async (name: string, size: string): Promise<number> => {
   const result = await measure(name, JSON.parse(size));
   await new Promise((resolve) => process.stdout.write(`${JSON.stringify(result)}\n`, resolve));
-  // What still hangs (idle runs, sockets) was meant to.
+  // Idle runs and sockets may still be open on purpose.
   return 0;
 };
 

@@ -1,31 +1,31 @@
 /**
- * Stands before the gateways as a balancer of TCP does: it hands each connection to the next gateway that takes it, copies bytes,
- * and knows nothing of what they say.
+ * A TCP load balancer in front of the gateways. It assigns each connection to the next gateway that accepts it and copies bytes both
+ * ways, without reading them.
  */
 import { connect, createServer, type Server, type Socket } from "node:net";
 
-/** A gateway as the balancer knows it. */
+/** A gateway, as the balancer sees it. */
 export interface Backend {
   readonly port: number;
-  /** Which life of it: it counts its starts. */
+  /** Number of times the gateway has started. */
   readonly life: () => number;
 }
 
-/** Where a connection went. */
+/** The gateway process that accepted a connection. */
 export interface Place {
   readonly node: number;
   readonly life: number;
 }
 
-/** The balancer. */
+/** A running balancer. */
 export interface Balancer {
   readonly port: number;
-  /** Where the connection from a port of this machine went; undefined where no gateway has taken it. */
+  /** Returns the gateway that accepted the connection from this local port; undefined if none did. */
   readonly placeOf: (port: number) => Place | undefined;
   readonly close: () => void;
 }
 
-/** Starts it. */
+/** Starts a balancer on a free port. */
 export const start = async (backends: ReadonlyArray<Backend>): Promise<Balancer> => {
   const places = new Map<number, Place>();
   const open = new Set<Socket>();
@@ -38,7 +38,7 @@ export const start = async (backends: ReadonlyArray<Backend>): Promise<Balancer>
       client.destroy();
       return;
     }
-    // The life that takes the connection: one that dies now is told of after the next one has begun.
+    // Read before connecting: if this process dies now, its replacement may have started by the time the connection fails.
     const life = backend.life();
     const server = connect(backend.port, "127.0.0.1");
     const isRefused = () => {

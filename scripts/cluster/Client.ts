@@ -1,6 +1,6 @@
 /**
- * Is a program that wants a stream: it reads it by its SDK's rules, and asks again for one that breaks, with the headers by which
- * an SDK says so.
+ * A client program that wants one stream. It parses the response as its SDK would, and retries a broken one with the SDK's retry
+ * headers.
  */
 import { type ClientRequest, type IncomingMessage, request } from "node:http";
 import type { Balancer, Place } from "./Balancer.ts";
@@ -8,44 +8,44 @@ import type { Drawn } from "./Drawn.ts";
 import { Reading } from "./Reading.ts";
 import { bodyOf, wires } from "./Wires.ts";
 
-/** One request of a client and what came of it. Times are milliseconds. */
+/** One request of a client and its outcome. Times are in milliseconds. */
 export interface Tried {
   readonly from: number;
   readonly to: number;
-  /** Which gateway had it; undefined where none took the connection. */
+  /** The gateway that accepted the connection; undefined if none did. */
   readonly place: Place | undefined;
   readonly run: string | undefined;
   readonly status: number | undefined;
   readonly text: string;
   readonly calls: ReadonlyArray<string>;
   /**
-   * `whole`: its end has come. `broken`: the connection broke, or a status by which SDKs ask again. `told`: it was told, in words, to
-   * ask no more.
+   * `whole`: the protocol's end arrived. `broken`: the connection broke, or the status was one that SDKs retry. `told`: an error
+   * message told the client not to retry.
    */
   readonly outcome: "whole" | "broken" | "told";
-  /** What it was told, or how it broke. */
+  /** The error message, or how the response broke. */
   readonly said: string;
 }
 
-/** A stream and all that its client did for it. */
+/** A stream and every request that its client made for it. */
 export interface Wanted {
   readonly drawn: Drawn;
   readonly tries: ReadonlyArray<Tried>;
-  /** Whether its client is through with it. */
+  /** True if the client is done, with or without the stream. */
   readonly isOver: boolean;
 }
 
-/** How often a program asks for a stream, the first time included. */
+/** Maximum requests for one stream, including the first. */
 const triesMax = 12;
 
-/** Before it asks again, in milliseconds: as the SDKs' waits are, but short. */
+/** First and maximum delay before a retry, in milliseconds. They grow like the SDKs' delays, but are shorter. */
 const againMs = 250;
 const againMaxMs = 2_000;
 
-/** Longest that a client waits for a byte, in milliseconds. */
+/** Timeout for the next byte, in milliseconds. */
 const silenceMs = 60_000;
 
-/** Statuses by which SDKs ask again, where no header says otherwise. */
+/** True if SDKs retry this status when no header says otherwise. */
 const isPassing = (status: number): boolean => [408, 409, 429].includes(status) || status >= 500;
 
 const headersOf = (drawn: Drawn, nth: number): Record<string, string> => {
@@ -58,7 +58,7 @@ const headersOf = (drawn: Drawn, nth: number): Record<string, string> => {
   };
 };
 
-/** Where it is asked: a stream that may be held says so in its address. */
+/** The request path. Streams of kind `held` select the mode `on_complete` in it. */
 const pathOf = (drawn: Drawn): string =>
   drawn.kind === "held" ? `/on_complete${wires[drawn.protocol].path}` : wires[drawn.protocol].path;
 
@@ -70,7 +70,7 @@ const isTold = (response: IncomingMessage, reading: Reading): boolean => {
   return should === "false" || (should !== "true" && !isPassing(status));
 };
 
-/** Asks once. */
+/** Sends one request and reads its response to the end. */
 const once = (balancer: Balancer, drawn: Drawn, nth: number): Promise<Tried> =>
   new Promise((resolve) => {
     const from = Date.now();
@@ -121,7 +121,7 @@ const once = (balancer: Balancer, drawn: Drawn, nth: number): Promise<Tried> =>
     asked.end(bodyOf(drawn));
   });
 
-/** Asks until it has the stream, is told to ask no more, or has asked too often. */
+/** Requests the stream until it is whole, an error says not to retry, or `triesMax` is reached. */
 export const want = async (balancer: Balancer, drawn: Drawn, note: (wanted: Wanted) => void): Promise<void> => {
   const tries: Array<Tried> = [];
   note({ drawn, tries, isOver: false });

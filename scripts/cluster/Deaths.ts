@@ -1,26 +1,27 @@
 /**
- * Asks the store, by PostgreSQL's own client, which runs a dead gateway has left, and looks until the others have decided them.
+ * Reads from the store, with PostgreSQL's own client, which runs a dead gateway left unfinished, and polls until other gateways have
+ * decided them.
  */
 import type { Cluster } from "../postgres/Cluster.ts";
 import type { Diary } from "./Diary.ts";
 
-/** The name of the database. */
+/** Name of the database. */
 export const database = "cluster";
 
-/** From one look to the next, in milliseconds. */
+/** Polling interval, in milliseconds. */
 const lookMs = 400;
 
-/** A run that a gateway left when it was killed, or had ended. Times are milliseconds. */
+/** A run that a gateway left unfinished when it was killed or stopped. Times are in milliseconds. */
 export interface Left {
   readonly run: string;
   readonly killedAt: number;
-  /** Undefined while its record has no end. */
+  /** Undefined while the record has no end. */
   decidedAt: number | undefined;
 }
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
-/** The runs that gateways left when they were gone. */
+/** Tracks the runs that dead gateways left unfinished. */
 export class Deaths {
   readonly left: Array<Left> = [];
   readonly #cluster: Cluster;
@@ -36,9 +37,9 @@ export class Deaths {
   }
 
   /**
-   * Writes down what a gateway has left.
+   * Records the runs that a dead gateway left unfinished.
    *
-   * @param label what the store calls its process
+   * @param label the name of its process in the store
    */
   async killed(label: string, killedAt: number): Promise<void> {
     const rows = await this.#rows(
@@ -59,7 +60,7 @@ export class Deaths {
     for (const one of open) if (!still.has(one.run)) one.decidedAt = Date.now();
   }
 
-  /** Looks again and again. */
+  /** Starts polling. */
   watch(): void {
     const look = () => {
       this.#looking = this.#look().finally(() => {
@@ -69,13 +70,12 @@ export class Deaths {
     look();
   }
 
-  /** Looks no more. */
   async close(): Promise<void> {
     await this.#looking.catch(() => undefined);
     clearTimeout(this.#timer);
   }
 
-  /** All runs, how many of them have no end, and questions that anybody was asked. */
+  /** Reads the ids of all runs, the number of runs without an end, and the number of questions ever asked. */
   async remains(): Promise<Diary["remains"]> {
     const [row = "0|0"] = await this.#rows(
       `SELECT (SELECT count(*) FROM stream_recovery_runs WHERE ended_at IS NULL),
@@ -85,7 +85,6 @@ export class Deaths {
     return { open, questions, runs: new Set(await this.#rows("SELECT run_id FROM stream_recovery_runs")) };
   }
 
-  /** Version of the tables. */
   async schema(): Promise<number> {
     const [row] = await this.#rows("SELECT value FROM stream_recovery_meta WHERE name = 'schema_version'");
     return Number(row);

@@ -1,5 +1,5 @@
 /**
- * Draws what clients ask for, and what their provider does to them: a seed draws the same streams every time.
+ * Draws the streams that clients ask for and the faults of their provider. The same seed always draws the same streams.
  */
 import { seeded } from "../../test/Seeded.ts";
 
@@ -8,11 +8,11 @@ export const protocols = ["chat", "responses", "anthropic", "gemini"] as const;
 export type Protocol = (typeof protocols)[number];
 
 /**
- * What the provider does to the first request of a stream; every later one is played whole.
+ * The provider's treatment of the first request of a stream. Every later request is answered whole.
  *
- * `whole`: nothing. `call`: the same, and a tool call stands behind the text. `refused`: a 503. `reset`: a head and a reset, before
- * any text. `held`: it is cut in its middle, and its client has asked for the mode `on_complete`. `cut`: it is cut in its middle,
- * behind text that its client has.
+ * `whole`: no fault. `call`: no fault, and a tool call follows the text. `refused`: a 503. `reset`: a head and then a reset, before any
+ * text. `held`: the response is cut in the middle, and the client uses the mode `on_complete`. `cut`: the response is cut in the
+ * middle, after the client has received text.
  */
 export type Kind = "whole" | "call" | "refused" | "reset" | "held" | "cut";
 
@@ -21,18 +21,18 @@ export interface Drawn {
   readonly id: number;
   readonly protocol: Protocol;
   readonly kind: Kind;
-  /** Deltas of its text, and how long the provider waits before each, in milliseconds. */
+  /** Number of text deltas, and the provider's delay before each, in milliseconds. */
   readonly deltas: number;
   readonly everyMs: number;
 }
 
-/** How often each kind comes, of 100. */
+/** Percentage of each kind. */
 const shares: Readonly<Record<Kind, number>> = { whole: 56, call: 16, refused: 9, reset: 9, held: 5, cut: 5 };
 
 const kinds = (Object.keys(shares) as ReadonlyArray<Kind>) // The keys of `shares` are the kinds.
   .flatMap((kind) => Array.from({ length: shares[kind] }, () => kind));
 
-/** Draws one stream after the other. */
+/** Returns a function that draws the next stream. */
 export const streams = (seed: number): (() => Drawn) => {
   const random = seeded(seed);
   const between = (least: number, most: number) => least + Math.floor(random() * (most - least + 1));
@@ -50,20 +50,20 @@ export const streams = (seed: number): (() => Drawn) => {
   };
 };
 
-/** The text of one delta. Each says its place, so that one that is missing, twice or in another stream shows. */
+/** The text of one delta. It contains its stream and index, so a missing, duplicate or foreign delta is detected. */
 export const deltaOf = ({ id }: Drawn, at: number): string => `${id}.${at} `;
 
-/** The whole text. */
+/** The complete text of a stream. */
 export const textOf = (drawn: Drawn): string =>
   Array.from({ length: drawn.deltas }, (_, at) => deltaOf(drawn, at)).join("");
 
-/** The arguments of its call. */
+/** The arguments of its tool call, as JSON. */
 export const argumentsOf = ({ id }: Drawn): string => JSON.stringify({ order: id });
 
-/** What its request says, by which the provider knows it. */
+/** The prompt that identifies the stream to the provider. */
 export const promptOf = ({ id }: Drawn): string => `stream=${id};`;
 
-/** The stream that a request's body asks for; undefined where it names none. */
+/** Reads the stream's id from a request body; undefined if it has none. */
 export const idIn = (body: string): number | undefined => {
   const found = /stream=(\d+);/.exec(body)?.[1];
   return found === undefined ? undefined : Number(found);

@@ -1,40 +1,39 @@
 /**
- * Holds the gateways: each is a process of its own on a port of its own, and is started again where it stood after it has ended.
+ * Runs the gateways: each is a separate process on its own port, and restarts on the same port after it has ended.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createServer } from "node:net";
 import { hostname } from "node:os";
-import { fileURLToPath } from "node:url";
+import { program } from "../programs/Program.ts";
 import type { Backend } from "./Balancer.ts";
 
-/** The command line of one version. */
+/** The command line of one version of the gateway. */
 export interface Program {
   readonly version: "older" | "newer";
   readonly bin: string;
-  /** What its processes have in their environment besides. */
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** The program of this version. */
+/** The version in this working tree. */
 export const newer: Program = {
   version: "newer",
-  bin: fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url)),
+  bin: await program("src/cli/bin.ts"),
   env: {},
 };
 
-/** Longest that a start may take, in milliseconds: several start at once, on a machine that may be busy. */
+/** Start timeout, in milliseconds. Several gateways start at once, on a machine that may be busy. */
 const startMs = 180_000;
 
-/** Longest that a gateway may take to end in order, in milliseconds: `serve` drains for 30 s, and has its last words with its store. */
+/** Timeout of an orderly stop, in milliseconds. `serve` drains for 30 s and then writes its last entries to the store. */
 const stopMs = 60_000;
 
-/** What is kept of a process's log, in characters. */
+/** Maximum length of a process's log that is kept, in characters. */
 const logMax = 200_000;
 
-/** One gateway. */
+/** One gateway and its successive processes. */
 export class Gateway implements Backend {
   readonly port: number;
-  /** The version of each of its lives: the first one stands first. */
+  /** The version of each process, in order. */
   readonly versions: Array<Program["version"]> = [];
   readonly #args: ReadonlyArray<string>;
   #child: ChildProcess | undefined;
@@ -45,9 +44,9 @@ export class Gateway implements Backend {
   readonly #env: Readonly<Record<string, string>>;
 
   /**
-   * @param args of `serve`, without its port
-   * @param ended is called where it ended by itself
-   * @param env variables beside those of this process
+   * @param args the arguments of `serve`, without the port
+   * @param ended called when the process ends unasked
+   * @param env additional environment variables
    */
   constructor(
     port: number,
@@ -63,12 +62,12 @@ export class Gateway implements Backend {
 
   readonly life = (): number => this.versions.length;
 
-  /** Takes connections. */
+  /** True while the gateway accepts connections. */
   get isReady(): boolean {
     return this.#isReady;
   }
 
-  /** The end of what it logged. */
+  /** The last `logMax` characters of its log. */
   get log(): string {
     return this.#log;
   }
@@ -77,12 +76,12 @@ export class Gateway implements Backend {
     return this.#child?.pid;
   }
 
-  /** What the store calls this process. */
+  /** The name of this process in the store. */
   get label(): string {
     return `${this.#child?.pid}@${hostname()}`;
   }
 
-  /** Starts it as a program, and waits until it listens. */
+  /** Starts a process and waits until it listens. */
   async start({ bin, env, version }: Program = newer): Promise<void> {
     this.versions.push(version);
     this.#isToEnd = false;
@@ -107,12 +106,12 @@ export class Gateway implements Backend {
         clearTimeout(late);
         this.#isReady = false;
         if (!this.#isToEnd) this.#ended(this);
-        reject(new Error(`a gateway ended as it started:\n${this.#log}`));
+        reject(new Error(`a gateway ended while it was starting:\n${this.#log}`));
       });
     });
   }
 
-  /** Sends it a signal, and says how it has ended once it is gone: its exit code, or the name of a signal. */
+  /** Sends a signal and waits for the process to exit. Returns its exit code or the signal that ended it. */
   async signal(name: "SIGKILL" | "SIGTERM"): Promise<string> {
     this.#isReady = false;
     this.#isToEnd = true;
@@ -127,21 +126,21 @@ export class Gateway implements Backend {
     return String(child.signalCode ?? child.exitCode);
   }
 
-  /** Ends it at once, as a crash does, and returns when it is gone. */
+  /** Kills the process as a crash would, and waits until it is gone. */
   async kill(): Promise<void> {
     await this.signal("SIGKILL");
   }
 
-  /** Tells it to end, as a service manager does, and returns when it is gone. Fails where it does not end in order. */
+  /** Stops the process as a service manager would, and waits until it is gone. Rejects if the exit code is not 0. */
   async stop(): Promise<void> {
     const late = setTimeout(() => this.#child?.kill("SIGKILL"), stopMs);
     const how = await this.signal("SIGTERM");
     clearTimeout(late);
-    if (how !== "0") throw new Error(`a gateway that was told to end ended by ${how}:\n${this.#log.slice(-2_000)}`);
+    if (how !== "0") throw new Error(`a gateway that received SIGTERM ended with ${how}:\n${this.#log.slice(-2_000)}`);
   }
 }
 
-/** A port of this machine that nothing listens on. */
+/** Finds a free port on this machine. */
 export const freePort = (): Promise<number> =>
   new Promise((resolve) => {
     const server = createServer();

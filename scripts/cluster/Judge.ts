@@ -1,48 +1,51 @@
 /**
- * Says what became of every stream. It looks at what clients got and at what the provider was asked, and at nothing that a
- * gateway says of itself.
+ * Judges the outcome of every stream. It relies only on what clients received and what the provider was asked, never on what a
+ * gateway reports about itself.
  */
 import type { Tried, Wanted } from "./Client.ts";
 import type { Diary, Ended } from "./Diary.ts";
 import { argumentsOf, textOf } from "./Drawn.ts";
 import type { Program } from "./Gateways.ts";
 
-/** How long behind a lease the runs of a dead gateway are decided, in milliseconds, on a quiet machine. */
+/** Maximum time from the expiry of a dead gateway's lease to the decision of its runs, in milliseconds, on a quiet machine. */
 const decidedAfterLeaseMs = 5_000;
 
-/** The end of a gateway is felt within so long by a client, in milliseconds, on a quiet machine. */
+/** Maximum time until a client notices the end of its gateway, in milliseconds, on a quiet machine. */
 const feltMs = 3_000;
 
-/** Maximum share of the streams whose client is told to ask no more, rounded up. */
+/** A run's record may be missing if its process was killed within this many milliseconds, on a quiet machine (law L8). */
+const lateRecordMs = 1_000;
+
+/** Maximum share of streams that end with an error that forbids a retry, rounded up. */
 const toldShareMax = 0.05;
 
-/** What was counted, and the first few words against each bar. */
+/** The counts of a play, and the violations of each bar. */
 export interface Verdict {
   readonly streams: number;
   readonly whole: number;
-  /** Responses that a kill broke, and the streams that they were of. */
+  /** Number of responses that kills broke, and of the streams they belonged to. */
   readonly brokenByKills: number;
   readonly streamsBroken: number;
-  /** Of those streams, the ones that their clients then had by asking again. */
+  /** Number of those streams that their clients received by retrying. */
   readonly recovered: number;
-  /** Requests that a gateway which was told to end took no more, before any head: their clients asked again. */
+  /** Number of requests that a stopping gateway refused before it sent a head. Their clients retried. */
   readonly refusedAtStops: number;
-  /** Responses that the provider broke behind text that a client had. */
+  /** Number of responses that the provider broke after the client had received text. */
   readonly brokenByProvider: number;
-  /** Faults of the provider that no client has seen. */
+  /** Number of provider faults that no client noticed. */
   readonly unseen: number;
-  /** Streams whose client was told to ask no more, in the words that it was told. */
+  /** Streams whose client was told not to retry, with the message. */
   readonly told: ReadonlyArray<string>;
-  /** Streams that their clients have whole from each version. */
+  /** Number of streams that clients received whole, by the version that served them. */
   readonly byVersion: Readonly<Record<Program["version"], number>>;
   readonly questions: number;
   readonly deadRuns: number;
-  /** The latest decision of a dead gateway's run, from its kill on, in milliseconds. */
+  /** Maximum time from a kill to the decision of a run it left, in milliseconds. */
   readonly latestMs: number;
   readonly bars: ReadonlyArray<Bar>;
 }
 
-/** What must be none. */
+/** A property that must have no violations. */
 export interface Bar {
   readonly what: string;
   readonly found: ReadonlyArray<string>;
@@ -50,22 +53,22 @@ export interface Bar {
 
 const nameOf = ({ drawn }: Wanted): string => `stream ${drawn.id} (${drawn.protocol}, ${drawn.kind})`;
 
-/** Whether the life of a gateway that had a response ended under it. */
+/** True if the gateway process that served a response ended during it. */
 const endedUnder = (ends: ReadonlyArray<Ended>, { from, place, to }: Tried, slowness: number): boolean =>
   ends.some(
     ({ at, goneAt, life, node }) =>
       node === place?.node && life === place.life && goneAt >= from && at <= to + feltMs * slowness,
   );
 
-/** Whether the gateway of a response was killed under it. A connection that no gateway took found none alive. */
+/** True if the gateway of a response was killed during it. A connection that no gateway accepted counts as killed. */
 const isKilled = ({ kills, slowness }: Diary, tried: Tried): boolean =>
   tried.place === undefined || endedUnder(kills, tried, slowness);
 
-/** Whether a gateway that was told to end took it no more: nothing of a response had come. */
+/** True if a stopping gateway refused the request before it sent a head. */
 const isRefusedAtStop = ({ slowness, stops }: Diary, tried: Tried): boolean =>
   tried.outcome === "broken" && (tried.status ?? 503) === 503 && endedUnder(stops, tried, slowness);
 
-/** A play proves nothing without load, and without a gateway that ended while a response was under way in it. */
+/** A play proves nothing without load, or if no gateway ended during a response. */
 const missing = ({ asked, kills, stops, wanted }: Diary): ReadonlyArray<string> => {
   const ends = [...kills, ...stops];
   const isHit = ({ from, place, to }: Tried): boolean =>
@@ -93,7 +96,7 @@ const isWhole = (wanted: Wanted): boolean => {
 
 const isTold = (wanted: Wanted): boolean => lastOf(wanted)?.outcome === "told";
 
-/** A stream whose client has neither the whole of it nor a word why not. */
+/** Streams whose client has neither the complete response nor an error that tells it not to retry. */
 const lost = ({ wanted }: Diary): ReadonlyArray<string> =>
   wanted
     .filter((one) => !isWhole(one) && !isTold(one))
@@ -102,7 +105,7 @@ const lost = ({ wanted }: Diary): ReadonlyArray<string> =>
       return `${nameOf(one)}: ${one.tries.length} tries, the last ${last?.outcome} (${last?.status}, ${last?.said}), ${last?.text.length} characters of ${textOf(one.drawn).length}`;
     });
 
-/** Clients that were told to ask no more: for no reason, or too many of them. */
+/** Clients that were told not to retry without a reason, and all of them if there are too many. */
 const toldInVain = (diary: Diary): ReadonlyArray<string> => {
   const told = diary.wanted.filter(isTold);
   const most = Math.ceil(diary.wanted.length * toldShareMax);
@@ -111,14 +114,14 @@ const toldInVain = (diary: Diary): ReadonlyArray<string> => {
     faults.has(drawn.id) || tries.some((tried) => isKilled(diary, tried));
   const words = (one: Wanted): string => `${nameOf(one)}: ${lastOf(one)?.status}, ${lastOf(one)?.said}`;
   return [
-    ...told.filter((one) => !hasReason(one)).map((one) => `${words(one)}; nothing of it had broken`),
-    ...(told.length > most ? told.map((one) => `${words(one)}; one of ${told.length}, at most ${most} may be`) : []),
+    ...told.filter((one) => !hasReason(one)).map((one) => `${words(one)}; no fault explains it`),
+    ...(told.length > most ? told.map((one) => `${words(one)}; one of ${told.length}, the maximum is ${most}`) : []),
   ];
 };
 
 /**
- * Bytes that a client has twice, in the wrong place or of another stream; and calls that it was handed more than once, in whichever of its
- * tries: some clients run a call before the response has ended.
+ * Text that a client received twice, out of order or from another stream, and calls that it received more than once over all its
+ * tries. Some clients run a call before the response has ended.
  */
 const damaged = ({ wanted }: Diary): ReadonlyArray<string> =>
   wanted.flatMap((one) => {
@@ -132,8 +135,8 @@ const damaged = ({ wanted }: Diary): ReadonlyArray<string> =>
   });
 
 /**
- * Requests without a reason: more than one for a try of its client, beside those that the provider itself broke. Each try is counted alone,
- * so that one that came to nothing does not pay for a second request of another one.
+ * Requests without a reason. Each try of a client allows one, plus one for each that the provider itself broke. Tries are counted
+ * separately, so that a try that never reached the provider does not excuse an extra request of another.
  */
 const twice = (diary: Diary): ReadonlyArray<string> => {
   const requests = Map.groupBy(diary.asked, ({ stream }) => stream);
@@ -145,7 +148,7 @@ const twice = (diary: Diary): ReadonlyArray<string> => {
       const isSent = tried?.place !== undefined && !isRefusedAtStop(diary, tried);
       const most = (isSent ? 1 : 0) + its.filter(({ isFault }) => isFault).length;
       return its.length > most
-        ? [`${nameOf(one)}: ${its.length} requests for try ${index + 1}, of which ${most} have a reason`]
+        ? [`${nameOf(one)}: ${its.length} requests for try ${index + 1}, ${most} of them with a reason`]
         : [];
     });
     const overlapping = all.filter((request, at) => {
@@ -159,7 +162,7 @@ const twice = (diary: Diary): ReadonlyArray<string> => {
   });
 };
 
-/** Requests that the provider still answers although all clients are through: nobody reads what they cost. */
+/** Provider requests that are still open although their client is done. They cost money and have no reader. */
 const leaked = ({ asked, wanted }: Diary): ReadonlyArray<string> => {
   const open = new Set(wanted.filter(({ isOver }) => !isOver).map(({ drawn }) => drawn.id));
   return asked
@@ -168,8 +171,8 @@ const leaked = ({ asked, wanted }: Diary): ReadonlyArray<string> => {
 };
 
 /**
- * Responses that broke although their gateway was not killed and their provider did not break them: a cut breaks one of its stream. A gateway that is
- * told to end brings what it has begun to its end.
+ * Responses that broke although neither a kill nor the provider broke them. A stream of kind `cut` may break once. A stopping gateway
+ * must finish the responses it has begun.
  */
 const touched = (diary: Diary): ReadonlyArray<string> =>
   diary.wanted.flatMap((one) =>
@@ -192,15 +195,23 @@ const undecided = ({ leaseMs, left, slowness }: Diary): ReadonlyArray<string> =>
       decidedAt === undefined ? `run ${run}: not decided` : `run ${run}: decided after ${decidedAt - killedAt} ms`,
     );
 
-/** Runs whose text a client has, and of which the store knows nothing: text is shown when it is on record. */
-const unrecorded = ({ remains, wanted }: Diary): ReadonlyArray<string> =>
-  wanted.flatMap((one) =>
+/** True if a gateway was killed so soon after a request that the run may be unrecorded. Records are written asynchronously. */
+const isKilledBeforeRecord = ({ kills, slowness }: Diary, { from, place }: Tried): boolean =>
+  kills.some(
+    ({ at, life, node }) =>
+      node === place?.node && life === place.life && at >= from && at <= from + lateRecordMs * slowness,
+  );
+
+/** Runs whose text a client received but that the store does not know, although their gateway lived long enough to write them. */
+const unrecorded = (diary: Diary): ReadonlyArray<string> =>
+  diary.wanted.flatMap((one) =>
     one.tries
-      .filter(({ run, text }) => text !== "" && !(run !== undefined && remains.runs.has(run)))
+      .filter(({ run, text }) => text !== "" && !(run !== undefined && diary.remains.runs.has(run)))
+      .filter((tried) => !isKilledBeforeRecord(diary, tried))
       .map(({ run, text }) => `${nameOf(one)}: ${text.length} characters of run ${run}, which is not on record`),
   );
 
-/** Streams that their clients have whole from a version. */
+/** Counts the streams that clients received whole from a version. */
 const wholeFrom = ({ versions, wanted }: Diary, version: Program["version"]): number =>
   wanted.filter((one) => {
     const place = lastOf(one)?.place;
@@ -251,5 +262,5 @@ export const judged = (diary: Diary): Verdict => {
   };
 };
 
-/** Whether every bar is kept. */
+/** True if no bar has a violation. */
 export const holds = ({ bars }: Verdict): boolean => bars.every(({ found }) => found.length === 0);

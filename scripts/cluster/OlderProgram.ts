@@ -1,6 +1,6 @@
 /**
- * Makes the program of an older version from the repository's history. Node runs its sources as they are: what `git archive` gives of them
- * stands in a temporary folder, with a link to the packages of this version.
+ * Builds the program of an older version from the git history. The sources are extracted with `git archive` into a temporary folder
+ * that links to this version's node_modules, and Node runs them directly.
  */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
@@ -12,7 +12,7 @@ import type { Program } from "./Gateways.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
-/** The sources are some megabytes. */
+/** Maximum size of the archive, in bytes. The sources are a few megabytes. */
 const archiveMax = 256 * 1024 * 1024;
 
 const git = (...args: ReadonlyArray<string>): Buffer =>
@@ -21,56 +21,54 @@ const git = (...args: ReadonlyArray<string>): Buffer =>
 const schemaFile = "src/recorder/sql/SqlSchema.ts";
 
 /**
- * The last commit whose programs know the tables before this version's: the one in front of that which brought this version's number. It is
- * looked for, since a new migration moves it, and a history that is written again has other names for all of its commits.
+ * Finds the last commit with the previous schema version: the parent of the commit that introduced the current one. It is searched for
+ * and not written down, because each migration moves it and a rewritten history renames every commit.
  */
 const formerRevision = (): string => {
   const number = `-Sexport const schemaVersion = ${schemaVersion};`;
   const [brought = ""] = git("log", "--reverse", "--format=%H", number, "--", schemaFile).toString().split("\n");
-  // A migration that is not committed stands behind all that is.
+  // An uncommitted migration: HEAD still has the previous schema.
   return brought === "" ? "HEAD" : `${brought}^`;
 };
 
-/** What a command that failed has said. */
 const wordsOf = (error: unknown): string => {
   const said = error instanceof Error && "stderr" in error ? String(error.stderr).trim() : "";
   return said !== "" ? said : error instanceof Error ? error.message : String(error);
 };
 
 /**
- * Why there is no older program here, in one sentence; undefined where there is one.
+ * Explains in one sentence why the older program cannot be built here; undefined if it can.
  *
- * @param named any commit; left out, the last one with the tables before this version's
+ * @param named any commit; the default is the last one with the previous schema version
  */
 export const missing = (named?: string): string | undefined => {
   try {
     git("cat-file", "-e", `${named ?? formerRevision()}^{commit}`);
     return undefined;
   } catch (error) {
-    return `the history here has no commit ${named ?? "of the version before"} (${wordsOf(error)}): a clone with its whole history has it, \`git fetch --unshallow\` brings it`;
+    return `this clone has no commit ${named ?? "with the previous schema version"} (${wordsOf(error)}): \`git fetch --unshallow\` fetches the whole history`;
   }
 };
 
-/** The program of an older version. */
+/** The program of an older version, in a temporary folder. */
 export interface OlderProgram extends Program {
   readonly revision: string;
-  /** Version of the tables that it makes and knows. */
+  /** The schema version that it creates and knows. */
   readonly schema: number;
-  /** Removes its folder. */
   readonly remove: () => void;
 }
 
 const schemaOf = (folder: string): number => {
   const text = readFileSync(join(folder, schemaFile), "utf8");
   const found = /^export const schemaVersion = (\d+);$/m.exec(text)?.[1];
-  if (found === undefined) throw new Error("the older version does not say which tables it knows");
+  if (found === undefined) throw new Error("the older version declares no schemaVersion");
   return Number(found);
 };
 
 /**
- * Makes it; fails in words where the history does not have it. See `missing`.
+ * Builds the older program. Throws an error with the reason if the history does not have it.
  *
- * @param named any commit; left out, the last one with the tables before this version's
+ * @param named any commit; the default is the last one with the previous schema version
  */
 export const make = (named?: string): OlderProgram => {
   const why = missing(named);
@@ -90,7 +88,7 @@ export const make = (named?: string): OlderProgram => {
       revision,
       schema: schemaOf(folder),
       bin: join(folder, "src/cli/bin.ts"),
-      // What is compiled of it goes with it: the next one stands in another folder.
+      // The compile cache is removed with the folder. The next build uses another folder, so it could not reuse the cache.
       env: { NODE_COMPILE_CACHE: join(folder, "compiled") },
       remove,
     };

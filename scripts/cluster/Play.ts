@@ -1,6 +1,6 @@
 /**
- * Plays a cluster: a PostgreSQL of its own, gateways, a balancer, a provider with faults, clients, and every few seconds the end of a
- * gateway, which starts again.
+ * Plays a cluster: a private PostgreSQL, gateways, a balancer, a provider with faults and clients. Every few seconds one gateway ends
+ * and starts again.
  */
 import { Effect, Fiber } from "effect";
 import { Slowness } from "../kill/Slowness.ts";
@@ -14,39 +14,38 @@ import { freePort, Gateway, newer, type Program } from "./Gateways.ts";
 import * as Provider from "./Provider.ts";
 import { killing, type Restarts, restart, rolling } from "./Restarts.ts";
 
-/** What is played. */
+/** Options of a play. */
 export interface Options {
   readonly seconds: number;
-  /** Streams that are open at the same time. */
+  /** Number of streams that are open at the same time. */
   readonly streams: number;
   readonly seed: number;
   readonly nodes: number;
-  /** From one end of a gateway to the next, or longer, and a gateway's lease, in milliseconds. */
+  /** Minimum interval between ends of gateways, and the lease of a gateway, in milliseconds. */
   readonly killMs: number;
   readonly leaseMs: number;
-  /** The version in which all gateways begin, and from which they are rolled to this one and back; left out, all are of this one and killed. */
+  /** The version that all gateways start in and are rolled from and back to. Without it, all run this version and are killed. */
   readonly older?: Program;
-  /** The load goes on until so many gateways have started again, also for longer than `seconds`. */
+  /** Minimum number of restarts. The load continues until it is reached, even beyond `seconds`. */
   readonly restarts?: number;
-  /** Told how far it is, about every five seconds. */
+  /** Called with a line of progress about every five seconds. */
   readonly progress: (line: string) => void;
 }
 
-/** How often it says how far it is, in milliseconds. */
+/** Interval between progress lines, in milliseconds. */
 const progressMs = 5_000;
 
-/** Longest that streams and decisions are waited for behind the load, in milliseconds. */
+/** Timeout for streams and decisions that are pending after the load, in milliseconds. */
 const behindMs = 60_000;
 
 const slept = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** The world while it is played. */
 interface World extends Restarts {
   readonly options: Options;
   readonly wanted: Map<number, Wanted>;
 }
 
-/** Keeps so many streams open, until the load ends. */
+/** Keeps `options.streams` streams open until the load ends. */
 const load = async (world: World, next: () => Drawn, drawn: Map<number, Drawn>, balancer: Balancer.Balancer) => {
   const { isOver, options, wanted } = world;
   const program = async (): Promise<void> => {
@@ -66,11 +65,11 @@ const progressOf = ({ deaths, kills, options, stops, wanted }: World, from: numb
   return [
     `${Math.round((Date.now() - from) / 1_000)} s`,
     `${kills.length} kills`,
-    ...(options.older === undefined ? [] : [`${stops.length} told to end`]),
+    ...(options.older === undefined ? [] : [`${stops.length} stopped`]),
     `${all.length} streams`,
     `${all.filter(({ isOver }) => !isOver).length} open`,
     `${tries.filter(({ outcome }) => outcome === "broken").length} responses broken`,
-    `${deaths.left.length} runs of dead gateways, ${undecided} not decided yet`,
+    `${deaths.left.length} runs of dead gateways, ${undecided} undecided`,
   ].join(" · ");
 };
 
@@ -102,14 +101,14 @@ const started = async (
   for (let n = 0; n < options.nodes; n += 1) gateways.push(new Gateway(await freePort(), args, ended));
   const [one, ...others] = gateways;
   const program = options.older ?? newer;
-  // Nobody has started it before: the first one compiles what the others find.
+  // The older program has never run: the first gateway fills the compile cache for the others.
   if (program === options.older) await one?.start(program);
   const rest = program === options.older ? others : gateways;
   await Promise.all(rest.map((gateway) => gateway.start(program)));
   return gateways;
 };
 
-/** Whether the load has ended: its time is over, and there were as many restarts as are wanted, whose gateways are all there. */
+/** Returns a function that is true once the time is over, the wanted restarts have happened, and all gateways are ready. */
 const ending = (
   { restarts = 0, seconds }: Options,
   gateways: ReadonlyArray<Gateway>,
@@ -121,7 +120,7 @@ const ending = (
   return (): boolean => Date.now() >= until && (restarts === 0 || crashes.length > 0 || isEnough());
 };
 
-/** Plays it to its end: the load, and the decisions about what dead gateways have left. */
+/** Plays the load, and waits for the decisions about the runs of dead gateways. */
 const playedOut = async (world: World, next: () => Drawn, drawn: Map<number, Drawn>, balancer: Balancer.Balancer) => {
   const { deaths, gateways, options } = world;
   const draw =
@@ -133,7 +132,7 @@ const playedOut = async (world: World, next: () => Drawn, drawn: Map<number, Dra
   await Promise.race([over, restarting.then(() => slept(behindMs))]);
   const latest = Date.now() + behindMs;
   while (deaths.left.some(({ decidedAt }) => decidedAt === undefined) && Date.now() < latest) await slept(200);
-  // What a client has is a moment older than the end on record.
+  // A client receives the end slightly before it is on record.
   await slept(1_000);
 };
 
@@ -160,7 +159,7 @@ const played = async (options: Options, cluster: Cluster.Cluster): Promise<Diary
     return {
       leaseMs: options.leaseMs,
       wanted: [...wanted.values()],
-      // As they stand now: the end of the gateways closes what they have left open.
+      // Copied now, because killing the gateways below closes requests that they left open.
       asked: provider.log.map((one) => ({ ...one })),
       kills,
       stops,
@@ -181,11 +180,11 @@ const played = async (options: Options, cluster: Cluster.Cluster): Promise<Diary
   }
 };
 
-/** Plays it, and leaves nothing behind. */
+/** Plays a cluster, and removes everything it created. */
 export const play = async (options: Options): Promise<Diary> => {
   const folder = Cluster.programs() ?? (Cluster.install() ? Cluster.programs() : undefined);
   if (folder === undefined) {
-    throw new Error("this needs PostgreSQL: install it, or name the folder of its programs in $POSTGRES_BIN");
+    throw new Error("this needs PostgreSQL: install it, or set $POSTGRES_BIN to the folder of its programs");
   }
   const cluster = Cluster.make(folder);
   try {

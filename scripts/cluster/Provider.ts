@@ -1,22 +1,22 @@
 /**
- * Is the provider behind all gateways: it does to a request what its stream's kind says, and writes down each request.
+ * The provider that all gateways use. It answers each request as the stream's kind demands, and logs it.
  */
 import { createServer, type Server, type ServerResponse } from "node:http";
 import { type Drawn, deltaOf, idIn } from "./Drawn.ts";
 import { wires } from "./Wires.ts";
 
-/** A request that the provider has seen. Times are milliseconds. */
+/** A request that the provider received. Times are in milliseconds. */
 export interface Asked {
   readonly stream: number;
   readonly at: number;
-  /** It was broken or refused by the provider itself. */
+  /** True if the provider itself broke or refused it. */
   isFault: boolean;
-  /** Everything was written, the end too, before its connection closed. */
+  /** True if the response was written completely, including its end. */
   isWhole: boolean;
   closedAt: number | undefined;
 }
 
-/** The provider: its address and its log. */
+/** A running provider. */
 export interface Provider {
   readonly url: string;
   readonly log: ReadonlyArray<Asked>;
@@ -25,7 +25,7 @@ export interface Provider {
 
 const eventStream = { "content-type": "text/event-stream" };
 
-/** Plays a response, up to a delta where it is cut. */
+/** Streams a response, and destroys its connection at delta `cutAt`, if given. */
 const play = (response: ServerResponse, drawn: Drawn, asked: Asked, cutAt: number | undefined): void => {
   const wire = wires[drawn.protocol];
   response.writeHead(200, eventStream);
@@ -74,9 +74,9 @@ const respond = (response: ServerResponse, drawn: Drawn, asked: Asked, isFirst: 
 };
 
 /**
- * Starts it.
+ * Starts the provider.
  *
- * @param drawn the stream of a number
+ * @param drawn finds a stream by its id
  */
 export const start = async (drawn: (id: number) => Drawn | undefined): Promise<Provider> => {
   const log: Array<Asked> = [];

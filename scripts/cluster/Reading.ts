@@ -1,18 +1,18 @@
 /**
- * Reads a response as its SDK does, with no code of the library: the text, the calls that are handed to the program once the
- * response has ended, and an error that it is told.
+ * Parses a response as the protocol's SDK does, without any code of the library: text, the tool calls that the program receives, and
+ * errors among the events.
  */
 import { StringDecoder } from "node:string_decoder";
 import type { Protocol } from "./Drawn.ts";
 
-/** JSON of which nothing is known: a field may be there or not, and be anything. */
+/** Untyped JSON: any field may be absent or of any type. */
 interface Json {
   readonly [field: string]: Json | undefined;
 }
 
 const parsed = (text: string): Json | undefined => {
   try {
-    // What a provider or a gateway wrote: every field of it is looked at before it is used.
+    // Written by a provider or a gateway: every field is checked before use.
     return JSON.parse(text) as Json;
   } catch {
     return undefined;
@@ -21,15 +21,14 @@ const parsed = (text: string): Json | undefined => {
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
-/** A response under way. */
+/** A response in progress. */
 export class Reading {
-  /** The text so far. */
   text = "";
-  /** Arguments of the calls so far. */
+  /** Arguments of the tool calls so far, as JSON. */
   readonly calls: Array<string> = [];
-  /** The protocol's own end has come: the SDK hands over what there is, and reads no more. */
+  /** True once the protocol's own end has arrived. The SDK then returns what it has and stops reading. */
   isWhole = false;
-  /** An error that stands among the events. */
+  /** The message of an error event. */
   error: string | undefined;
   readonly #protocol: Protocol;
   readonly #decoder = new StringDecoder("utf8");

@@ -1,16 +1,16 @@
 /**
- * Tells a verdict as a table.
+ * Formats a verdict as a table.
  */
 import type { Diary } from "./Diary.ts";
 import type { Program } from "./Gateways.ts";
 import { holds, type Verdict } from "./Judge.ts";
 
-/** Most cases that are told of what must be none. */
+/** Maximum violations listed for each bar. */
 const casesMax = 5;
 
 const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`;
 
-/** What is told of gateways that were rolled from one version to the other, and back. */
+/** Rows about rolling the gateways between the two versions. */
 const rolledRows = (
   { byVersion, refusedAtStops }: Verdict,
   { schema, stops, versions }: Diary,
@@ -21,28 +21,28 @@ const rolledRows = (
   return [
     ["gateways rolled to the newer version", to("newer")],
     ["gateways rolled back to the older one", to("older")],
-    ["of them told to end", stops.length],
-    ["requests that these took no more", refusedAtStops],
-    ["whole from the older version, from the newer", `${byVersion.older}, ${byVersion.newer}`],
-    ["version of the tables, and at the end", `${schema.first}, ${schema.last}`],
+    ["of them by SIGTERM", stops.length],
+    ["requests that these refused", refusedAtStops],
+    ["whole from the older and from the newer version", `${byVersion.older}, ${byVersion.newer}`],
+    ["schema version at the start and at the end", `${schema.first}, ${schema.last}`],
   ];
 };
 
-/** The table, and the first cases against each bar that is broken. */
+/** Formats the table, followed by the first violations of each broken bar. */
 export const lines = (verdict: Verdict, diary: Diary): ReadonlyArray<string> => {
   const rows: ReadonlyArray<readonly [string, string | number]> = [
     ["streams", verdict.streams],
-    ["whole at their client", verdict.whole],
-    ["faults of the provider that no client saw", verdict.unseen],
-    ["broken by the provider behind shown text", verdict.brokenByProvider],
-    ["broken by the kills", `${verdict.streamsBroken} (${verdict.brokenByKills} responses)`],
-    ["recovered by their client's repeat", verdict.recovered],
-    ["asked: told to ask no more", verdict.told.length],
-    ["questions that anybody was asked", verdict.questions],
+    ["received whole by their client", verdict.whole],
+    ["faults of the provider that no client noticed", verdict.unseen],
+    ["broken by the provider after text was shown", verdict.brokenByProvider],
+    ["broken by kills", `${verdict.streamsBroken} (${verdict.brokenByKills} responses)`],
+    ["recovered by a retry of their client", verdict.recovered],
+    ["told not to retry", verdict.told.length],
+    ["questions asked", verdict.questions],
     ...rolledRows(verdict, diary),
     ["runs of dead gateways", verdict.deadRuns],
-    ["the latest of them decided after", seconds(verdict.latestMs)],
-    ["times as slow as a quiet machine", diary.slowness.toFixed(1)],
+    ["maximum time to their decision", seconds(verdict.latestMs)],
+    ["slowdown against a quiet machine", diary.slowness.toFixed(1)],
     ...verdict.bars.map(({ found, what }) => [what, found.length] as const),
   ];
   const width = Math.max(...rows.map(([what]) => what.length));
@@ -54,6 +54,8 @@ export const lines = (verdict: Verdict, diary: Diary): ReadonlyArray<string> => 
     ...found.slice(0, casesMax).map((one) => `  ${one}`),
   ]);
   const told =
-    verdict.told.length === 0 ? [] : ["", "asked:", ...verdict.told.slice(0, casesMax).map((one) => `  ${one}`)];
-  return [...table, ...told, ...cases, "", holds(verdict) ? "every bar is kept" : "a bar is broken"];
+    verdict.told.length === 0
+      ? []
+      : ["", "told not to retry:", ...verdict.told.slice(0, casesMax).map((one) => `  ${one}`)];
+  return [...table, ...told, ...cases, "", holds(verdict) ? "every bar is met" : "a bar is missed"];
 };

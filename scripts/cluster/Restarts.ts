@@ -1,30 +1,30 @@
 /**
- * Ends one gateway after the other while there is load, and starts each again: as it was, or rolled from one version to the other.
+ * Ends one gateway after another under load and starts each again, either unchanged or in the other of two versions.
  */
 import { seeded } from "../../test/Seeded.ts";
 import type { Deaths } from "./Deaths.ts";
 import type { Ended } from "./Diary.ts";
 import { type Gateway, newer, type Program } from "./Gateways.ts";
 
-/** From one look at the gateways to the next, in milliseconds. */
+/** Polling interval, in milliseconds. */
 const lookMs = 50;
 
-/** Of the gateways that are rolled, so many are killed; the others are told to end. */
+/** Share of rolled gateways that are killed. The others are stopped with SIGTERM. */
 const killedShare = 0.3;
 
-/** How one gateway is ended, and as what it starts again. */
+/** The way one gateway ends, and the program it starts as. */
 interface Restart {
   readonly gateway: Gateway;
   readonly how: "kill" | "stop";
   readonly program: Program;
 }
 
-/** Draws the next restart; undefined where there is no gateway. */
+/** Draws the next restart; undefined if there is no gateway. */
 type Draw = () => Restart | undefined;
 
 const versionOf = ({ versions }: Gateway): Program["version"] | undefined => versions.at(-1);
 
-/** Any of them is killed, and starts as it was. */
+/** Draws a gateway to be killed and started unchanged. */
 export const killing = (gateways: ReadonlyArray<Gateway>, seed: number): Draw => {
   const random = seeded(seed);
   return () => {
@@ -33,7 +33,7 @@ export const killing = (gateways: ReadonlyArray<Gateway>, seed: number): Draw =>
   };
 };
 
-/** All begin in the older version, and are rolled one after the other: to the newer one, then back, and so on. */
+/** Draws gateways that roll from the older version to the newer one, then back, and so on. */
 export const rolling = (gateways: ReadonlyArray<Gateway>, seed: number, older: Program): Draw => {
   const random = seeded(seed);
   let program = newer;
@@ -46,18 +46,18 @@ export const rolling = (gateways: ReadonlyArray<Gateway>, seed: number, older: P
   };
 };
 
-/** What restarts need of the play, and what they write down. */
+/** The state of a play that restarts read and write. */
 export interface Restarts {
   readonly gateways: ReadonlyArray<Gateway>;
   readonly deaths: Deaths;
   readonly kills: Array<Ended>;
   readonly stops: Array<Ended>;
   readonly crashes: Array<string>;
-  /** The load has ended. */
+  /** True once the load has ended. */
   readonly isOver: () => boolean;
 }
 
-/** Ends one, and says when it was gone. */
+/** Ends one gateway and records when it was gone. */
 const end = async ({ crashes, deaths, gateways, kills, stops }: Restarts, { gateway, how }: Restart): Promise<void> => {
   const [label, life, at] = [gateway.label, gateway.life(), Date.now()];
   const ended: Ended = { at, goneAt: Number.POSITIVE_INFINITY, node: gateways.indexOf(gateway), life };
@@ -65,7 +65,7 @@ const end = async ({ crashes, deaths, gateways, kills, stops }: Restarts, { gate
   else await gateway.stop().catch((error: unknown) => void crashes.push(wordsOf(error)));
   const goneAt = Date.now();
   (how === "kill" ? kills : stops).push({ ...ended, goneAt });
-  // One that was told to end has time for its runs; what it leaves all the same was left when it was gone.
+  // A stopped gateway has time to finish its runs, so the runs it left were left when it was gone.
   await deaths.killed(label, how === "kill" ? at : goneAt);
 };
 
@@ -74,15 +74,15 @@ const wordsOf = (error: unknown): string => (error instanceof Error ? error.mess
 const slept = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /**
- * Restarts one gateway after the other until the load has ended.
+ * Restarts one gateway after another until the load has ended.
  *
- * @param everyMs from one end of a gateway to the next, in milliseconds, or longer
+ * @param everyMs minimum interval between two ends, in milliseconds
  */
 export const restart = async (world: Restarts, draw: Draw, everyMs: number): Promise<void> => {
   const { crashes, gateways, isOver } = world;
   const starts: Array<Promise<void>> = [];
   for (let at = Date.now() + everyMs; !isOver(); at = Math.max(at, Date.now()) + everyMs) {
-    // All are there when one is ended: so there is always one that lives on for longer than until the next end.
+    // End one only while all are ready, so that another always lives longer than until the next end.
     while (!isOver() && (Date.now() < at || !gateways.every(({ isReady }) => isReady))) await slept(lookMs);
     const chosen = isOver() ? undefined : draw();
     if (chosen === undefined) break;

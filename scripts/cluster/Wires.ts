@@ -1,9 +1,9 @@
 /**
- * Says how each protocol is asked and how its provider answers: text, a tool call where there is one, and the end.
+ * The request and the response of each protocol: text, a tool call for streams of kind `call`, and the end.
  */
 import { argumentsOf, type Drawn, deltaOf, type Protocol, promptOf, textOf } from "./Drawn.ts";
 
-/** One protocol, as its SDK asks it and its provider streams it. */
+/** One protocol, as its SDK requests it and its provider streams it. */
 export interface Wire {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -208,13 +208,13 @@ const gemini: Wire = {
 
 export const wires: Readonly<Record<Protocol, Wire>> = { chat, responses, anthropic, gemini };
 
-/** A whole response. */
+/** The bytes of a complete response. */
 export const wholeOf = (drawn: Drawn): string => {
   const wire = wires[drawn.protocol];
   const deltas = Array.from({ length: drawn.deltas }, (_, at) => wire.delta(deltaOf(drawn, at), at));
   return wire.begin(drawn) + deltas.join("") + wire.end(drawn);
 };
 
-/** The body of its request. It is the same each time, as a client's repeat is. */
+/** The request body of a stream. A retry sends the same bytes. */
 export const bodyOf = (drawn: Drawn): string =>
   JSON.stringify(wires[drawn.protocol].body(promptOf(drawn), drawn.kind === "call"));

@@ -1,6 +1,6 @@
 /**
- * `npm run cluster`: three gateways over one PostgreSQL, a balancer before them, and a kill every five seconds. With `--roll` they are rolled
- * from an older version to this one, and back.
+ * `npm run cluster`: three gateways over one PostgreSQL, a balancer in front of them, and a kill every five seconds. With `--roll` the
+ * gateways are rolled from an older version to this one and back.
  */
 import { parseArgs } from "node:util";
 import { holds, judged } from "./Judge.ts";
@@ -8,38 +8,38 @@ import * as OlderProgram from "./OlderProgram.ts";
 import { play } from "./Play.ts";
 import { lines } from "./Report.ts";
 
-const usage = `Plays three gateways over one PostgreSQL, with a balancer of TCP before them, clients that ask again for what breaks, a provider
-with faults behind them, and a kill -9 of a gateway every few seconds. It needs no Docker: PostgreSQL is the machine's own package,
-started in a folder of its own.
+const usage = `Plays three gateways over one PostgreSQL, with a TCP balancer in front of them, clients that retry broken streams, a provider
+with faults, and a kill -9 of one gateway every few seconds. It needs no Docker: it uses the PostgreSQL package of this machine and
+starts a server in a temporary folder.
 
-With --roll all gateways begin in the last version that has the tables before this one's, and every few seconds one of them ends and
-starts in the other version: first each in this one, then each back in the older one, and so on. Most are told to end (SIGTERM), some
-are killed. The program of the older version comes from the history of this repository.
+With --roll all gateways start in the last version that has the previous database schema. Every few seconds one of them ends and
+starts in the other version: first each in this version, then each in the older one, and so on. About 70 % are stopped (SIGTERM), the
+others are killed. The program of the older version is built from the history of this repository.
 
   npm run cluster -- [--seconds N] [--streams N] [--seed N] [--kill-ms N] [--lease-ms N] [--json]
   npm run cluster -- --roll [--older REVISION] […]
 
-  --seconds N    how long there is load (default 60)
-  --streams N    streams that are open at the same time (default 40)
-  --seed N       what is asked, what the provider does and who is killed; left out, a new one, which is printed
-  --kill-ms N    from one end of a gateway to the next, or longer (default 5000)
-  --lease-ms N   lease of a gateway (default 3000). A gateway takes over what another one left when it has watched that for a whole
-                 lease, so that somebody has to live longer than a lease
-  --roll         rolls the gateways from the older version to this one and back. There is load until each has been rolled to and fro,
-                 also for longer than --seconds
+  --seconds N    duration of the load (default 60)
+  --streams N    number of streams that are open at the same time (default 40)
+  --seed N       seed of the requests, the faults and the kills (default: a new one, which is printed)
+  --kill-ms N    minimum interval between two ends of gateways (default 5000)
+  --lease-ms N   lease of a gateway (default 3000). A gateway takes over the runs of another after it has watched them for a whole
+                 lease, so at least one gateway must live longer than a lease
+  --roll         rolls the gateways from the older version to this one and back. The load continues until each has been rolled both
+                 ways, even beyond --seconds
   --older REVISION
-                 the older version: any commit that can be named, with --roll, as it is (default the last commit with the
-                 tables before this version's, without the faults of it that would be taken for one of the roll)
+                 the older version, with --roll: any commit. It runs unchanged (default: the last commit with the previous
+                 database schema)
   --json         the verdict as JSON
   --help         this text
 
-Exit code 0: every bar is kept. 1: one is broken, with the first cases. 2: bad arguments.
+Exit code 0: every bar is met. 1: a bar is missed; its first violations are printed. 2: invalid arguments.
 `;
 
 const natural = (name: string, text: string | undefined, otherwise: number): number => {
   const value = text === undefined ? otherwise : Number(text);
   if (Number.isSafeInteger(value) && value >= 1) return value;
-  throw new Error(`--${name}: expected a whole number from 1, got ${text}`);
+  throw new Error(`--${name}: expected an integer of at least 1, got ${text}`);
 };
 
 const options = () => {
@@ -58,7 +58,7 @@ const options = () => {
       help: { ...flag, short: "h" },
     },
   });
-  if (values.older !== undefined && !values.roll) throw new Error("--older: goes with --roll");
+  if (values.older !== undefined && !values.roll) throw new Error("--older: requires --roll");
   return {
     help: values.help,
     roll: values.roll,
@@ -72,10 +72,9 @@ const options = () => {
   };
 };
 
-/** Gateways of a play. */
 const nodes = 3;
 
-/** Each of them is rolled to this version, and back. */
+/** Each gateway is rolled to this version and back. */
 const restarts = 2 * nodes;
 
 const main = async (): Promise<number> => {
@@ -96,8 +95,8 @@ const main = async (): Promise<number> => {
   const ends = { kills: diary.kills.length, stops: diary.stops.length };
   if (json) console.log(JSON.stringify({ ...given, revision: older?.revision, ...ends, ...verdict }, null, 2));
   else {
-    const told = `${ends.kills} kills${older === undefined ? "" : `, ${ends.stops} told to end`}`;
-    console.log(`seed ${seed}: ${seconds} s, ${streams} streams at the same time, ${nodes} gateways, ${told}`);
+    const told = `${ends.kills} kills${older === undefined ? "" : `, ${ends.stops} stopped`}`;
+    console.log(`seed ${seed}: ${seconds} s, ${streams} streams at a time, ${nodes} gateways, ${told}`);
     for (const line of lines(verdict, diary)) console.log(line);
   }
   return holds(verdict) ? 0 : 1;

@@ -1,8 +1,6 @@
 /**
- * One life of a process of a history: does drawn operations on a few runs, and writes each down before and after. It may be
- * killed or stopped at any moment.
- *
- * Started with one JSON argument; it ends well at SIGTERM.
+ * One life of a process in a history: runs randomly drawn operations on a few runs and logs each before and after. It may be killed or
+ * stopped (SIGSTOP) at any moment. It takes one JSON argument and exits with code 0 on SIGTERM.
  */
 import { Clock, Context, Effect, Layer, Schema } from "effect";
 import type { Choice } from "../../src/domain/Decision.ts";
@@ -15,34 +13,34 @@ import { seeded } from "../../test/Seeded.ts";
 import { ShiftedClock } from "../kill/ShiftedClock.ts";
 import { HistoryLog, type Kind, now, storeAwayCode } from "./History.ts";
 
-/** What the parent says. */
+/** The argument that the parent passes. */
 export const Life = Schema.fromJsonString(
   Schema.Struct({
     actor: Schema.String,
     seed: Schema.Natural,
-    /** Ids of this life begin behind it. */
+    /** Ids of this life's operations are greater than this. */
     ids: Schema.Natural,
     log: Schema.String,
-    /** A file, or the address of a PostgreSQL. */
+    /** Path of an SQLite file, or a PostgreSQL address. */
     store: Schema.String,
     leaseMs: Schema.Natural,
-    /** By so much its wall clock is ahead. */
+    /** Offset of its wall clock, in milliseconds; positive is ahead. */
     aheadMs: Schema.Finite,
-    /** Earlier lives that have ended, as their parent knows. */
+    /** Earlier lives that the parent reports as ended. */
     ended: Schema.Array(Schema.String),
   }),
 );
 type Life = typeof Life.Type;
 
-/** Runs that live at the same time, and fibers that operate on them. */
+/** Number of concurrent runs, and of fibers that operate on them. */
 const slots = 5;
 const hands = 6;
 
-/** Notes of a run, below the most that a record keeps; and questions. */
+/** Maximum notes of a run, below the maximum that a record keeps, and maximum questions. */
 const notesMax = 40;
 const questionsMax = 10;
 
-/** What this life knows of a run that it believes to drive. */
+/** This life's view of a run that it believes it owns. */
 interface Driven {
   notes: number;
   revision: number;
@@ -56,7 +54,7 @@ class Actor {
   readonly #log: HistoryLog;
   readonly #random: () => number;
   readonly #driven = new Map<string, Driven>();
-  /** The newest question of each run that this life has asked: the same one twice would be one write that is made again. */
+  /** The last question this life asked in each run. Repeating a revision would count as a retry of the same write. */
   readonly #asked = new Map<string, number>();
   readonly #generations = Array.from({ length: slots }, () => 0);
   #n = 0;
@@ -72,7 +70,7 @@ class Actor {
     return Math.floor(this.#random() * limit);
   }
 
-  /** Does one operation after the other. */
+  /** Runs one operation after another. */
   readonly works: Effect.Effect<never> = Effect.forever(
     Effect.suspend(() => Effect.andThen(this.#next(), Effect.sleep(this.#below(15)))),
   );
@@ -198,7 +196,7 @@ class Actor {
     this.#driven.delete(run);
   }
 
-  /** Writes an operation down, does it, and writes down what came of it. */
+  /** Logs an operation, runs it, and logs its outcome. */
   #does<A>(
     kind: Kind,
     run: string,

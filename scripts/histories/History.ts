@@ -1,10 +1,10 @@
 /**
- * Says what a process writes down of each operation on the store: one line before it begins, and one when it is over.
+ * The log of a process in a history: one line before each operation on the store, and one after it.
  */
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeSync } from "node:fs";
 import { Schema } from "effect";
 
-/** An operation on a run. `note`, `ask`, `park` and `end` are writes of the process that drives it. */
+/** An operation on a run. `note`, `ask`, `park` and `end` are writes of the run's owner. */
 export const Kind = Schema.Literals(["start", "note", "ask", "park", "end", "answer", "claim", "release", "read"]);
 export type Kind = typeof Kind.Type;
 
@@ -12,7 +12,7 @@ const Begun = Schema.Struct({
   n: Schema.Natural,
   kind: Kind,
   run: Schema.String,
-  /** What the store must hold if it was taken: no two operations have the same. */
+  /** The value that the store holds if the operation was accepted. It is unique to the operation. */
   id: Schema.Natural,
   revision: Schema.optionalKey(Schema.Natural),
   choice: Schema.optionalKey(Schema.String),
@@ -20,29 +20,28 @@ const Begun = Schema.Struct({
   from: Schema.Natural,
 });
 
-/** `refused`: the store says that nothing of it is on record. */
+/** `refused`: the store guarantees that nothing of the operation is on record. */
 const Outcome = Schema.Literals(["ok", "refused", "unknown"]);
 
 const Over = Schema.Struct({
   n: Schema.Natural,
   to: Schema.Natural,
   outcome: Outcome,
-  /** Why it was refused. */
   reason: Schema.optionalKey(Schema.String),
-  /** The notes that a claim or a read has found, in their order. */
+  /** The notes that a claim or a read returned, in order. */
   saw: Schema.optionalKey(Schema.Array(Schema.Natural)),
-  /** The questions that it has found. */
+  /** The questions that a claim or a read returned. */
   asked: Schema.optionalKey(Schema.Array(Schema.Natural)),
 });
 
 const Line = Schema.Union([Over, Begun]);
 type Line = typeof Line.Type;
 
-/** An operation of one life of a process. A life that ends within it does not know what came of it. */
+/** An operation of one life of a process. Its outcome is `unknown` if the life ended during it. */
 export interface Operation extends Omit<typeof Begun.Type, "n"> {
-  /** A process that begins anew is another one. */
+  /** The life that ran it. A restarted process has a new name. */
   readonly actor: string;
-  /** Undefined while it is not over. */
+  /** Undefined if the life ended during the operation. */
   readonly to: number | undefined;
   readonly outcome: typeof Outcome.Type;
   readonly reason?: string | undefined;
@@ -50,19 +49,19 @@ export interface Operation extends Omit<typeof Begun.Type, "n"> {
   readonly asked?: ReadonlyArray<number> | undefined;
 }
 
-/** The exit code of a process that has found its store away when it began: the next life of it tries again. */
+/** Exit code of a process that could not reach its store at startup. Its next life tries again. */
 export const storeAwayCode = 3;
 
-/** How a run stands in the end, by the store's word. */
+/** The final state of a run, as the store reports it. */
 export interface Final {
   readonly run: string;
-  /** Ids of its notes, in their order. */
+  /** Ids of its notes, in order. */
   readonly notes: ReadonlyArray<number>;
   readonly questions: ReadonlyArray<{ readonly id: number; readonly revision: number; readonly answer?: string }>;
   readonly end?: number;
 }
 
-/** Writes the lines of one life of a process. Each is on disk when it returns. */
+/** Writes the log of one life. Each line is synced to disk before `write` returns. */
 export class HistoryLog {
   readonly #file: number;
 
@@ -82,7 +81,7 @@ export class HistoryLog {
 
 const decode = Schema.decodeUnknownSync(Schema.fromJsonString(Line));
 
-/** The operations of one life, from its file. A line that was cut by a kill does not count. */
+/** Reads the operations of one life from its log. An incomplete last line, cut by a kill, is ignored. */
 export const operations = (path: string, actor: string): ReadonlyArray<Operation> => {
   const text = existsSync(path) ? readFileSync(path, "utf8") : "";
   const lines = text
@@ -100,5 +99,5 @@ export const operations = (path: string, actor: string): ReadonlyArray<Operation
   });
 };
 
-/** Now, by the clock that all processes of the machine share, in microseconds. */
+/** The current time of the monotonic clock that all processes of the machine share, in microseconds. */
 export const now = (): number => Number(process.hrtime.bigint() / 1_000n);

@@ -1,6 +1,6 @@
 /**
- * Plays a history: several processes over one store, each of which is stopped, killed and started again as the seed says, while
- * their connections break. What they wrote down is judged against what the store holds.
+ * Plays a history: several processes share one store, and are stopped, killed and restarted as the seed decides, while their
+ * connections break. Their logs are then judged against the final state of the store.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -13,20 +13,21 @@ import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import { SqlRunRecorder } from "../../src/recorder/sql/SqlRunRecorder.ts";
 import { seeded } from "../../test/Seeded.ts";
 import type { SocketProxy } from "../postgres/SocketProxy.ts";
+import { program } from "../programs/Program.ts";
 import { type Final, type Operation, operations, storeAwayCode } from "./History.ts";
 import { problems, type Rule } from "./HistoryJudge.ts";
 
-/** Where a history is played. */
+/** The store of a history. */
 export interface Place {
-  /** As the processes see it: a file, or the address of a PostgreSQL through the proxy. */
+  /** The processes' address of the store: an SQLite file, or a PostgreSQL behind the proxy. */
   readonly store: string;
-  /** The way of the processes to their server. */
+  /** The proxy between the processes and their server. */
   readonly proxy?: SocketProxy;
-  /** Stops the server, at once or in order, and starts it again; left out where it is not the history's own. */
+  /** Stops the server, at once or in order, and starts it again. Undefined if the history may not restart it. */
   readonly restart?: (mode: "fast" | "immediate") => Promise<void>;
 }
 
-/** What is wrong with a history, each problem with what its processes wrote down of its run: it cannot be played again as it was. */
+/** Formats the problems of a history and the logs of the affected runs. The seed does not reproduce a history exactly. */
 export const told = ({ operations, problems }: Played): ReadonlyArray<string> => [
   ...problems.map(({ rule, told }) => `${rule}: ${told}`),
   ...operations
@@ -35,7 +36,7 @@ export const told = ({ operations, problems }: Played): ReadonlyArray<string> =>
     .map((it) => JSON.stringify(it)),
 ];
 
-/** What happened, in numbers. */
+/** Summarises a history in one line. */
 export const counted = ({ kills, operations, resets, restarts, stops }: Happened): string => {
   const taken = Object.entries(Object.groupBy(operations, ({ kind }) => kind)).map(
     ([kind, all]) => `${all.filter((it) => it.outcome === "ok").length} ${kind}`,
@@ -44,16 +45,16 @@ export const counted = ({ kills, operations, resets, restarts, stops }: Happened
   return `${operations.length} operations (${count("ok")} taken: ${taken.join(", ")}; ${count("refused")} refused, ${count("unknown")} unknown), ${kills} kills, ${stops} stops, ${resets} resets, ${restarts} restarts`;
 };
 
-/** How a history is drawn. */
+/** The parameters that a history is drawn from. */
 export interface Given {
   readonly seed: number;
   readonly processes: number;
   readonly seconds: number;
-  /** It goes on until this holds of it, however slow the machine is; `secondsMax` is the longest that it may take. */
+  /** Condition that must hold before the history ends, however slow the machine is, up to `secondsMax`. */
   readonly until?: (so: Happened) => boolean;
 }
 
-/** What has happened in a history so far. */
+/** The events of a history so far. */
 export interface Happened {
   readonly operations: ReadonlyArray<Operation>;
   readonly kills: number;
@@ -62,13 +63,13 @@ export interface Happened {
   readonly restarts: number;
 }
 
-/** Longest that a history may take that goes on until something holds of it, in seconds. */
+/** Maximum duration of a history with an `until` condition, in seconds. */
 export const secondsMax = 150;
 
 /**
- * Whether a history proves something: in one in which nothing was taken, refused or killed nothing could go wrong.
+ * True if a history proves something: enough operations were accepted, refused and interrupted.
  *
- * @param place where it is played: connections break there only where there is a way to a server, which may start again
+ * @param place connections break only with a proxy, and the server restarts only with `restart`
  */
 export const isRich = ({ kills, operations, resets, restarts }: Happened, { proxy, restart }: Place): boolean =>
   operations.filter(({ outcome }) => outcome === "ok").length > 30 &&
@@ -77,18 +78,17 @@ export const isRich = ({ kills, operations, resets, restarts }: Happened, { prox
   (resets > 0 || proxy === undefined) &&
   (restarts > 0 || restart === undefined);
 
-/** What was played. */
+/** A finished history and its violations. */
 export interface Played extends Happened {
   readonly problems: ReadonlyArray<{ readonly rule: Rule; readonly told: string }>;
 }
 
-/** Lease of a process, in milliseconds: a history has many. */
+/** Lease of a process, in milliseconds. It is short, so that many leases expire in a history. */
 const leaseMs = 600;
 
-/** Ids of one life; a life is over long before. */
+/** Ids reserved for one life, far more than it can use. */
 const idsOfLife = 100_000;
 
-/** One life of a process, as it is drawn. */
 interface LifePlan {
   readonly actor: string;
   readonly seed: number;
@@ -96,11 +96,11 @@ interface LifePlan {
   readonly stops: ReadonlyArray<{ readonly at: number; readonly ms: number }>;
   readonly aheadMs: number;
   readonly isKilled: boolean;
-  /** The next one says that it has ended, and does not wait for its lease. */
+  /** True if the next life reports this one as ended, and so does not wait for its lease. */
   readonly isTold: boolean;
 }
 
-/** Draws the lives of a process. */
+/** Draws the lives of each process. */
 export const draw = ({ processes, seconds, seed }: Given): ReadonlyArray<ReadonlyArray<LifePlan>> =>
   Array.from({ length: processes }, (_, index) => {
     const random = seeded(seed * 1_009 + index);
@@ -123,7 +123,7 @@ export const draw = ({ processes, seconds, seed }: Given): ReadonlyArray<Readonl
     return lives;
   });
 
-/** Plays a drawn history. */
+/** Plays a history and judges it. */
 export const play = (given: Given, place: Place): Effect.Effect<Played, unknown, Scope.Scope> =>
   Effect.gen(function* () {
     const folder = yield* Effect.acquireRelease(
@@ -152,7 +152,7 @@ export const play = (given: Given, place: Place): Effect.Effect<Played, unknown,
 
 const logOf = (folder: string, actor: string): string => join(folder, `${actor}.log`);
 
-/** Breaks all connections at drawn moments, for good while the history lasts: those of the way, or the server with them. */
+/** Breaks connections at random moments for the whole history: resets them, cuts the network, or restarts the server. */
 const resetting = (
   { seed }: Given,
   { proxy, restart }: Place,
@@ -166,10 +166,10 @@ const resetting = (
       yield* Effect.sleep(500 + random() * 2_500);
       const dice = random();
       breaks += 1;
-      // The third break is one in every history, so that none has to be waited for.
+      // Every history restarts the server at the third break, so that no test has to wait for one.
       if (restart !== undefined && (breaks === 3 || dice > 0.88)) {
         counts.restarts += 1;
-        // A server that is left down holds nothing against which a history could be judged.
+        // Uninterruptible, because a history cannot be judged if its server stays down.
         return yield* Effect.uninterruptible(Effect.promise(() => restart(random() < 0.5 ? "fast" : "immediate")));
       }
       counts.resets += 1;
@@ -191,7 +191,7 @@ const lifetimes = Effect.fnUntraced(function* (
 ) {
   const ended: Array<string> = [];
   for (const [life, plan] of lives.entries()) {
-    // To start a process takes its time too.
+    // Checked before each life, because starting a process takes time too.
     if (isOver()) return;
     const { actor, aheadMs, seed } = plan;
     const ids = (index * 1_000 + life + 1) * idsOfLife;
@@ -206,7 +206,8 @@ const lifeOf = Effect.fnUntraced(function* (
   plan: LifePlan,
   counts: { kills: number; stops: number },
 ) {
-  const child = spawn(process.execPath, [join(import.meta.dirname, "Actor.ts"), argument], {
+  const actor = yield* Effect.promise(() => program("scripts/histories/Actor.ts"));
+  const child = spawn(process.execPath, [actor, argument], {
     stdio: ["ignore", "pipe", "pipe"],
     env: { NODE_COMPILE_CACHE: join(tmpdir(), "histories-compiled"), ...process.env },
   });
@@ -225,7 +226,7 @@ const lifeOf = Effect.fnUntraced(function* (
   if (early._tag === "Some") return yield* Effect.die(new Error(`${plan.actor} failed: ${told()}`));
   if (plan.isKilled) counts.kills += 1;
   child.kill(plan.isKilled ? "SIGKILL" : "SIGTERM");
-  // One that was asked to end and waits for its store is killed all the same.
+  // A process that waits for its store may not react to SIGTERM, so it is killed after 5 s.
   yield* Effect.timeoutOption(Deferred.await(ended), 5_000);
   child.kill("SIGKILL");
   yield* Deferred.await(ended);

@@ -1,34 +1,36 @@
 /**
- * Starts a process of a play, from its file and one argument, until the scope closes.
+ * Starts a child process of a play from its file and one JSON argument. It is killed when the scope closes.
  */
 import { spawn } from "node:child_process";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Deferred, Effect, type Scope } from "effect";
+import { program } from "../programs/Program.ts";
 
-/** A process that was started. */
+/** A running child process. */
 export interface Child {
-  /** The line that it said when it was ready. */
+  /** The first chunk of its output, which says that it is ready. */
   readonly said: string;
-  /** Sends it a signal; whether it was there to get it. */
+  /** Sends a signal. Returns false if the process was already gone. */
   readonly signal: (name: "SIGKILL" | "SIGSTOP" | "SIGCONT") => boolean;
 }
 
-/** What is kept of what a process said of its failure, in characters. */
+/** Maximum length of the error output that is kept, in characters. */
 const toldMax = 4_000;
 
 /**
- * Starts a process, and waits for its first line.
+ * Starts a process and waits for its first output.
  *
- * @param file of the program
- * @param work what it is told
+ * @param file path of the program, relative to the root of the repository
+ * @param work the argument, passed as JSON
  */
 export const started = (file: string, work: unknown): Effect.Effect<Child, never, Scope.Scope> =>
   Effect.gen(function* () {
     const ready = Deferred.makeUnsafe<string>();
+    const made = yield* Effect.promise(() => program(file));
     const child = yield* Effect.acquireRelease(
       Effect.sync(() =>
-        spawn(process.execPath, ["--no-warnings", file, JSON.stringify(work)], {
+        spawn(process.execPath, ["--no-warnings", made, JSON.stringify(work)], {
           stdio: ["ignore", "pipe", "pipe"],
           env: { NODE_COMPILE_CACHE: join(tmpdir(), "nodes-compiled"), ...process.env },
         }),
@@ -41,7 +43,7 @@ export const started = (file: string, work: unknown): Effect.Effect<Child, never
     });
     child.stdout.once("data", (bytes: Buffer) => Deferred.doneUnsafe(ready, Effect.succeed(bytes.toString().trim())));
     child.stdout.resume();
-    child.once("exit", () => Deferred.doneUnsafe(ready, Effect.die(new Error(`${file} ended as it started: ${told}`))));
+    child.once("exit", () => Deferred.doneUnsafe(ready, Effect.die(new Error(`${file} exited at startup: ${told}`))));
     const said = yield* Deferred.await(ready);
     return { said, signal: (name) => child.kill(name) };
   });

@@ -1,11 +1,11 @@
 /**
- * Holds the files that outlive a killed process: what its user saw, and the marks that its tool really made.
+ * The files that survive a killed process: what the user of a run saw, and the marks that its tool actually made.
  */
 import { appendFileSync, existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { Schema } from "effect";
 
-/** One line of a run's diary: written before the runtime does anything else with the event. */
+/** One line of a run's diary. It is written before the runtime processes the event further. */
 export const Line = Schema.Union([
   Schema.Struct({ saw: Schema.Literals(["attempt", "text", "call"]), attempt: Schema.Natural }),
   Schema.Struct({ discard: Schema.Natural, keep: Schema.Natural }),
@@ -18,22 +18,22 @@ const decode = Schema.decodeUnknownSync(Schema.fromJsonString(Line));
 const diaryOf = (folder: string, run: string): string => join(folder, `${run}.diary`);
 const marksOf = (folder: string, run: string): string => join(folder, `${run}.marks`);
 
-/** Writes a line, in one write: a killed process leaves it whole or not at all. */
+/** Appends a line in a single write, so a killed process leaves it complete or not at all. */
 export const note = (folder: string, run: string, line: Line): void =>
   appendFileSync(diaryOf(folder, run), `${JSON.stringify(line)}\n`);
 
-/** Everything that the run's user saw, in order, over all its processes. */
+/** Reads everything that the run's user saw, in order, across all its processes. */
 export const diary = (folder: string, run: string): ReadonlyArray<Line> =>
   linesOf(diaryOf(folder, run)).map((it) => decode(it));
 
-/** Makes a mark of the tool: `start` or `done`. */
+/** Appends a mark of the tool: `start` or `done`. */
 export const mark = (folder: string, run: string, what: "start" | "done"): void =>
   appendFileSync(marksOf(folder, run), `${what}\n`);
 
-/** The marks that the tool has made. */
+/** Reads the marks of the tool. */
 export const marks = (folder: string, run: string): ReadonlyArray<string> => linesOf(marksOf(folder, run));
 
-/** When the tool has made its last mark, in milliseconds since the epoch; 0 where it made none. */
+/** The time of the tool's last mark, in milliseconds since the epoch; 0 if there is none. */
 export const markedAt = (folder: string, run: string): number =>
   statSync(marksOf(folder, run), { throwIfNoEntry: false })?.mtimeMs ?? 0;
 

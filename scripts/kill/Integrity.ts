@@ -1,12 +1,12 @@
 /**
- * Asks SQLite whether a file is whole.
+ * Checks the integrity of an SQLite file.
  */
 import { DatabaseSync } from "node:sqlite";
 import { Schema } from "effect";
 
 const decode = Schema.decodeUnknownSync(Schema.Struct({ integrity_check: Schema.String }));
 
-/** What SQLite says of the file: `ok` where it is whole. */
+/** Returns the first row of `PRAGMA integrity_check`: `ok` if the file is intact. */
 export const integrityOf = (file: string): string => {
   const database = new DatabaseSync(file);
   try {

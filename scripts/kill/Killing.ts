@@ -1,5 +1,5 @@
 /**
- * Plays a batch: starts its process, kills it with SIGKILL at the drawn moments, and lets the last one come to its end.
+ * Plays a batch: starts its process, kills it with SIGKILL at the drawn moments, and lets the last process finish.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -9,24 +9,25 @@ import { Deferred, Effect, Layer, type Scope } from "effect";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import { SqlRunRecorder } from "../../src/recorder/sql/SqlRunRecorder.ts";
 import { FaultProvider } from "../../src/testing/index.ts";
+import { program } from "../programs/Program.ts";
 import * as Diary from "./Diary.ts";
 import { integrityOf } from "./Integrity.ts";
 import * as KillJudge from "./KillJudge.ts";
 import type { Batch } from "./Plan.ts";
 
-/** What came of a batch. */
+/** The result of a batch. */
 export interface Outcome {
   readonly seed: number;
   readonly runs: number;
-  /** Processes that were killed while they worked. */
+  /** Number of processes that were killed while they worked. */
   readonly kills: number;
-  /** Runs that were alive at a kill, counted at each. */
+  /** Number of unfinished runs at a kill, summed over all kills. */
   readonly hit: number;
   readonly asked: number;
   readonly problems: ReadonlyArray<string>;
 }
 
-/** A process that does not come to its end by itself is a run without an end, in milliseconds. */
+/** Timeout of the last process, in milliseconds. If it expires, a run has no end. */
 const endMsMax = 60_000;
 
 /** Plays a batch to its end. */
@@ -57,10 +58,10 @@ export const play = (batch: Batch): Effect.Effect<Outcome, unknown, Scope.Scope>
     return { seed: batch.seed, runs: batch.plans.length, kills, hit, asked, problems };
   });
 
-/** A process from its first word on; whether it had to be killed. */
+/** Runs one process for at most `afterMs` after its first output. Returns true if it had to be killed. */
 const lifeOf = (argument: string, afterMs: number): Effect.Effect<boolean> =>
   Effect.gen(function* () {
-    const worker = join(import.meta.dirname, "Worker.ts");
+    const worker = yield* Effect.promise(() => program("scripts/kill/Worker.ts"));
     const child = spawn(process.execPath, [worker, argument], { stdio: ["ignore", "pipe", "pipe"] });
     const { ended, ready, told } = watch(child);
     yield* Effect.raceFirst(Deferred.await(ready), Deferred.await(ended));
@@ -102,7 +103,6 @@ const remainsOf = (
     );
   }).pipe(Effect.provide(Layer.fresh(SqlRunRecorder.layerFile({ file: db, retention: false }))));
 
-/** What is wrong with the file, by SQLite's own word. */
 const integrity = (db: string): ReadonlyArray<string> => {
   const said = integrityOf(db);
   return said === "ok" ? [] : [`${db}: ${said}`];

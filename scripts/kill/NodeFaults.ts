@@ -1,6 +1,6 @@
 /**
- * Says what happens to one of several nodes over one PostgreSQL, or to its way to the store, and lets it happen. Whether it really has
- * happened is told by what it meets: a fault that meets nothing proves nothing.
+ * Injects a fault into one of several nodes over one PostgreSQL, or into its connection to the store. A fault counts only if it hit
+ * something: one that hits nothing proves nothing.
  */
 import { Effect } from "effect";
 import type { Cluster } from "../postgres/Cluster.ts";
@@ -19,38 +19,40 @@ export const faults = [
 ] as const;
 export type Fault = (typeof faults)[number];
 
-/** Faults behind which the run is another node's. */
+/** Faults after which another node takes over the run. */
 export const takesOver: ReadonlySet<Fault> = new Set<Fault>(["kill -9", "stopped", "cut off", "clock ahead, kill -9"]);
 
-/** Faults that strike all nodes of a server at once. */
+/** Faults that kill the node. It writes no later entry that could replace what another node recorded about its runs. */
+export const kills: ReadonlySet<Fault> = new Set<Fault>(["kill -9", "clock ahead, kill -9"]);
+
+/** Faults that hit all nodes of a server at once. */
 export const strikesAll: ReadonlySet<Fault> = new Set<Fault>(["restarted"]);
 
-/** The clock of the node itself is the fault. */
+/** True if the fault is the node's own clock. */
 export const hasWrongClock = (fault: Fault): boolean => fault.startsWith("clock ahead");
 
-/** What came of a fault that was played: what is wrong, and of what nothing can be said. */
+/** The result of a played fault: its problems, and the runs or streams that it did not hit. */
 export interface Outcome {
   readonly problems: ReadonlyArray<string>;
   readonly missed: ReadonlyArray<string>;
-  /** What is left of each run or stream that it was for. */
   readonly remains: ReadonlyArray<{ readonly slowness: number }>;
 }
 
-/** How often a fault that misses something is played again. */
+/** Maximum repetitions of a fault that missed something. */
 export const againMax = 3;
 
-/** Part of its runs that a fault may miss on a machine that is too slow. */
+/** Share of its runs that a fault may miss if the machine is too slow. */
 const missedMax = 0.5;
 
 const isTooMuch = ({ missed, remains }: Outcome): boolean =>
   missed.length > (remains.some(({ slowness }) => slowness >= slownessMax) ? missedMax * remains.length : 0);
 
 /**
- * Plays a fault, and once more while it misses too much: any run on a quiet machine, more than half of them on one that is too slow. What
- * is wrong is never played away, and what is missed too often is wrong.
+ * Plays a fault, and repeats it while it misses too much: any run on a quiet machine, more than half of them on a slow one. A problem
+ * is never repeated away. If the last repetition still misses too much, the misses become problems.
  *
- * @param once plays it for the so-many-th time, from 0
- * @returns what came of it last, with everything that was missed
+ * @param once plays it; its argument counts the repetitions from 0
+ * @returns the last result, with the misses of all repetitions
  */
 export const untilMet = <A extends Outcome, E, R>(
   once: (nth: number) => Effect.Effect<A, E, R>,
@@ -65,23 +67,23 @@ export const untilMet = <A extends Outcome, E, R>(
       : Effect.succeed({ ...played, missed, problems: played.missed });
   });
 
-/** What it happens to. */
+/** The targets of a fault. */
 export interface Struck {
   readonly cluster: Cluster;
   readonly first: Child;
   readonly proxy: SocketProxy;
-  /** How long the node is stopped or cut off, in milliseconds. */
+  /** Duration of a stop or a disconnection, in milliseconds. */
   readonly awayMs: number;
 }
 
-/** How often connections are reset, and how long a node has between two of them, in milliseconds. */
+/** Number of connection resets, and the interval between them in milliseconds. */
 const resets = { times: 6, everyMs: 400 };
 
 /**
- * Lets it happen, and ends when it is over.
+ * Injects the fault and ends when it is over.
  *
- * @returns whether it met what it was for: a process that was alive, connections that were open, a server that another one follows. A
- *   wrong clock is met by what the node writes.
+ * @returns true if it hit its target: a live process, open connections, or a server that another one replaces. A wrong clock always
+ *   returns true, because only the node's entries can show it.
  */
 export const happens = ({ awayMs, cluster, first, proxy }: Struck, fault: Fault): Effect.Effect<boolean> => {
   const forAWhile = (begin: () => boolean, end: () => void) =>

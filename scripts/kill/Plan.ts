@@ -1,5 +1,5 @@
 /**
- * Draws what each run of the kill test does: from a seed, so that a run that went wrong can be played again.
+ * Draws the runs of the kill test from a seed, so that a failed batch can be repeated.
  */
 import { Schema } from "effect";
 import type { ProtocolId } from "../../src/provider/Protocols.ts";
@@ -8,35 +8,35 @@ import { seeded } from "../../test/Seeded.ts";
 
 const protocols: ReadonlyArray<ProtocolId> = ["anthropic-messages", "openai-chat", "openai-responses", "google-gemini"];
 
-/** One run: what its provider says, what its runtime can do, and how long its tool works. */
+/** One run: its protocol, the abilities of its runtime, and the duration of its tool. */
 export const Plan = Schema.Struct({
   run: Schema.String,
   protocol: Schema.Literals(["anthropic-messages", "openai-chat", "openai-responses", "google-gemini"]),
   canContinue: Schema.Boolean,
-  /** The tool can say whether its call happened. */
+  /** True if the tool can verify that a call happened. */
   verifies: Schema.Boolean,
   reveal: Schema.Literals(["live", "on_complete"]),
-  /** How long the tool works between its two marks, in milliseconds. */
+  /** Time between the tool's two marks, in milliseconds. */
   toolMs: Schema.Natural,
 });
 export type Plan = typeof Plan.Type;
 
-/** A batch of runs that live in one process at a time. */
+/** A batch of runs that share one process at a time. */
 export interface Batch {
   readonly seed: number;
   readonly plans: ReadonlyArray<Plan>;
   readonly script: FaultScriptInput;
-  /** After how many milliseconds of work each process is killed; the one after the last is left alone. */
+  /** Lifetime of each process that is killed, in milliseconds. One more process then runs to the end. */
   readonly kills: ReadonlyArray<number>;
 }
 
-/** Longest life of a process that will be killed, in milliseconds: a batch's runs are over in about as much. */
+/** Maximum lifetime of a process that is killed, in milliseconds. The runs of a batch take about as long. */
 const lifeMsMax = 700;
 
 /**
  * Draws a batch.
  *
- * @param runs how many runs
+ * @param runs number of runs
  */
 export const draw = (seed: number, runs: number): Batch => {
   const random = seeded(seed);
@@ -44,13 +44,13 @@ export const draw = (seed: number, runs: number): Batch => {
   const scripts: Record<string, NonNullable<FaultScriptInput["answers"]>> = {};
   const plans = Array.from({ length: runs }, (_, index): Plan => {
     const run = `kill-${seed}-${index}`;
-    // The last response repeats. It is whole, so that a client that asks often enough gets one.
+    // The last response repeats. It is whole, so a client that asks often enough gets one.
     scripts[run] = [
       answer(random),
       answer(random),
       { content: [{ tool: "append", input: { line: "x" } }], delay_ms: 10 },
     ];
-    // A continuation has what the tool did: the model only answers.
+    // A continuation already has the tool's result, so the model only writes text.
     scripts[`${run}-on`] = [{ content: [{ text: 3 + below(5) }], delay_ms: below(30) }];
     return {
       run,

@@ -1,15 +1,15 @@
 /**
- * Says why a play proves nothing: it had no runs, or nothing happened to any of them.
+ * Detects plays that prove nothing: those without runs, and those whose faults hit no run.
  */
 
-/** What a play had. */
+/** The counts of a play. */
 export interface Played {
   readonly runs: number;
-  /** Runs that something happened to while they were under way. */
+  /** Number of runs that a fault hit while they were in progress. */
   readonly hit: number;
 }
 
-/** Why a play proves nothing; empty if it proves something. */
+/** Explains why a play proves nothing; empty if it proves something. */
 export const missing = ({ hit, runs }: Played): ReadonlyArray<string> => {
   if (runs === 0) return ["nothing was played"];
   return hit === 0 ? [`${runs} runs were played, and nothing happened to any of them`] : [];

@@ -1,9 +1,9 @@
 /**
- * The clock of a machine whose wall clock is ahead of the others'.
+ * A clock that simulates a machine whose wall clock is wrong.
  */
 import { type Clock, Effect } from "effect";
 
-/** A clock whose wall time is shifted; its monotonic time is not. */
+/** A clock with shifted wall time and unshifted monotonic time. */
 export class ShiftedClock implements Clock.Clock {
   readonly #clock: Clock.Clock;
   readonly #aheadMs: number;

@@ -1,26 +1,26 @@
 /**
- * Measures how much slower a busy machine is than a quiet one. A play that says when something has to be there is played on machines
- * that do other things too: there it may take so many times as long.
+ * Measures how much slower a busy machine is than a quiet one. Plays with time limits also run on busy machines, and multiply their
+ * limits by this factor.
  */
 import { Effect } from "effect";
 
-/** From one measurement to the next, and how long one works, in milliseconds: a fiftieth of one core. */
+/** Interval between measurements, and CPU time of one, in milliseconds. Together they take a fiftieth of one core. */
 const [everyMs, workMs] = [500, 10];
 
-/** On a machine that is slower than this, what takes a moment elsewhere takes longer than a node waits for it. */
+/** Beyond this factor, nodes may exceed timeouts that are ample on a quiet machine. */
 export const slownessMax = 2;
 
-/** How many milliseconds one of work takes here. */
+/** Measures the wall time that a unit of CPU time takes. */
 export class Slowness {
   #wallMs = 0;
   #cpuMs = 0;
 
-  /** On average since the beginning: 1 on a quiet machine. */
+  /** Average since the start; 1 on a quiet machine. */
   get factor(): number {
     return this.#cpuMs === 0 ? 1 : Math.max(1, this.#wallMs / this.#cpuMs);
   }
 
-  /** Measures again and again. */
+  /** Measures at intervals, forever. */
   readonly measured: Effect.Effect<never> = Effect.forever(
     Effect.andThen(
       Effect.sync(() => this.#measure()),

@@ -1,8 +1,6 @@
 /**
- * The process that is killed: recovers what the one before left, answers its questions as a careful person would, goes on
- * with its runs, and starts those that were not started.
- *
- * Started with one JSON argument: where the provider is, where the files are, and which runs there are.
+ * The process that is killed. It recovers the runs that its predecessor left, answers their questions as a careful person would,
+ * continues them, and starts the runs that have not started. Its one JSON argument names the provider, the files and the runs.
  */
 import { Effect, Layer, Schema, Stream } from "effect";
 import { ProviderClient } from "../../src/client/index.ts";
@@ -21,16 +19,16 @@ import { ToolGuard } from "../../src/runtime/tools/ToolGuard.ts";
 import * as Diary from "./Diary.ts";
 import { Plan } from "./Plan.ts";
 
-/** What the parent says. */
+/** The argument that the parent passes. */
 export const Work = Schema.fromJsonString(
   Schema.Struct({ url: Schema.String, folder: Schema.String, db: Schema.String, plans: Schema.Array(Plan) }),
 );
 type Work = typeof Work.Type;
 
-/** How long a silent process keeps its runs, in milliseconds: short, so that a batch is over soon. */
+/** Lease of the process, in milliseconds. It is short, so that a batch ends soon. */
 const leaseMs = 300;
 
-/** How often the next process looks whether the lease of the last one is over, in milliseconds. */
+/** Interval at which the next process checks for the end of its predecessor's lease, in milliseconds. */
 const lookEveryMs = 50;
 
 const paths = {
@@ -47,7 +45,7 @@ const main = (work: Work) =>
     process.stdout.write("done\n");
   });
 
-/** Drives a run until it has ended; a life may be cut at any point, and the next one comes here again. */
+/** Drives a run until it has ended. The process may die at any point, and the next one starts here again. */
 const lived = (work: Work, plan: Plan) =>
   Effect.gen(function* () {
     const recorder = yield* RunRecorder;
@@ -75,7 +73,7 @@ const lived = (work: Work, plan: Plan) =>
 const finished = <E, R>(work: Work, plan: Plan, run: Effect.Effect<void, E, R>) =>
   Effect.flatMap(Effect.exit(run), (exit) => Effect.sync(() => Diary.note(work.folder, plan.run, { end: exit._tag })));
 
-/** A careful person: looks whether the tool made its mark, and never repeats what may have run. */
+/** Answers as a careful person: checks the tool's marks, and never repeats a call that may have run. */
 const answered = (work: Work, plan: Plan, record: RunRecord) =>
   Effect.gen(function* () {
     const question = openQuestion(record);
@@ -95,7 +93,7 @@ const answered = (work: Work, plan: Plan, record: RunRecord) =>
     );
   });
 
-/** Takes the events as a runtime does: first what was seen is kept, then its tools run. */
+/** Handles the events as a runtime does: first records what was seen, then runs the tools. */
 const taken =
   (work: Work, plan: Plan, append: (event: RunEvent<Part>) => Effect.Effect<void>) =>
   <E, R>(events: Stream.Stream<RunEvent<Part>, E, R>) =>
@@ -159,7 +157,7 @@ const requestOf = (work: Work, plan: Plan) =>
 const layers = (work: Work) =>
   Layer.merge(
     StreamProcessor.layer.pipe(
-      // A process that may be killed keeps no question to itself: the question stands on record until it is answered.
+      // This process may be killed, so it parks every question at once: the question stays on record until it is answered.
       Layer.provideMerge(UserDecisions.layerDurable({ parkAfterMs: 0 })),
       Layer.provideMerge(SqlRunRecorder.layerFile({ file: work.db, leaseMs })),
     ),

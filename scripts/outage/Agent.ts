@@ -1,5 +1,5 @@
 /**
- * Plays one agent: it thinks, asks, uses its tool, and asks a person's word where the library does.
+ * Plays one agent: it thinks, sends requests, runs its tool, and answers the library's questions as a person would.
  */
 import { Effect, Stream } from "effect";
 import type { Choice } from "../../src/domain/Decision.ts";
@@ -14,24 +14,24 @@ import { type Asker, type RunEntry, type Spendable, spendable } from "./Diary.ts
 import { attemptOf } from "./Provider.ts";
 import type { World } from "./World.ts";
 
-/** How an agent takes what it is given: a terminal that discards, one that shows whole answers only, a proxy that discards nothing. */
+/** An agent's output mode: a terminal that can discard, one that shows only complete answers, or a proxy that discards nothing. */
 export type Style = "terminal" | "on_complete" | "proxy";
 
-/** Who an agent is. */
+/** The identity and the limits of an agent. */
 export interface Self extends Asker {
   readonly name: string;
   readonly style: Style;
   readonly may: Spendable;
 }
 
-/** An agent leaves a run that has decided so often: one that spins would keep virtual time from moving, and nobody would hear of it. */
+/** Maximum decisions of a run. A run that spins would stop virtual time, and the play would hang instead of failing. */
 const decisionsMax = 1_000;
 
-/** Agents of a group that is limited; they share a key. */
+/** Number of agents in a limited group. They share a key. */
 const agentsPerGroup = 4;
 
 /**
- * Draws what an agent's runs may spend.
+ * Draws the retries that an agent's runs may spend.
  *
  * @param number of the agent
  */
@@ -44,7 +44,7 @@ export const spendableOf = (dice: Dice, number: number): Spendable =>
     [2, { ...spendable, group: { id: `g${Math.floor(number / agentsPerGroup)}`, retries: dice.between(0, 12) } }],
   ]);
 
-/** The same for the library; a run that may spend what is usual names nothing. */
+/** Converts to the library's budget. Default limits are left out. */
 const budgetOf = ({ breaks, group, refusals }: Spendable): NonNullable<RunOptions<Part, unknown, never>["budget"]> => ({
   max_outage_ms: "forever",
   ...(refusals === spendable.refusals ? {} : { max_not_processed: refusals }),
@@ -52,22 +52,21 @@ const budgetOf = ({ breaks, group, refusals }: Spendable): NonNullable<RunOption
   ...(group === undefined ? {} : { max_group_retries: group.retries }),
 });
 
-/** What an agent lives with. */
+/** The services that an agent uses. */
 export interface Household {
   readonly world: World;
   readonly dice: Dice;
   readonly processor: StreamProcessor["Service"];
   readonly guard: ToolGuard["Service"];
-  /** Runs whose questions somebody answers, by id. */
+  /** The runs whose questions a person answers, by id. */
   readonly asking: Map<string, Asking>;
 }
 
-/** A run that may ask. */
+/** The person of a run that may ask. */
 export interface Asking {
   readonly ask: (question: Question) => Effect.Effect<Choice>;
 }
 
-/** What a tool is told. */
 interface ToolInput {
   readonly effect: string;
   readonly ms: number;
@@ -75,10 +74,10 @@ interface ToolInput {
 
 type Tool = GuardedTool<ToolInput, void, never, never>;
 
-/** What one run of an agent keeps of what it was handed. */
+/** The parts that one run of an agent has received and kept. */
 class View {
   #kept: Array<PartEvent<Part>> = [];
-  /** Everything that was handed over by the attempt that reads. */
+  /** Every part delivered by the current attempt. */
   handed: Array<Part> = [];
 
   take(event: RunEvent<Part>): void {
@@ -91,13 +90,13 @@ class View {
       this.#kept = this.#kept.filter((it) => it.attempt !== event.attempt || it.ordinal <= event.keep_through);
   }
 
-  /** Serials that were kept more than once. */
+  /** Serial numbers that were kept more than once. */
   get twice(): ReadonlyArray<string> {
     const seen = new Set<string>();
     return this.#kept.map(serialOf).filter((serial) => seen.size === seen.add(serial).size);
   }
 
-  /** Serials of the answer that ended which were not kept. */
+  /** Serial numbers of the completed answer that were not kept. */
   missing(answers: ReadonlyMap<string, ReadonlyArray<Part>>): ReadonlyArray<string> {
     const kept = new Set(this.#kept.map(serialOf));
     const last = this.#kept.findLast(({ part }) => part.word === "end");
@@ -109,7 +108,7 @@ class View {
 
 const serialOf = ({ part }: PartEvent<Part>): string => `${part.answer}#${part.number}`;
 
-/** One turn of an agent: a request, its tool, and a request that tells of it. */
+/** One turn of an agent: a request, its tool, and a second request with the tool's result. */
 export const turn = (self: Self, home: Household, name: string): Effect.Effect<void> =>
   Effect.gen(function* () {
     const calls = home.dice.chance(0.6);
@@ -117,7 +116,6 @@ export const turn = (self: Self, home: Household, name: string): Effect.Effect<v
     if (calls) yield* ask(self, home, `${name}.2`, false);
   });
 
-/** One run, to its end. */
 const ask = (self: Self, home: Household, run: string, calls: boolean): Effect.Effect<void> =>
   Effect.gen(function* () {
     const { dice, guard, world } = home;
@@ -140,8 +138,8 @@ const ask = (self: Self, home: Household, run: string, calls: boolean): Effect.E
       view.take(event);
       if (event._tag === "Waiting" && event.for === "path") entry.waitsFrom ??= time.now;
       if (event._tag === "RetryScheduled") entry.decisions += 1;
-      if (entry.decisions > decisionsMax) return Effect.die(new Error(`${run}: it only decides`));
-      // A wait that takes no time leads nowhere.
+      if (entry.decisions > decisionsMax) return Effect.die(new Error(`${run}: decides in a loop`));
+      // Counts one wait per moment: a repeated wait without any time between is no progress.
       if (event._tag === "Waiting" && time.now > waited) {
         entry.waits += 1;
         waited = time.now;
@@ -173,7 +171,7 @@ const ask = (self: Self, home: Household, run: string, calls: boolean): Effect.E
 const endOf = ({ reason }: RunInterrupted, { questions }: RunEntry): RunEntry["end"] =>
   questions.length > 0 && (reason === "stopped" || reason === "accepted_partial") ? "asked" : "lost";
 
-/** What a run is made of. */
+/** The parts of a run that its options need. */
 interface Made {
   readonly entry: RunEntry;
   readonly answers: Map<string, ReadonlyArray<Part>>;
@@ -219,7 +217,7 @@ const optionsOf = (
   };
 };
 
-/** A person answers after a while, and never so that an effect could happen twice. */
+/** Answers after a while, and never so that an effect could happen twice. */
 const answered = (question: Question, self: Self, home: Household, entry: RunEntry, view: View) =>
   Effect.gen(function* () {
     const { dice, world } = home;

@@ -1,17 +1,17 @@
 /**
- * Writes what a provider answers: the same request again gives the same answer from its first part, a continuation is another one.
+ * Draws the answers of a provider. A repeated request gets the same answer from its first part; a continuation gets another one.
  */
 import * as Observation from "../../src/domain/Observation.ts";
 import type { Dice } from "../../test/simulation/Dice.ts";
 
 /** One part of an answer. */
 export interface Part {
-  /** Which answer it is of, and its place there from 1. */
+  /** The answer that it belongs to, and its position there from 1. */
   readonly answer: string;
   readonly number: number;
   readonly word: "start" | "reasoning" | "text" | "call" | "end";
   readonly says: Observation.Observation;
-  /** Milliseconds behind the part before it. */
+  /** Delay after the previous part, in milliseconds. */
   readonly delayMs: number;
 }
 
@@ -23,7 +23,7 @@ const signal = { choice: 0, ordinal: 0, id: "call", tool: toolName, executor: "r
 /**
  * Draws an answer.
  *
- * @param calls it ends with a call of the agent's tool
+ * @param calls true if it ends with a call of the agent's tool
  */
 export const answerOf = (dice: Dice, answer: string, calls: boolean): ReadonlyArray<Part> => {
   const parts: Array<Part> = [];

@@ -1,60 +1,60 @@
 /**
- * Holds what the world and its agents saw, for the judge: it shares nothing with the library that is judged.
+ * The observations of the world and its agents, for the judge. It shares no code with the library under test.
  */
 import type { Limit } from "./Weather.ts";
 
-/** Whose requests share a limit. */
+/** The provider path, key and model of a request. Requests that agree in all three share a limit. */
 export interface Asker {
   readonly path: number;
   readonly key: number;
   readonly model: number;
 }
 
-/** A request as it was written to the wire. Times are virtual, in milliseconds. */
+/** A request that was written to the wire. Times are virtual, in milliseconds. */
 export interface SentRequest extends Asker {
   readonly at: number;
-  /** When it was let go: before that lies its connect. */
+  /** The start of its attempt. The connect lies between this and `at`. */
   readonly from: number;
   readonly run: string;
-  /** It came to the provider: what is written into a black hole does not. */
+  /** True if it reached the provider. A request written into a black hole does not. */
   reached: boolean;
-  /** Its response head was read. */
+  /** True if its response head was read. */
   answered: boolean;
-  /** The provider refused it. */
+  /** True if the provider refused it. */
   refused: boolean;
-  /** Its stream broke behind that head, or was given up there because nothing came any more. */
+  /** The fate of its stream after the head: intact, broken, or abandoned because nothing more arrived. */
   cut: "no" | "broke" | "silent";
 }
 
-/** A refusal that said how long, once its head was read. */
+/** A refusal with a retry time, after its head was read. */
 export interface HeardRefusal extends Asker {
   readonly kind: Limit["kind"];
   readonly at: number;
   readonly until: number;
 }
 
-/** A question, with what its run had seen until then. */
+/** A question, and what its run had delivered before it. */
 export interface AskedQuestion {
   readonly at: number;
   readonly rule: string;
-  /** Something was handed over that its caller cannot take back without a person: text, or anything where it discards nothing. */
+  /** True if something was delivered that only a person may withdraw: text, or anything if the caller cannot discard. */
   readonly shown: boolean;
-  /** Reasoning of the failed response was handed over. */
+  /** True if reasoning of the failed response was delivered. */
   readonly reasoned: boolean;
   readonly answer: string;
 }
 
-/** How much a run may spend without a person. */
+/** The retries that a run may spend without a person. */
 export interface Spendable {
-  /** Requests that are sent again behind a refusal. */
+  /** Maximum retries after a refusal. */
   readonly refusals: number;
-  /** Requests that are sent again behind anything else. */
+  /** Maximum retries after any other failure. */
   readonly breaks: number;
-  /** What all runs of a group may send again together. */
+  /** Maximum retries of all runs of a group together. */
   readonly group?: { readonly id: string; readonly retries: number };
 }
 
-/** What a run may spend that names nothing. */
+/** The default limits of a run. */
 export const spendable: Spendable = { refusals: 3, breaks: 3 };
 
 /** One run of an agent. */
@@ -65,47 +65,47 @@ export interface RunEntry extends Asker {
   readonly requests: Array<SentRequest>;
   readonly questions: Array<AskedQuestion>;
   readonly may: Spendable;
-  /** Decisions to send it again, attempts that asked for a connection, and moments at which it said that it waits. */
+  /** Numbers of retry decisions, of attempts that requested a connection, and of moments at which the run reported a wait. */
   decisions: number;
   connects: number;
   waits: number;
-  /** When it began to wait for its path, while it does. */
+  /** The time at which it started to wait for its path; undefined if it is not waiting. */
   waitsFrom: number | undefined;
   to: number | undefined;
   end: "open" | "whole" | "asked" | "lost";
-  /** How it ended, for a person. */
+  /** A description of its end, for a person. */
   why: string;
-  /** The rule that ended it, where one did. */
+  /** The rule that ended it, if one did. */
   rule: string | undefined;
-  /** Serials that its caller kept more than once, or that are missing. */
+  /** Serial numbers that its caller kept more than once, and those that are missing. */
   twice: ReadonlyArray<string>;
   missing: ReadonlyArray<string>;
 }
 
-/** A path was back. */
+/** The return of a path after an outage. */
 export interface PathReturn {
   readonly path: number;
   readonly at: number;
-  /** How long it had been away, in milliseconds, and how it was away. */
+  /** Duration of the outage, in milliseconds, and its kind. */
   readonly awayMs: number;
   readonly kind: string;
-  /** The runs that waited for it. */
+  /** The runs that were waiting for the path. */
   readonly waiting: ReadonlyArray<RunEntry>;
 }
 
-/** Everything that was seen. */
+/** All observations of a play. */
 export class Diary {
   readonly runs = new Map<string, RunEntry>();
   readonly refusals: Array<HeardRefusal> = [];
   readonly returns: Array<PathReturn> = [];
-  /** When paths went away. */
+  /** The times at which paths went down. */
   readonly departures: Array<{ readonly path: number; readonly at: number }> = [];
-  /** When the process slept, and for how long. */
+  /** The times at which the process slept, and the durations. */
   readonly sleeps: Array<{ readonly at: number; readonly ms: number }> = [];
-  /** How often each effect happened. */
+  /** Number of times that each effect happened. */
   readonly effects = new Map<string, number>();
   probes = 0;
-  /** Paths that nobody can probe. */
+  /** Paths that cannot be probed. */
   readonly unprobed = new Set<number>();
 
   begin(run: string, { key, model, path }: Asker, style: string, at: number, may: Spendable = spendable): RunEntry {

@@ -1,41 +1,41 @@
 /**
- * Judges what a diary holds: what was lost, what happened twice, who was asked without need, and how soon and how often requests went.
+ * Judges a diary: lost runs, duplicate effects and text, needless questions, and the timing and number of requests.
  */
 import type { AskedQuestion, Asker, Diary, PathReturn, RunEntry, SentRequest } from "./Diary.ts";
 
-/** One thing that is judged. */
+/** The result of one rule. */
 export interface Judgement {
   readonly name: string;
-  /** What was found, and what it may be at most. */
+  /** The measured value, and its maximum. */
   readonly found: number;
   readonly most: number;
   readonly unit: string;
-  /** The first case that is against it, for a person. */
+  /** A description of the first violation. */
   readonly first: string | undefined;
 }
 
-/** Whether a world is as it has to be. */
+/** True if no rule is violated. */
 export const holds = (judgements: ReadonlyArray<Judgement>): boolean =>
   judgements.every(({ first, found, most }) => found <= most && (first === undefined || most > 0));
 
-/** Longest that a path's return may go unnoticed beyond one and a half spacings of its probes, in milliseconds. */
+/** Maximum delay in noticing that a path is back, beyond one and a half probe intervals, in milliseconds. */
 const noticeMs = 500;
-/** All runs that waited are on the wire within so long, in milliseconds. */
+/** Maximum time until all waiting runs have sent their request, in milliseconds. */
 const crowdMs = 10_000;
-/** Requests beyond a run's first one and those that replace a stream that was cut behind its head, a run. */
+/** Maximum unexplained requests per run: those beyond the first that replace neither a cut stream nor a refusal. */
 const extraMax = 0.02;
 
-/** Automatic retries of a response of which something was shown, and those after a stall. */
+/** Maximum automatic retries of a response after something was shown, and after stalls. */
 const afterShownMax = 1;
 const stallsMax = 1;
 /**
- * Longest time between two runs that go in place of probes, in milliseconds (design, 13: 1 s to 15 s apart). The first of them tells
- * that the path is back, and lets the others go.
+ * Maximum interval between two trial runs, which replace probes on paths that cannot be probed, in milliseconds (design, 13: 1 s to 15 s
+ * apart). The first trial finds out that the path is back and releases the others.
  */
 const trialMs = 15_000;
-/** Decisions of a run beyond its connects and its waits: each one leads to one of them, or to a backoff behind which it is looked at again. */
+/** Maximum decisions of a run beyond its connects and waits. Normally each decision leads to one of them, or to a backoff. */
 const inVainMax = 5;
-/** An overload that one credential heard holds others for so long, in milliseconds. */
+/** Time for which an overload that one credential received also holds others back, in milliseconds. */
 const overloadOthersMs = 5_000;
 
 /** Judges a diary. */
@@ -55,7 +55,7 @@ export const judged = (diary: Diary): ReadonlyArray<Judgement> => {
   const missing = runs.filter((it) => it.missing.length > 0).map((it) => `${it.run}: ${it.missing.join(", ")}`);
   const needless = runs.flatMap((run) =>
     run.questions
-      .filter((question, at) => !isNeeded(diary, groups, run, question, run.questions[at - 1]))
+      .filter((question, at) => !isNeeded(diary, groups, run, question, run.questions.slice(0, at)))
       .map((it) => toldAsk(run, it)),
   );
   return [
@@ -72,7 +72,7 @@ export const judged = (diary: Diary): ReadonlyArray<Judgement> => {
   ];
 };
 
-/** A world in which no request was sent, or nothing went wrong, proves nothing. */
+/** Explains why a world proves nothing: no request was sent, or nothing went wrong. */
 const missingOf = ({ departures, refusals }: Diary, runs: ReadonlyArray<RunEntry>): ReadonlyArray<string> => {
   const requests = runs.flatMap((run) => run.requests);
   const hasTrouble = departures.length > 0 || refusals.length > 0 || requests.some(isBroken);
@@ -98,20 +98,21 @@ const seconds = (ms: number): string => `${(ms / 1_000).toFixed(2)} s`;
 
 type Groups = ReadonlyMap<string | undefined, ReadonlyArray<RunEntry>>;
 
-/** Whether a run was lost: what its own failures have spent may end it. */
+/** True if a run was lost. A run that its own failures ended by its budget is not lost. */
 const isLost = (run: RunEntry, groups: Groups): boolean =>
   run.end === "open" ||
-  (run.end === "lost" &&
-    !(run.rule === budgetRule && isSpent(groups, run, run.to ?? 0, wordBefore(run.questions.at(-1)))));
+  (run.end === "lost" && !(run.rule === budgetRule && isSpent(groups, run, run.to ?? 0, freshSince(run.questions))));
 
 const budgetRule = "budget_exhausted";
 
-const wordBefore = (question: AskedQuestion | undefined): number => question?.at ?? Number.NEGATIVE_INFINITY;
+/** The start of the current budget: the last answer "retry", which resets it. "continue" does not (DESIGN section 6). */
+const freshSince = (questions: ReadonlyArray<AskedQuestion>): number =>
+  questions.findLast(({ answer }) => answer === "retry")?.at ?? Number.NEGATIVE_INFINITY;
 
-/** Whether a request was written and came to nothing by itself; one that was never sent is no reason for anything. */
+/** True if a written request failed by itself, without a refusal. A request that was never sent explains nothing. */
 const isBroken = ({ answered, cut, refused }: SentRequest): boolean => !refused && (!answered || cut !== "no");
 
-/** Whether more of a run's requests were refused, or broke, since a moment than it may send again, or its group is used up. */
+/** True if the run had more refusals or breaks since a moment than it may retry, or if its group's retries are used up. */
 const isSpent = (groups: Groups, { may, requests }: RunEntry, at: number, since: number): boolean => {
   const own = requests.filter((it) => it.at > since && it.at <= at);
   if (own.filter(({ refused }) => refused).length > may.refusals) return true;
@@ -119,37 +120,36 @@ const isSpent = (groups: Groups, { may, requests }: RunEntry, at: number, since:
   if (may.group === undefined) return false;
   const members = groups.get(may.group.id) ?? [];
   const failed = members.flatMap((it) => it.requests).filter((it) => it.at <= at && (it.refused || isBroken(it)));
-  // What a person was asked about was not sent again by itself.
+  // Failures that a person was asked about were not retried automatically.
   const asked = members.flatMap((it) => it.questions).filter((it) => it.at < at);
   return failed.length - asked.length > may.group.retries;
 };
 
 /**
- * Whether a run may ask: something was shown that only a person may withdraw, or its requests came to nothing more often than a run
- * repeats by itself. A person's word gives it anew what it may repeat.
+ * True if a run may ask: only a person may withdraw what was shown, or its requests failed more often than it retries automatically.
  */
 const isNeeded = (
   diary: Diary,
   groups: Groups,
   run: RunEntry,
   { at, reasoned, rule, shown }: AskedQuestion,
-  before: AskedQuestion | undefined,
+  before: ReadonlyArray<AskedQuestion>,
 ): boolean => {
   if (shown && rule !== budgetRule) return true;
-  const since = wordBefore(before);
+  const since = freshSince(before);
   if (isSpent(groups, run, at, since)) return true;
   const broke = run.requests.filter((it) => it.at > since && it.at <= at && isBroken(it));
   const stalls = broke.filter((it) => it.cut === "silent" || (!it.answered && isUnnoticed(diary, it)));
   if (stalls.length > stallsMax || (reasoned && broke.length > afterShownMax)) return true;
-  // A stream is silent for as long as a budget lasts from its first failure on: five minutes.
+  // A silent stream lasts as long as a budget does from its first failure: five minutes.
   const [first] = run.requests.filter((it) => it.at > since && it.at <= at && (it.refused || isBroken(it)));
   return rule === budgetRule && broke.some((it) => it.cut === "silent" && it !== first);
 };
 
-/** The path of a late head is asked once it is so late, in milliseconds. */
+/** Delay after which the path of a missing head is probed, in milliseconds. */
 const headLateMs = 10_000;
 
-/** Whether nobody finds out that a request went into an outage: its path cannot be probed, or is back before it is. It stalls. */
+/** True if no probe finds the outage that a request ran into: the path cannot be probed, or is back before the probe. It stalls. */
 const isUnnoticed = ({ departures, returns, unprobed }: Diary, { at, path }: SentRequest): boolean => {
   if (unprobed.has(path)) return true;
   const left = departures.find((it) => it.path === path && it.at >= at)?.at ?? Number.POSITIVE_INFINITY;
@@ -157,10 +157,10 @@ const isUnnoticed = ({ departures, returns, unprobed }: Diary, { at, path }: Sen
   return back <= at + headLateMs;
 };
 
-/** Whether a run decided again and again to go on, and neither went nor waited. */
+/** True if a run kept deciding without connecting or waiting. */
 const isInVain = ({ connects, decisions, waits }: RunEntry): boolean => decisions > connects + waits + inVainMax;
 
-/** Requests that nothing but a break before a head explains. */
+/** Counts requests that no cut, refusal or answer explains. */
 const extra = (runs: ReadonlyArray<RunEntry>): Judgement => {
   const extraOf = (run: RunEntry): number => {
     const reached = run.requests.filter((it) => it.reached);
@@ -176,14 +176,14 @@ const extra = (runs: ReadonlyArray<RunEntry>): Judgement => {
   return { name: "requests beyond what was cut or refused", found, most: extraMax, unit: "a run", first };
 };
 
-/** How often a path is asked that has been away for so long. A connect into a black hole is tried again two seconds apart. */
+/** The interval at which a path is probed after this outage. A connect into a black hole is retried every two seconds. */
 const spacingMs = ({ awayMs, kind, path }: PathReturn, unprobed: ReadonlySet<number>): number => {
   if (unprobed.has(path)) return trialMs;
   const planned = awayMs < 60_000 ? 1_000 : 5_000;
   return kind === "black_hole" ? Math.max(planned, 2_000) : planned;
 };
 
-/** Longest until all runs that waited are on the wire: where nobody probes, the first of them has to find out. */
+/** Maximum time until all waiting runs have sent their request. Without probes, a trial run must first find that the path is back. */
 const crowdMaxMs = ({ path }: PathReturn, unprobed: ReadonlySet<number>): number =>
   unprobed.has(path) ? crowdMs + 1.5 * trialMs + noticeMs : crowdMs;
 
@@ -236,7 +236,7 @@ const returned = (diary: Diary, returns: ReadonlyArray<PathReturn>, where: strin
   ];
 };
 
-/** A run that was left or ended without a request does not wait any more. */
+/** The time of the first request after a moment. A run that ended without one no longer waits. */
 const firstAfter = (run: RunEntry, at: number): number =>
   run.requests.find((it) => it.at >= at)?.at ??
   (run.to !== undefined && run.end !== "lost" ? at : Number.POSITIVE_INFINITY);
@@ -251,7 +251,7 @@ const sharesLimit = (one: Asker, other: Asker): boolean =>
 const isCooling = (diary: Diary, run: RunEntry, from: number, to: number): boolean =>
   diary.refusals.some((it) => it.path === run.path && it.model === run.model && it.until > from && it.at < to);
 
-/** Requests that were let go although their scope had heard that it is to wait. One that was connecting by then is on its way. */
+/** Requests that started although their scope had received a retry time. A request that was already connecting does not count. */
 const heldOnes = (diary: Diary, runs: ReadonlyArray<RunEntry>): ReadonlyArray<string> => {
   const byScope = Map.groupBy(
     runs.flatMap(({ requests }) => requests),

@@ -1,5 +1,6 @@
 /**
- * Plays the way to one provider: connections that can be made or not, those that wait in a pool, and those that carry a response.
+ * Simulates the network path to one provider: connects that succeed or fail, pooled idle connections, and connections that carry a
+ * response.
  */
 import { Effect } from "effect";
 import type { Failure } from "../../src/domain/Failure.ts";
@@ -7,25 +8,25 @@ import type { PathWay, Probed } from "../../src/paths/Path.ts";
 import type { VirtualTime } from "./VirtualTime.ts";
 import type { Outage, OutageKind } from "./Weather.ts";
 
-/** A connect takes so long where all is well, in milliseconds. */
+/** Duration of a successful connect, in milliseconds. */
 export const connectMs = 40;
-/** A client gives a connect up after so long, and a probe. */
+/** Timeouts of a client's connect and of a probe, in milliseconds. */
 export const connectMaxMs = 30_000;
 const probeMaxMs = 5_000;
-/** A connection is not used again that has waited for so long. */
+/** Maximum idle time of a pooled connection, in milliseconds. */
 export const idleMaxMs = 10_000;
-/** A connect into a black hole is tried again after so long, as Linux does: from its start, in milliseconds. */
+/** Times of the SYN retransmissions into a black hole, as on Linux, in milliseconds from the start of the connect. */
 const synMs = [1_000, 3_000, 7_000, 15_000] as const;
 
-/** One connection. */
+/** One connection. A `dead` one carries nothing more, but neither side has noticed. */
 export interface Connection {
   state: "open" | "closed" | "dead";
-  /** Told when it is reset. */
+  /** Called when the connection is reset. */
   onReset: (() => void) | undefined;
   idleSince: number;
 }
 
-/** What a connect has come to. */
+/** The result of a connect. */
 export type Connected =
   | { readonly _tag: "connected"; readonly connection: Connection }
   | { readonly _tag: "failed"; readonly failure: Failure };
@@ -43,14 +44,14 @@ const connectFailure = (code: string): Failure => ({
   ...(code === "DEPTH_ZERO_SELF_SIGNED_CERT" ? { retryable: false } : {}),
 });
 
-/** The way to one provider. */
+/** The network path to one provider. */
 export class Line {
   outage: Outage | undefined;
   readonly #time: VirtualTime;
   readonly #onProbe: () => void;
   readonly #open = new Set<Connection>();
   #idle: Array<Connection> = [];
-  /** What waits for the end of a black hole. */
+  /** Deliveries that wait for the end of a black hole. */
   #behindHole: Array<() => void> = [];
 
   constructor(time: VirtualTime, onProbe: () => void) {
@@ -62,7 +63,6 @@ export class Line {
     return this.outage?.kind === "black_hole";
   }
 
-  /** The path goes away. */
   leave(outage: Outage): void {
     if (outage.kind !== "blip") this.outage = outage;
     if (outage.kind === "unresolved") return;
@@ -70,7 +70,6 @@ export class Line {
     else if (!outage.resumes) this.silence();
   }
 
-  /** The path is back. */
   comeBack(): void {
     this.outage = undefined;
     const waiting = this.#behindHole;
@@ -78,32 +77,31 @@ export class Line {
     for (const go of waiting) go();
   }
 
-  /** Every connection is reset. */
   reset(): void {
     const all = [...this.#open];
     this.#open.clear();
     this.#idle = [];
     for (const connection of all) {
-      // A reset for a connection that nobody hears of any more.
+      // A dead connection never receives the reset.
       if (connection.state === "dead") continue;
       connection.state = "closed";
       connection.onReset?.();
     }
   }
 
-  /** Nothing comes over the connections of now any more, and nobody says so. */
+  /** Kills every current connection silently: nothing more arrives, and no error is reported. */
   silence(): void {
     for (const connection of this.#open) connection.state = "dead";
   }
 
-  /** A packet arrives now, behind the black hole, or never. */
+  /** Delivers a packet now, after the black hole, or never. */
   carry(connection: Connection, arrives: () => void): void {
     if (connection.state !== "open") return;
     if (this.inHole) this.#behindHole.push(() => this.carry(connection, arrives));
     else arrives();
   }
 
-  /** A connection that waits, or a new one. Returns what gives the connect up. */
+  /** Takes an idle connection or makes a new one. Returns a function that abandons the connect. */
   connect(done: (it: Connected) => void, limitMs = connectMaxMs): () => void {
     const pooled = this.#fromPool();
     if (pooled === undefined) return this.#dial(limitMs, done);
@@ -111,7 +109,7 @@ export class Line {
     return () => undefined;
   }
 
-  /** The connection is free again. */
+  /** Returns a connection to the pool. */
   free(connection: Connection): void {
     connection.onReset = undefined;
     if (connection.state === "closed") return;
@@ -125,7 +123,7 @@ export class Line {
     this.#open.delete(connection);
   }
 
-  /** How the library may ask. */
+  /** The library's means to probe the path. */
   readonly way: PathWay = {
     probe: Effect.callback<Probed>((resume) => {
       this.#onProbe();

@@ -1,5 +1,5 @@
 /**
- * Plays one provider behind a line: it takes requests, refuses what is over a limit, and streams its answers.
+ * Simulates one provider at the end of a line: it receives requests, refuses those over a limit, and streams its answers.
  */
 import { Cause, Effect, Stream } from "effect";
 import { type ProviderError, providerError } from "../../src/client/ProviderError.ts";
@@ -13,25 +13,25 @@ import type { Connection, Line } from "./Line.ts";
 import type { VirtualTime } from "./VirtualTime.ts";
 import type { Limit } from "./Weather.ts";
 
-/** A packet takes so long, in milliseconds, and a head from the request on. */
+/** Transit time of a packet, and time from a request to its response head, in milliseconds. */
 const packetMs = 10;
 export const headMs = 100;
 
-/** What a request asks. */
+/** A request and the answer it gets. */
 export interface Asked extends Asker {
   readonly run: RunEntry;
-  /** It tells how its path can be asked, as a client does; else the run's options do, as a relay's. */
+  /** True if the attempt reports how its path is probed, as a client does. Otherwise the run's options do, as a relay's. */
   readonly reports: boolean;
   readonly answer: ReadonlyArray<Part>;
 }
 
-/** What is there for the next pull. */
+/** An item for the next pull. */
 type Said =
   | { readonly _tag: "part"; readonly part: Part }
   | { readonly _tag: "failed"; readonly error: ProviderError }
   | { readonly _tag: "end" };
 
-/** The parts of a provider's world that an exchange needs. */
+/** The parts of the world that an exchange needs. */
 export interface Served {
   readonly time: VirtualTime;
   readonly diary: Diary;
@@ -42,7 +42,7 @@ export interface Served {
 /**
  * Opens an attempt.
  *
- * @param context the reporters of the library
+ * @param context the library's reporters
  */
 export const attemptOf = (
   served: Served,
@@ -60,7 +60,6 @@ export const attemptOf = (
     }),
   );
 
-/** One request and its response. */
 class Exchange {
   readonly #served: Served;
   readonly #asked: Asked;
@@ -104,7 +103,7 @@ class Exchange {
     });
   });
 
-  /** The client is done with it, or gives it up. */
+  /** The client has finished the response or abandons it. */
   close(): void {
     this.#cancel();
     const connection = this.#connection;

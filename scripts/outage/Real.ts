@@ -13,7 +13,7 @@ import { FaultProvider } from "../../src/testing/index.ts";
 import { Dice } from "../../test/simulation/Dice.ts";
 import { Diary, type RunEntry, type SentRequest } from "./Diary.ts";
 
-/** What is played, in milliseconds. */
+/** The parameters of a play. */
 export interface RealPlay {
   readonly agents: number;
   readonly ms: number;
@@ -22,13 +22,13 @@ export interface RealPlay {
 
 const asker = { path: 0, key: 0, model: 0 };
 
-/** Every answer: some text, slowly enough to be cut. */
+/** Every answer: a few texts, slow enough to be cut. */
 const answer = { content: [{ text: 8 }], delay_ms: 60, head_delay_ms: 100 } as const;
 
-/** Milliseconds since the play began. */
+/** Returns the milliseconds since the play began. */
 type Now = () => number;
 
-/** Plays it; what was seen. */
+/** Plays it and returns the observations. */
 export const play = ({ agents, ms, seed }: RealPlay): Promise<Diary> =>
   Effect.gen(function* () {
     const diary = new Diary();
@@ -55,7 +55,7 @@ export const play = ({ agents, ms, seed }: RealPlay): Promise<Diary> =>
     return diary;
   }).pipe(Effect.scoped, Effect.provide(Logger.layer([])), Effect.runPromise);
 
-/** The listener goes away for three to ten seconds, and is there for four to eight. */
+/** The listener is up for four to eight seconds, then away for three to ten. */
 const weather = Effect.fnUntraced(function* (door: Door, diary: Diary, now: Now, dice: Dice, ms: number) {
   while (now() < ms - 12_000) {
     yield* Effect.sleep(dice.between(4_000, 8_000));
@@ -117,7 +117,7 @@ const asked = Effect.fnUntraced(function* ({ client, diary, now, processor, url 
   entry.missing = failed === undefined && texts.length !== answer.content[0].text ? [`${texts.length} texts`] : [];
 });
 
-/** One attempt, with what came of it. */
+/** Sends one attempt and records its outcome. */
 const exchange = (
   client: ProviderClient["Service"],
   url: string,

@@ -1,10 +1,10 @@
 /**
- * Tells a judged world in lines.
+ * Formats a judged world as lines of text.
  */
 import type { Diary } from "./Diary.ts";
 import type { Judgement } from "./Judge.ts";
 
-/** What was played, in one line. */
+/** Summarises a play in one line. */
 export const summary = ({ departures, probes, refusals, runs, sleeps, unprobed }: Diary): string => {
   const all = [...runs.values()];
   const sent = all.reduce((sum, it) => sum + it.requests.length, 0);
@@ -21,7 +21,7 @@ export const summary = ({ departures, probes, refusals, runs, sleeps, unprobed }
   ].join(", ");
 };
 
-/** The judgements, a line each, and the first case against each one that does not hold. */
+/** Formats one line for each judgement, followed by the first violation if it fails. */
 export const lines = (judgements: ReadonlyArray<Judgement>): ReadonlyArray<string> =>
   judgements.flatMap(({ first, found, most, name, unit }) => {
     const held = found <= most;

@@ -1,34 +1,34 @@
 /**
- * Virtual time of a whole process: one queue of timers for the world and for the fibers that live in it, and a scheduler whose
- * tasks all run before time moves on. A process that sleeps is a jump of its clocks, behind which what was due is late.
+ * Virtual time for a whole process: one timer queue for the world and its fibers, and a scheduler that runs all tasks before time
+ * advances. A sleep of the process is a jump of its clocks, after which its own timers fire late.
  *
- * TestClock asks a real timer at each wake whether its fiber hangs; an hour of a thousand agents has millions of wakes.
+ * TestClock checks on a real timer at each wake whether its fiber hangs. An hour of a thousand agents has millions of wakes.
  */
 import { Clock, Context, Duration, Effect, Layer, Scheduler } from "effect";
 
-/** Where the wall clock starts, in milliseconds since the epoch. */
+/** Start of the wall clock, in milliseconds since the epoch. */
 const epochMs = 1_760_000_000_000;
 
 interface Timer {
   readonly at: number;
   readonly order: number;
-  /** It belongs to the world, which goes on while the process sleeps. */
+  /** True if it belongs to the world, which continues while the process sleeps. */
   readonly outside: boolean;
   fire: (() => void) | undefined;
 }
 
-/** The clock, the timers and the scheduler of a process that is played. */
+/** The clock, the timers and the scheduler of a simulated process. */
 export class VirtualTime {
   #now = 0;
   #order = 0;
   readonly #heap: Array<Timer> = [];
   #tasks: Array<() => void> = [];
-  /** Monotonic milliseconds from 0; a jump is in them. */
+  /** Monotonic milliseconds from 0, including jumps. */
   get now(): number {
     return this.#now;
   }
 
-  /** What effects run with: the clock and the scheduler. */
+  /** The clock and the scheduler that effects run with. */
   get context(): Context.Context<never> {
     const scheduler = new Scheduler.MixedScheduler("async", (task) => {
       this.#tasks.push(task);
@@ -45,10 +45,10 @@ export class VirtualTime {
   }
 
   /**
-   * Lets something happen in the world at a time.
+   * Schedules an event of the world.
    *
-   * @param at monotonic milliseconds; what is over is due at once
-   * @returns what takes it back
+   * @param at monotonic milliseconds; a time in the past fires at once
+   * @returns a function that cancels it
    */
   at(at: number, fire: () => void): () => void {
     return this.#timer(at, fire, true);
@@ -63,12 +63,12 @@ export class VirtualTime {
     };
   }
 
-  /** Lets something happen in the world after so many milliseconds. */
+  /** Schedules an event of the world after a delay in milliseconds. */
   after(ms: number, fire: () => void): () => void {
     return this.at(this.#now + ms, fire);
   }
 
-  /** The process sleeps for so many milliseconds by both clocks: the world goes on without it, and then its own timers ring late. */
+  /** Puts the process to sleep: both clocks jump, the events of the world fire, and the process's own timers fire late afterwards. */
   jump(ms: number): void {
     this.#now += ms;
     const missed = this.#heap.filter(({ at, outside }) => outside && at <= this.#now);
@@ -79,11 +79,11 @@ export class VirtualTime {
     }
   }
 
-  /** Lets time pass until a moment, or until nothing is left to do. */
+  /** Runs until a time, or until nothing is left to do. */
   async run(until: number): Promise<void> {
     for (let turn = 0; ; turn += 1) {
       this.#drain();
-      // What rests on promises, where something does, goes on here.
+      // Lets pending promises continue.
       if (turn % 64 === 0) await new Promise((next) => setImmediate(next));
       if (this.#tasks.length > 0) continue;
       const next = this.#heap[0];

@@ -1,58 +1,58 @@
 /**
- * Draws what happens to a world: outages of its paths, limits and overloads of its providers, and sleep of its process.
+ * Draws the events of a world: outages of its paths, rate limits and overloads of its providers, and sleeps of its process.
  */
 import { Dice } from "../../test/simulation/Dice.ts";
 
-/** How a path is away. `blip`: every connection is reset, and the next one works. */
+/** The kind of an outage. `blip`: every connection is reset, but new ones work. */
 export type OutageKind = "refused" | "unresolved" | "black_hole" | "captive" | "blip";
 
-/** A path is away from one moment to another, in milliseconds. */
+/** An outage of a path. Times are in milliseconds. */
 export interface Outage {
   readonly path: number;
   readonly kind: OutageKind;
   readonly from: number;
   readonly to: number;
-  /** Of a black hole: connections that were open go on behind it, where they were not given up. */
+  /** For a black hole: true if connections that were open and not abandoned continue after it. */
   readonly resumes: boolean;
 }
 
-/** A provider takes no more from a credential, or at all, until a moment. */
+/** A period in which a provider refuses a credential, or everyone. */
 export interface Limit {
   readonly kind: "rate_limited" | "overloaded";
   readonly path: number;
   readonly model: number;
-  /** Left out for an overload. */
+  /** Undefined for an overload. */
   readonly key?: number;
   readonly from: number;
   readonly to: number;
-  /** Whether its refusals say how long. */
+  /** True if its refusals contain a retry time. */
   readonly announced: boolean;
 }
 
-/** The process sleeps. */
+/** A sleep of the process. */
 export interface Sleep {
   readonly at: number;
   readonly ms: number;
-  /** What becomes of open connections. */
+  /** The fate of open connections during the sleep. */
   readonly peers: "alive" | "reset" | "silent";
 }
 
-/** Everything that happens. */
+/** All events of a world. */
 export interface Weather {
   readonly outages: ReadonlyArray<Outage>;
   readonly limits: ReadonlyArray<Limit>;
   readonly sleeps: ReadonlyArray<Sleep>;
-  /** All agents ask at once while the first path is away. */
+  /** A moment at which all agents send a request while the first path is down. */
   readonly crowd: Crowd;
 }
 
-/** The moment at which all agents ask, and the outage that they wait for. */
+/** The moment at which all agents send a request, and the outage that they wait for. */
 export interface Crowd {
   readonly at: number;
   readonly outage: Outage;
 }
 
-/** How big the world is. */
+/** The dimensions of a world. */
 export interface WorldSize {
   readonly paths: number;
   readonly keys: number;
@@ -62,17 +62,17 @@ export interface WorldSize {
 const seconds = 1_000;
 const minutes = 60_000;
 
-/** How long the crowd waits, in milliseconds, and what is left behind it. */
+/** Duration of the crowd's outage, and time left after it, in milliseconds. */
 const crowdMs = 2 * minutes;
 const behindCrowdMs = 2 * minutes;
 
-/** Sets the dice of overloads around outages apart, so that the rest of a seed's weather does not depend on them. */
+/** Separate seed for the overloads around outages, so that they do not affect the rest of a seed's weather. */
 const spellsSeed = 0x5_be_11;
 
 /**
- * Draws the weather of some time.
+ * Draws the weather.
  *
- * @param lengthMs of the whole time, in milliseconds
+ * @param lengthMs duration of the whole play, in milliseconds
  */
 export const weatherOf = (seed: number, { keys, models, paths }: WorldSize, lengthMs: number): Weather => {
   const dice = new Dice(seed);
@@ -120,7 +120,7 @@ const outageOf = (dice: Dice, path: number, from: number): Outage => {
   return { path, kind, from, to: kind === "blip" ? from : from + ms, resumes: dice.chance(0.5) };
 };
 
-/** Away and back every two seconds. */
+/** Draws outages of two seconds at intervals of four. */
 const flapping = (dice: Dice, path: number, from: number): ReadonlyArray<Outage> =>
   Array.from({ length: dice.between(3, 10) }, (_, index) => {
     const start = from + index * 4 * seconds;
@@ -151,13 +151,13 @@ const overloads = (dice: Dice, paths: number, models: number, until: number): Re
   return all;
 };
 
-/** A shorter outage has no spells around it: a path that flaps has enough of its own. */
+/** Minimum duration of an outage with overloads around it. A flapping path already causes enough trouble. */
 const spellOutageMs = 5 * seconds;
 
-/** Longest spell before an outage, in milliseconds: retries 1 to 2 s, 2 to 4 s and 4 to 8 s apart meet at most three refusals in it. */
+/** Maximum overload before an outage, in milliseconds. Retries after 1 to 2 s, 2 to 4 s and 4 to 8 s meet at most three refusals in it. */
 const spellMs = 6_500;
 
-/** Overloads of all models around an outage: some end as it begins, some reach into it, and some meet those who come back. */
+/** Draws overloads of all models around an outage: some end when it begins, some overlap its start, and some follow its end. */
 const spellsAround = (dice: Dice, { from, kind, path, to }: Outage, models: number): ReadonlyArray<Limit> => {
   const isBefore = dice.chance(0.5);
   const isInto = dice.chance(0.25);

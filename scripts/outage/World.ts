@@ -1,5 +1,5 @@
 /**
- * Plays an hour of a process with many agents: its paths and providers, the weather over them, and the process's own sleep.
+ * Plays an hour of a process with many agents: its paths and providers, their weather, and the sleeps of the process.
  */
 import { Context, Effect, Layer, Logger, Random, Scope } from "effect";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
@@ -14,28 +14,28 @@ import type { Served } from "./Provider.ts";
 import { VirtualTime } from "./VirtualTime.ts";
 import { type Outage, type Sleep, type Weather, weatherOf } from "./Weather.ts";
 
-/** What is played. */
+/** The parameters of a play. */
 export interface Played {
   readonly seed: number;
   readonly agents: number;
   readonly minutes: number;
 }
 
-/** Models of a provider, and paths: most agents use the first one. */
+/** Number of models of a provider, and the relative use of its paths. */
 const models = 2;
 const pathWeights = [6, 3, 1] as const;
 
-/** Agents that share a key. */
+/** Number of agents that share a key. */
 const agentsPerKey = 20;
 
-/** Time behind the last turn in which every run ends, in milliseconds: a person answers, and a clock of five minutes may ring. */
+/** Time after the last turn in which every run must end, in milliseconds. A person may answer, and a five-minute timeout may expire. */
 const behindMs = 60 * 60_000;
 
-/** Sets the dice of probes and of budgets apart, so that the rest of a seed's world does not depend on them. */
+/** Separate seeds for probes and budgets, so that they do not affect the rest of a seed's world. */
 const probesSeed = 0x9_0b_e5;
 const budgetsSeed = 0xb_0d_6e;
 
-/** Draws the paths that nobody can probe: mostly none, else one or all. */
+/** Draws the paths that cannot be probed: usually none, otherwise one or all. */
 const unprobedOf = (dice: Dice, paths: number): ReadonlyArray<number> => {
   const all = Array.from({ length: paths }, (_, path) => path);
   const one = dice.between(0, paths - 1);
@@ -46,7 +46,7 @@ const unprobedOf = (dice: Dice, paths: number): ReadonlyArray<number> => {
   ]);
 };
 
-/** One world. */
+/** One simulated world. */
 export class World {
   readonly time = new VirtualTime();
   readonly diary = new Diary();
@@ -158,7 +158,7 @@ const selfOf = (dice: Dice, number: number): Omit<Self, "may"> => ({
   ]),
 });
 
-/** An agent's life: turns with thoughts in between, and one with the crowd. */
+/** Plays an agent's life: turns with pauses in between, and one turn with the crowd. */
 const living = (self: Self, home: Household): Effect.Effect<void> =>
   Effect.gen(function* () {
     const { dice, world } = home;

@@ -1,5 +1,5 @@
 /**
- * Plays many agents through outages, limits and sleep, and judges what became of them: `npm run outage -- --agents 1000 --minutes 60`.
+ * Plays many agents through outages, rate limits and sleep, and judges the result: `npm run outage -- --agents 1000 --minutes 60`.
  */
 import { parseArgs } from "node:util";
 import { holds, judged } from "./Judge.ts";
@@ -7,19 +7,19 @@ import * as Real from "./Real.ts";
 import { lines, summary } from "./Report.ts";
 import { play } from "./World.ts";
 
-const usage = `Plays agents in virtual time: paths go away and come back, providers refuse and overload, the process sleeps.
+const usage = `Plays agents in virtual time: paths go down and come back, providers refuse and overload, the process sleeps.
 
   npm run outage -- [--agents N] [--minutes N] [--seed N] [--json]
   npm run outage -- --real
 
-  --agents N    how many agents (default 1000)
-  --minutes N   how long they live, in virtual minutes (default 60, at least 10)
-  --seed N      the world that is played; left out, a new one, which is printed
-  --real        50 agents for 60 s over real sockets, and a listener before their provider that goes away
-  --json        the judgements as JSON
-  --help        this text
+  --agents N    number of agents (default 1000)
+  --minutes N   duration in virtual minutes (default 60, at least 10)
+  --seed N      seed of the world (default: a new one, which is printed)
+  --real        plays 50 agents for 60 s over real sockets; a listener in front of their provider goes away
+  --json        prints the judgements as JSON
+  --help        prints this text
 
-A seed plays the same way every time. Exit code 0: everything held. 1: something did not, with the first case against it. 2: bad
+The same seed always plays the same world. Exit code 0: no violations. 1: violations; the first of each is printed. 2: invalid
 arguments.
 `;
 
@@ -34,7 +34,7 @@ interface Options {
 const natural = (name: string, text: string | undefined, otherwise: number, least: number): number => {
   const value = text === undefined ? otherwise : Number(text);
   if (Number.isSafeInteger(value) && value >= least) return value;
-  throw new Error(`--${name}: expected a whole number from ${least}, got ${text}`);
+  throw new Error(`--${name}: expected an integer of at least ${least}, got ${text}`);
 };
 
 const options = (): Options | undefined => {
@@ -70,7 +70,7 @@ const main = async (): Promise<number> => {
     const played = real ? "50 agents, 60 s, real sockets" : `${agents} agents, ${minutes} virtual minutes`;
     console.log(`seed ${seed}: ${played}: ${summary(diary)}`);
     for (const line of lines(judgements)) console.log(line);
-    if (!held && !real) console.log(`again: npm run outage -- --agents ${agents} --minutes ${minutes} --seed ${seed}`);
+    if (!held && !real) console.log(`repeat: npm run outage -- --agents ${agents} --minutes ${minutes} --seed ${seed}`);
   }
   return held ? 0 : 1;
 };

@@ -1,8 +1,8 @@
 /**
- * Starts a PostgreSQL of its own in a temporary folder, and stops it: no port, no password, nothing of the machine's own server.
+ * Starts and stops a private PostgreSQL server in a temporary folder, without a port or a password and independent of the machine's
+ * own server.
  *
- * PostgreSQL refuses to run as root. Where this process is root the server runs as `postgres`, the user that Debian's package
- * makes.
+ * PostgreSQL refuses to run as root. If this process is root, the server runs as `postgres`, the user that Debian's package creates.
  */
 import { execFile, execFileSync, spawnSync } from "node:child_process";
 import {
@@ -23,43 +23,41 @@ import { promisify } from "node:util";
 export interface Cluster {
   /** The folder of its Unix socket. */
   readonly socket: string;
-  /** The address of a database of it. */
+  /** Returns the address of one of its databases. */
   readonly address: (database: string) => string;
-  /** Runs SQL with its own client, and gives what that prints. */
+  /** Runs SQL with psql and returns its output. */
   readonly psql: (database: string, sql: string) => string;
-  /** The same, while this process does other things. */
+  /** Runs SQL like `psql`, but asynchronously. */
   readonly query: (database: string, sql: string) => Promise<string>;
-  /** The process that has started all others of it. */
+  /** Returns the process id of its postmaster. */
   readonly pid: () => number;
-  /** Stops it as `pg_ctl` calls it, and starts it again. */
+  /** Stops the server in a mode of `pg_ctl`; `start` starts it again. */
   readonly stop: (mode: "fast" | "immediate") => void;
   readonly start: () => void;
-  /** The same, one after the other, while this process does other things. */
+  /** Stops and starts it asynchronously. */
   readonly restart: (mode: "fast" | "immediate") => Promise<void>;
   /** Stops it and removes its folder. */
   readonly remove: () => void;
 }
 
-/** Where Debian keeps each version's programs. */
 const debianFolder = "/usr/lib/postgresql";
 
-/** The user whom Debian's package makes. */
+/** The user that Debian's package creates. */
 const serverUser = "postgres";
 
-/** Its port, which is a part of its socket's name too. */
+/** The port, which is also a part of the socket's name. */
 const portDefault = 5432;
 
-/** Its role that may do anything. */
 const superuser = "postgres";
 
-/** What the server is told: a test's data need not outlive the machine, and nothing listens on a port. */
+/** Settings of the server. A test's data need not survive a crash of the machine. */
 const settings = [
   ...["fsync=off", "max_connections=200", "shared_buffers=32MB", "log_min_messages=fatal"],
-  // Below PostgreSQL 14 a password is kept otherwise than its clients are asked for it here.
+  // The default before PostgreSQL 14 is md5, but pg_hba.conf here requires SCRAM.
   "password_encryption=scram-sha-256",
 ];
 
-/** The folder of the newest PostgreSQL of this machine; undefined where there is none. */
+/** Finds the folder of the newest PostgreSQL on this machine; undefined if there is none. */
 export const programs = (): string | undefined => {
   const named = process.env.POSTGRES_BIN;
   if (named !== undefined && named !== "") return named;
@@ -74,9 +72,9 @@ export const programs = (): string | undefined => {
 };
 
 /**
- * Installs Debian's package, where this is root on a Debian.
+ * Installs Debian's package, if this process is root.
  *
- * @returns whether it is there now
+ * @returns true if PostgreSQL is available now
  */
 export const install = (): boolean => {
   if (process.getuid?.() !== 0) return false;
@@ -87,13 +85,13 @@ export const install = (): boolean => {
   );
 };
 
-/** What a server has besides: it listens on a port of this machine, with TLS, and asks there for a password. */
+/** Options of a server that also listens on a local port, with TLS and password authentication. */
 export interface Listening {
   readonly port: number;
   /** Certificate and key of the server, as PEM. */
   readonly certificate: string;
   readonly key: string;
-  /** Roles that are known by a certificate alone, and who signs those, as PEM. */
+  /** Roles that authenticate with a client certificate instead, and the CA that signs it, as PEM. */
   readonly certified?: { readonly roles: ReadonlyArray<string>; readonly root: string };
 }
 
@@ -105,12 +103,12 @@ const accessOf = ({ certified }: Listening): string =>
   ].join("\n");
 
 /**
- * Makes a server and starts it.
+ * Creates a server and starts it.
  *
- * @param folder where the programs are
- * @param listening left out, only its Unix socket is there
- * @param more further settings, as `name=value`
- * @param base a base backup that it begins with; left out, it is empty
+ * @param folder the folder of PostgreSQL's programs
+ * @param listening adds a TCP port; without it, the server has only its Unix socket
+ * @param more additional settings, as `name=value`
+ * @param base a base backup to start from; without it, the server is empty
  */
 export const make = (
   folder: string,
@@ -174,7 +172,7 @@ export const make = (
     });
     return stdout.trim();
   };
-  // Its output goes to a file: a pipe that it keeps open would never end.
+  // Its output goes to a file, because the server would keep an inherited pipe open and `run` would never return.
   const starting = ["-D", data, "-w", "-l", join(root, "log"), "-o", options];
   const start = () => void run("pg_ctl", ...starting, "start");
   const stop = (mode: string) => void run("pg_ctl", "-D", data, "-w", "-m", mode, "stop");
@@ -196,7 +194,7 @@ export const make = (
       try {
         stop("immediate");
       } catch {
-        // It is down already.
+        // It has already stopped.
       }
       rmSync(root, { recursive: true, force: true });
     },

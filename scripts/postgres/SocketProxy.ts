@@ -1,5 +1,5 @@
 /**
- * Stands between processes and a PostgreSQL server, and resets their connections or cuts the server off.
+ * A proxy between processes and a PostgreSQL server that can reset their connections or make the server unreachable.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { connect, createServer, type Socket } from "node:net";
@@ -7,15 +7,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Effect, type Scope } from "effect";
 
-/** The way to a server. */
+/** A running proxy. */
 export interface SocketProxy {
-  /** The folder of its Unix socket, in the place of the server's. */
+  /** Folder of its Unix socket, which replaces the server's. */
   readonly socket: string;
-  /** Breaks every connection, in the middle of whatever goes over it. Says how many sockets were open. */
+  /** Breaks every connection, even during a transfer. Returns the number of open sockets. */
   readonly reset: () => number;
-  /** Whether connections are refused; those that are open break. Says how many sockets were open. */
+  /** Refuses connections from now on, and breaks the open ones; `false` accepts them again. Returns the number of open sockets. */
   readonly cut: (isCut: boolean) => number;
-  /** From now on connections are taken and nothing comes back, as where a firewall drops what is sent; nothing breaks. */
+  /** Accepts connections but never responds, like a firewall that drops packets. Breaks nothing. */
   readonly silence: () => void;
 }
 
@@ -51,7 +51,7 @@ export const make = (target: string): Effect.Effect<SocketProxy, never, Scope.Sc
       };
       const silence = () => {
         isSilent = true;
-        // What comes is taken, and goes nowhere.
+        // Reads and discards whatever arrives.
         for (const it of open) it.unpipe().resume();
       };
       const close = () => {

@@ -3,19 +3,21 @@
  */
 
 /**
- * `exact`: every row must be the same. `verdicts`: the figures are times of this machine, so that only the rows and their verdicts
- * (`met`, `missed`) must be the same. `rows`: each row that was printed must stand in the page, which has others.
+ * `exact`: every row must be the same. `verdicts`: the figures are times of this machine, so only the rows and their verdicts (`met`,
+ * `missed`) must be the same, and a verdict may change if a bar lies within the spread that either play measured. `rows`: each printed
+ * row must be in the page, which may have more.
  */
 export type Comparison = "exact" | "verdicts" | "rows";
 
 /**
- * Lists the differences between the tables of two texts, one line each: `-` for what the page says, `+` for what was measured.
+ * Lists the differences between the tables of two texts, one line each: `-` for rows of the page, `+` for measured rows.
  *
  * @param before the page as it is committed
  * @param after the page or table of this play
  */
 export const differences = (before: string, after: string, comparison: Comparison): ReadonlyArray<string> => {
-  const [said, measured] = [figuresOf(before, comparison), figuresOf(after, comparison)];
+  if (comparison === "verdicts") return verdictDifferences(rowsOf(before), rowsOf(after));
+  const [said, measured] = [rowsOf(before), rowsOf(after)];
   const lacking = comparison === "rows" ? [] : said.filter((row) => !measured.includes(row));
   return [
     ...lacking.map((row) => `- ${row}`),
@@ -23,17 +25,48 @@ export const differences = (before: string, after: string, comparison: Compariso
   ];
 };
 
-const figuresOf = (text: string, comparison: Comparison): ReadonlyArray<string> =>
-  text
-    .split("\n")
-    .filter((line) => line.startsWith("| ") && !line.startsWith("| ---"))
-    .map((line) => (comparison === "verdicts" ? verdictOf(line) : line));
+const rowsOf = (text: string): ReadonlyArray<string> =>
+  text.split("\n").filter((line) => line.startsWith("| ") && !line.startsWith("| ---"));
 
-/** The name of a row and its verdict, if it has a bar. */
-const verdictOf = (row: string): string => {
-  const cells = row.split(/(?<!\\)\|/).map((cell) => cell.trim());
-  const verdict = cells.find((cell) => cell === "met" || cell === "missed");
-  return verdict === undefined ? (cells[1] ?? "") : `${cells[1]}: ${verdict}`;
+interface Measured {
+  readonly name: string;
+  readonly verdict: "met" | "missed" | undefined;
+  /** True if the bar lies between the least and the greatest measured value, or within a tenth of a value without a spread. */
+  readonly isUndecided: boolean;
+}
+
+const verdictDifferences = (said: ReadonlyArray<string>, measured: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const [before, after] = [said.map(measuredOf), measured.map(measuredOf)];
+  // Two groups may have rows of the same name: the nth of one page is compared with the nth of the other.
+  const partnerOf = (row: Measured, rows: ReadonlyArray<Measured>, others: ReadonlyArray<Measured>) => {
+    const nth = rows.filter(({ name }) => name === row.name).indexOf(row);
+    return others.filter(({ name }) => name === row.name)[nth];
+  };
+  const agree = (row: Measured, other: Measured | undefined): boolean =>
+    other !== undefined &&
+    (row.verdict === other.verdict ||
+      (row.verdict !== undefined && other.verdict !== undefined && (row.isUndecided || other.isUndecided)));
+  const line = ({ name, verdict }: Measured) => (verdict === undefined ? name : `${name}: ${verdict}`);
+  return [
+    ...before.filter((row) => !agree(row, partnerOf(row, before, after))).map((row) => `- ${line(row)}`),
+    ...after.filter((row) => !agree(row, partnerOf(row, after, before))).map((row) => `+ ${line(row)}`),
+  ];
+};
+
+/** Reads a row of a bench: its name, the spread in its value (`7.2 ms (7.1–17.3)`), its bar (`≤ 10 ms`) and its verdict. */
+const measuredOf = (row: string): Measured => {
+  const [, named = "", value = "", bar = "", verdict] = row.split(/(?<!\\)\|/).map((cell) => cell.trim());
+  // A name may quote what was measured beside it: "(54 µs in memory)".
+  const name = named.replaceAll(/[\d.]+ (?=µs|ms)/g, "");
+  const spread = /\((-?[\d.]+)–(-?[\d.]+)/.exec(value);
+  const limit = Number(/[≤≥] ([\d.]+)/.exec(bar)?.[1] ?? Number.NaN);
+  const single = Number(/^[+]?([\d.]+)/.exec(value)?.[1] ?? Number.NaN);
+  const [least, greatest] = spread === null ? [single * 0.9, single * 1.1] : [Number(spread[1]), Number(spread[2])];
+  return {
+    name,
+    verdict: verdict === "met" || verdict === "missed" ? verdict : undefined,
+    isUndecided: least <= limit && limit <= greatest,
+  };
 };
 
 const stamp = /Printed at commit `[0-9a-f]{12}` on \d{4}-\d\d-\d\d\.\n\n$/;

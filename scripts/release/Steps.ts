@@ -1,28 +1,28 @@
 /**
- * Lists what a release plays, and which page says the result.
+ * The steps of a release check, and the page that contains each result.
  */
 import type { Comparison } from "./Figures.ts";
 
+/** A step of the release check. */
 export interface Step {
   readonly name: string;
   /** Usual duration on two quiet cores, in minutes. */
   readonly minutes: number;
-  /** Arguments of `node`. */
   readonly args: ReadonlyArray<string>;
-  /** Exit codes of a play that went through. A bench ends with 1 if a bar is missed, which its page must say too. */
+  /** Exit codes of a step that passed. A bench exits with 1 if a bar is missed, which its page must show too. */
   readonly passes: ReadonlyArray<number>;
   readonly page?: { readonly path: string; readonly marker: string; readonly compared: Comparison };
 }
 
 const bench = "docs/bench.md";
 
-/** Options of `sdk-suites`, each with the checkout of an SDK. */
+/** Options of `sdk-suites` that take a checkout of an SDK. */
 export const suiteOptions = ["openai", "anthropic", "genai", "ai"] as const;
 
 /**
- * The steps in order: what says whether something comes twice first, what measures speed last.
+ * The steps in order: correctness first, speed last.
  *
- * @param suites the checkouts whose test suites are played, by option; none: that step is left out
+ * @param suites the checkouts whose test suites are played, by option; without any, that step is left out
  */
 export const stepsOf = (
   suites: Readonly<Partial<Record<(typeof suiteOptions)[number], string>>>,
@@ -50,6 +50,7 @@ export const stepsOf = (
       passes: [0],
       page: { path: "docs/agents.md", marker: "<!-- agents -->", compared: "rows" },
     },
+    { name: "campaigns", minutes: 4, args: ["scripts/campaigns.ts", "--times", "4"], passes: [0] },
     { name: "seam", minutes: 3, args: ["scripts/seam.ts", "--breaks", "10000"], passes: [0] },
     { name: "kill", minutes: 3, args: ["scripts/kill.ts"], passes: [0] },
     { name: "outage", minutes: 5, args: ["scripts/outage/index.ts"], passes: [0] },
@@ -59,14 +60,14 @@ export const stepsOf = (
     {
       name: "bench",
       minutes: 10,
-      args: ["scripts/bench/index.ts", "--write"],
+      args: ["scripts/bench/index.ts", "--processes", "3", "--write"],
       passes: [0, 1],
       page: { path: bench, marker: "<!-- bench -->", compared: "verdicts" },
     },
     {
       name: "bench-gateway",
       minutes: 15,
-      args: ["scripts/bench/gateway/index.ts", "--write"],
+      args: ["scripts/bench/gateway/index.ts", "--install", "--rounds", "2", "--write"],
       passes: [0, 1],
       page: { path: bench, marker: "<!-- bench-gateway -->", compared: "verdicts" },
     },

@@ -1,5 +1,5 @@
 /**
- * Reads the figures that docs/scale.md rests on: what was measured, what this version sets, and what is assumed.
+ * Reads the figures that docs/scale.md is based on: measurements, settings of this version, and assumptions.
  */
 import { readFileSync } from "node:fs";
 import { Schema } from "effect";
@@ -49,10 +49,10 @@ const assumedNames = [
   "tokenDollars",
 ] as const;
 
-/** A figure's name. */
+/** The name of a figure. */
 export type Name = (typeof measuredNames)[number] | (typeof setNames)[number] | (typeof assumedNames)[number];
 
-/** Each figure as one number. */
+/** One number per figure. */
 export type Values = Readonly<Record<Name, number>>;
 
 const positive = Schema.Finite.check(Schema.isGreaterThan(0));
@@ -60,7 +60,7 @@ const positive = Schema.Finite.check(Schema.isGreaterThan(0));
 const Measured = Schema.Struct({
   what: Schema.String,
   value: positive,
-  /** The worst that was measured of the same thing. */
+  /** The worst measured value of the same quantity. */
   worst: positive,
   unit: Schema.String,
   source: Schema.String,
@@ -75,21 +75,21 @@ const Figures = Schema.Struct({
   assumed: Schema.Record(Schema.Literals(assumedNames), Assumed),
 });
 
-/** What was measured, what this version sets, and what is assumed. */
+/** Measurements, settings of this version, and assumptions. */
 export type Figures = typeof Figures.Type;
 
-/** The figures as they are checked in. */
+/** Reads the figures of the repository. */
 export const read = (): Figures =>
   Schema.decodeSync(Schema.fromJsonString(Figures))(readFileSync(new URL("./figures.json", import.meta.url), "utf8"));
 
 /**
- * Each figure as one number.
+ * Reduces each figure to one number.
  *
- * @param worst the worst that was measured, where that is another number
+ * @param worst true for the worst measured value, if it differs
  */
 export const valuesOf = ({ assumed, measured, set }: Figures, worst: boolean): Values => {
   const of = <Key extends string>(of: Readonly<Record<Key, { readonly value: number; readonly worst?: number }>>) =>
-    // The keys of the record are those of its type: a schema has read it.
+    // Safe: the schema has validated that the record's keys are those of its type.
     Object.fromEntries(
       Object.entries<{ readonly value: number; readonly worst?: number }>(of).map(([name, it]) => [
         name,
@@ -100,9 +100,9 @@ export const valuesOf = ({ assumed, measured, set }: Figures, worst: boolean): V
 };
 
 /**
- * The figures with other numbers in place of some, such as `eventsPerSecond=20`.
+ * Replaces some figures, for example with `eventsPerSecond=20`.
  *
- * @throws Error where a name is none of them, or a number is not above zero
+ * @throws Error if a name is unknown or a number is not above zero
  */
 export const withOthers = (values: Values, others: ReadonlyArray<string>): Values => {
   const changed: Record<string, number> = {};

@@ -1,15 +1,15 @@
 /**
- * Computes what a load needs, from figures alone: cores, memory, traffic, writes, primaries, disk, money, and the walls on the way.
+ * Computes the needs of a load from figures alone: cores, memory, traffic, writes, primaries, disk, money, and the limits it runs into.
  */
 import type { Values } from "./Figures.ts";
 
-/** A load: how many streams are open at one time, and how many runs begin and end each second. */
+/** A load: the number of open streams, and the number of runs that start and end per second. */
 export interface Load {
   readonly streams: number;
   readonly runs: number;
 }
 
-/** The loads of the page: ten times as much at each step. */
+/** The loads of the page. Each step is ten times the previous one. */
 export const steps: ReadonlyArray<Load> = [2, 3, 4, 5].map((power) => ({
   runs: 10 ** power,
   streams: 10 ** (power + 1),
@@ -18,26 +18,26 @@ export const steps: ReadonlyArray<Load> = [2, 3, 4, 5].map((power) => ({
 const [daySeconds, monthHours] = [86_400, 730];
 const [KiB, MiB, GiB] = [1_024, 1_024 ** 2, 1_024 ** 3];
 
-/** What the gateways need. */
+/** The needs of the gateways. */
 export interface Gateways {
   readonly events: number;
-  /** Cores that are busy with events, and with beginnings, ends and records of runs. */
+  /** Cores busy with events, and cores busy with starts, ends and records of runs. */
   readonly eventCores: number;
   readonly runCores: number;
-  /** Cores with room; one process each. */
+  /** Cores with headroom, with one process each. */
   readonly processes: number;
   readonly openBytes: number;
-  /** Runs that linger, the room that processes have for them, and the bytes of those that fit. */
+  /** Number of lingering runs, the number that the processes have room for, and the bytes of those that fit. */
   readonly lingering: number;
   readonly lingerRoom: number;
   readonly lingerBytes: number;
   readonly memoryBytes: number;
-  /** To the clients, and from them. */
+  /** Bytes per second to the clients, and from them. */
   readonly bytesOut: number;
   readonly bytesIn: number;
 }
 
-/** What the gateways of a load need. */
+/** Computes the needs of a load's gateways. */
 export const gateways = ({ runs, streams }: Load, is: Values): Gateways => {
   const events = streams * is.eventsPerSecond;
   const eventCores = (events * is.pacedEventUs) / 1e6;
@@ -63,26 +63,26 @@ export const gateways = ({ runs, streams }: Load, is: Values): Gateways => {
   };
 };
 
-/** What the database needs. */
+/** The needs of the database. */
 export interface Database {
   readonly writes: number;
-  /** Transactions: of groups of writes, of heartbeats, of looks for dead gateways. */
+  /** Transactions per second: groups of writes, heartbeats, and searches for dead gateways. */
   readonly transactions: number;
   readonly walBytes: number;
-  /** Rows that are left for vacuum: what updates replaced, and the rows of runs that are forgotten. */
+  /** Rows left for vacuum: those that updates replaced, and those of deleted runs. */
   readonly deadRows: number;
-  /** Rows that looks read, were there one database. */
+  /** Rows that searches would read with a single database. */
   readonly lookRows: number;
-  /** Primaries that each limit asks for, and all of them. */
+  /** Number of primaries that each limit requires, and the number that all of them require. */
   readonly needs: Readonly<Record<"WAL" | "transactions" | "CPU" | "looks", number>>;
   readonly primaries: number;
   readonly connections: number;
   readonly poolers: number;
-  /** Bytes of a day of runs. */
+  /** Bytes of one day of runs. */
   readonly dayBytes: number;
 }
 
-/** What the database of a load needs. A process has one group of writes under way, so that it makes no more than 1 / `commitMs` of them. */
+/** Computes the needs of a load's database. A process has one group of writes in flight, so it commits at most 1 / `commitMs` groups. */
 export const database = (load: Load, is: Values): Database => {
   const { processes } = gateways(load, is);
   const writes = load.runs * is.writes;
@@ -95,7 +95,7 @@ export const database = (load: Load, is: Values): Database => {
     WAL: walBytes / (is.primaryWalMB * 1e6),
     transactions: transactions / is.primaryTransactions,
     CPU: (writes * is.serverUs) / 1e6 / (is.primaryCores * is.utilisation),
-    // K primaries have 1/K of the processes each, and read the square of that.
+    // K primaries have 1/K of the processes each, and each reads the square of that.
     looks: processes / Math.sqrt(is.primaryLookRows * is.lookSeconds),
   };
   const primaries = Math.ceil(Math.max(...Object.values(needs)));
@@ -113,33 +113,33 @@ export const database = (load: Load, is: Values): Database => {
   };
 };
 
-/** Which limit asks for most primaries. */
+/** The limit that requires the largest number of primaries. */
 export const bindingOf = ({ needs }: Database): string =>
   Object.entries(needs).reduce((most, it) => (it[1] > most[1] ? it : most))[0];
 
-/** Dollars a month. */
+/** Cost in dollars per month. */
 export interface Cost {
   readonly gateways: number;
   readonly database: number;
   readonly disk: number;
   readonly traffic: number;
-  /** Of a million runs, without traffic to clients. */
+  /** Cost of a million runs, without traffic to clients. */
   readonly millionRuns: number;
-  /** That, beside what the runs' output costs at the provider. */
+  /** That cost as a share of the provider's price for the runs' output. */
   readonly share: number;
 }
 
 /**
- * What a load costs a month.
+ * Computes the monthly cost of a load.
  *
- * @param days how long runs are kept
+ * @param days retention of runs
  */
 export const cost = (load: Load, days: number, is: Values): Cost => {
   const { bytesOut, events, memoryBytes, processes } = gateways(load, is);
   const { dayBytes, primaries } = database(load, is);
   const beyond = Math.max(0, memoryBytes / is.utilisation / GiB - processes * 4);
   const ofGateways = (processes * is.coreDollars + beyond * is.gibDollars) * monthHours;
-  // Each primary has a standby, and each disk is planned for as the rest is.
+  // Each primary has a standby, and disks have the same headroom as everything else.
   const ofDatabase = primaries * 2 * is.primaryCores * is.coreDollars * monthHours;
   const disk = ((dayBytes * days * 2) / is.utilisation / 1e9) * is.diskDollars;
   const monthSeconds = monthHours * 3_600;
@@ -154,15 +154,15 @@ export const cost = (load: Load, days: number, is: Values): Cost => {
   };
 };
 
-/** Something that one of it no longer carries beyond some load. */
+/** A limit that a single instance of something reaches at some load. */
 export interface Wall {
   readonly what: string;
   readonly instead: string;
-  /** How many times over a load asks for it; above 1 it is not enough. */
+  /** Utilisation at a load; above 1 the limit is exceeded. */
   readonly times: (load: Load, is: Values) => number;
 }
 
-/** What stands in the way, in no order. */
+/** All limits, in no particular order. */
 export const walls: ReadonlyArray<Wall> = [
   {
     what: "one process: one core, half of it planned for",
@@ -233,7 +233,7 @@ export const walls: ReadonlyArray<Wall> = [
   },
 ];
 
-/** The load, ten streams for each run a second, from which on a wall is in the way. None below a hundred million runs a second gives `undefined`. */
+/** The load at which a limit is reached, with ten streams per run a second; `undefined` if not below a hundred million runs a second. */
 export const reachedAt = (wall: Wall, is: Values): Load | undefined => {
   const at = (power: number): Load => ({ runs: 10 ** power, streams: 10 ** (power + 1) });
   let [low, high] = [-3, 8];

@@ -1,16 +1,16 @@
 /**
- * Prints what Scale.ts computes as the tables of docs/scale.md.
+ * Formats the results of Scale.ts as the tables of docs/scale.md.
  */
 import { table } from "../tables/Markdown.ts";
 import { type Figures, read, type Values, valuesOf } from "./Figures.ts";
 import * as Scale from "./Scale.ts";
 
-/** How long runs are kept in the tables that name no other time, in days. */
+/** Retention of runs in tables that name no other, in days. */
 export const daysKept = 1;
 
 const retentions = [1, 7, 30];
 
-/** What tables are made of: the figures, one number of each as measured and one at its worst, and the loads. */
+/** The input of the tables: the figures, their usual and their worst values, and the loads. */
 export interface Given {
   readonly figures: Figures;
   readonly usual: Values;
@@ -18,13 +18,13 @@ export interface Given {
   readonly loads: ReadonlyArray<Scale.Load>;
 }
 
-/** What is checked in. */
+/** The input from the repository. */
 export const given = (): Given => {
   const figures = read();
   return { figures, usual: valuesOf(figures, false), worst: valuesOf(figures, true), loads: Scale.steps };
 };
 
-/** Three digits, with a word for thousands and above. */
+/** Formats a number with three digits at most, in words from a million. */
 export const short = (value: number): string => {
   if (value === 0) return "0";
   const exact = Number(value.toPrecision(value >= 1_000 ? 3 : 2));
@@ -33,7 +33,7 @@ export const short = (value: number): string => {
   return exact >= 1 ? exact.toLocaleString("en-US") : String(exact);
 };
 
-/** Bytes by a thousand. */
+/** Formats bytes with decimal prefixes. */
 export const bytes = (value: number): string => {
   const units = ["B", "KB", "MB", "GB", "TB", "PB"];
   const power = Math.min(units.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(1, value)) / 3)));
@@ -42,7 +42,7 @@ export const bytes = (value: number): string => {
 
 const dollars = (value: number): string => `$${short(value)}`;
 
-/** A cell for each load, with both numbers where the worst figures give another one. */
+/** One cell per load, with both numbers if the worst figures give a different one. */
 const cells = (
   { loads, usual, worst }: Given,
   of: (load: Scale.Load, is: Values) => number,
@@ -188,7 +188,7 @@ const assumedTable = ({ figures }: Given, which: "set" | "assumed"): string =>
     ]),
   );
 
-/** Each table of the page by its name, in its order. */
+/** The tables of the page by name, in order. */
 export const tables: Readonly<Record<string, (it: Given) => string>> = {
   gateways: gatewayTable,
   database: databaseTable,
@@ -202,9 +202,9 @@ export const tables: Readonly<Record<string, (it: Given) => string>> = {
 };
 
 /**
- * One table of the page, of what is checked in.
+ * Prints one table of the page from the repository's figures.
  *
- * @throws Error where no table has that name
+ * @throws Error if no table has that name
  */
 export const printScale = (name: string): string => {
   const print = tables[name];

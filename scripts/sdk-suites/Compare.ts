@@ -1,7 +1,7 @@
-/** Finds the tests that pass only with or only without `recoveringFetch`, and the reason that the table gives. */
+/** Finds the tests that pass only with or only without `recoveringFetch`, and their reasons from the table. */
 import { readFileSync } from "node:fs";
 
-/** The outcome of a test; `message` is the error of one that failed. */
+/** The outcome of a test. `message` is the error of a failed one. */
 export interface Outcome {
   readonly passed: boolean;
   readonly message: string | undefined;
@@ -10,7 +10,7 @@ export interface Outcome {
 /** The outcomes of tests, by `FILE › TITLE`. */
 export type Outcomes = ReadonlyMap<string, Outcome>;
 
-/** The outcomes of a suite both ways. */
+/** The outcomes of a suite with and without `recoveringFetch`. */
 export interface Both {
   readonly without: Outcomes;
   readonly below: Outcomes;
@@ -31,20 +31,20 @@ export interface Reason {
   readonly tests: ReadonlyArray<string>;
 }
 
-/** The table of this folder. */
+/** The table `reasons.json` of this folder. */
 export const reasons: ReadonlyArray<Reason> = JSON.parse(
   readFileSync(new URL("reasons.json", import.meta.url), "utf8"),
 );
 
-/** The files of the tests that came out otherwise. */
+/** The files that contain tests with different outcomes. */
 export const filesOf = (both: Both): ReadonlyArray<string> => [
   ...new Set(differing(both).map((test) => test.slice(0, test.indexOf(" › ")))),
 ];
 
 /**
- * Finds the differences that are there twice.
+ * Finds the differences that occur in both plays.
  *
- * @param again the files of the differences, played a second time: a difference that is not there again was chance
+ * @param again the files with differences, played a second time; a difference that does not recur was chance
  */
 export const differences = (
   suite: string,
@@ -64,6 +64,6 @@ export const differences = (
 const differing = (both: Both): ReadonlyArray<string> =>
   [...new Set([...both.without.keys(), ...both.below.keys()])].filter((test) => !isSame(test, both));
 
-/** A test that ran neither way has not shown that it is the same. */
+/** True if a test had the same outcome both ways. A test that never ran below `recoveringFetch` does not count as the same. */
 const isSame = (test: string, { below, without }: Both): boolean =>
   below.has(test) && without.get(test)?.passed === below.get(test)?.passed;

@@ -1,4 +1,4 @@
-/** Runs a suite once and reads what its runner wrote. */
+/** Runs a suite once and reads its runner's results. */
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
@@ -6,22 +6,22 @@ import { Predicate, Schema } from "effect";
 import type { Outcome, Outcomes } from "./Compare.ts";
 import type { Suite } from "./Suites.ts";
 
-/** Longest that a suite may run, in milliseconds. */
+/** Time limit of a suite, in milliseconds. */
 const suiteMsMax = 1_800_000;
 
-/** Longest text of a failed test that is kept, in UTF-16 code units. */
+/** Maximum length of a failed test's message, in UTF-16 code units. */
 const messageMax = 600;
 
-/** A suite gave no results, or nothing of ours was below it. */
+/** A suite produced no results, or `recoveringFetch` was not used in it. */
 export class SuiteFailed extends Schema.TaggedError<SuiteFailed>()("SuiteFailed", {
   reason: Schema.Literals(["no_results", "not_below", "timed_out"]),
   message: Schema.String,
 }) {}
 
-/** A suite as it ran once. */
+/** The result of one run of a suite. */
 export interface Played {
   readonly outcomes: Outcomes;
-  /** Requests that went through `recoveringFetch`. */
+  /** Number of requests that went through `recoveringFetch`. */
   readonly requests: number;
   readonly seconds: number;
 }
@@ -29,9 +29,9 @@ export interface Played {
 /**
  * Runs a suite.
  *
- * @param isBelow whether `recoveringFetch` stands below its SDK
- * @param scratch an empty folder for what the runner writes
- * @param files only these test files; empty: all
+ * @param isBelow true if `recoveringFetch` is used below the SDK
+ * @param scratch an empty folder for the runner's output
+ * @param files test files to run; an empty list runs all
  */
 export const play = async (
   suite: Suite,
@@ -74,7 +74,7 @@ const commandOf = (suite: Suite, output: string, files: ReadonlyArray<string>): 
   return [bin("bin/jasmine.js"), reporter, ...(files.length === 0 ? args : files)];
 };
 
-/** The folder of an installed package, which may be that of a workspace above. */
+/** Finds the folder of an installed package, which may belong to a workspace above. */
 const packageOf = (folder: string, name: string): string => {
   const found = join(folder, "node_modules", name);
   return existsSync(found) || dirname(folder) === folder ? found : packageOf(dirname(folder), name);
@@ -84,7 +84,7 @@ const run = (command: string, args: ReadonlyArray<string>, cwd: string, env: Nod
   new Promise((resolve, reject) => {
     const child = spawn(command, args, { cwd, env, stdio: "ignore" });
     const late = setTimeout(() => {
-      // Its workers end without it.
+      // Its workers end by themselves.
       child.kill("SIGKILL");
       reject(
         new SuiteFailed({ reason: "timed_out", message: `a suite in ${cwd} ran for ${suiteMsMax / 60_000} minutes` }),
@@ -106,7 +106,7 @@ const read = (output: string, folder: string): Outcomes => {
       const status = textOf(test, "status");
       if (status !== "passed" && status !== "failed") continue;
       const key = `${path} › ${textOf(test, "fullName")}`;
-      // Of several tests with one title, one that fails fails them all.
+      // Of several tests with the same title, a failed one counts.
       if (tests.get(key)?.passed === false) continue;
       const [message] = listOf(test, "failureMessages");
       const passed = status === "passed";

@@ -1,13 +1,13 @@
-/** Each SDK's own suites: how they run, and which line of the SDK takes the fetch that it calls. */
+/** The SDKs' own suites: how they run, and the line of the SDK that selects the fetch it calls. */
 import { existsSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 
-/** The SDKs, by the option that names a checkout. */
+/** The SDKs, by the option that names their checkout. */
 export const sdks = ["openai", "anthropic", "genai", "ai"] as const;
 export type Sdk = (typeof sdks)[number];
 
-/** A line of a file that is changed as the file is read. */
+/** A line of a file that is replaced when the file is read. */
 export interface Patch {
   /** The end of the file's path. */
   readonly file: string;
@@ -19,12 +19,12 @@ export interface Patch {
 export interface Suite {
   readonly sdk: Sdk;
   readonly name: string;
-  /** Where its runner is started. */
+  /** The folder in which its runner starts. */
   readonly folder: string;
   readonly runner: "jest" | "vitest" | "jasmine";
   readonly args: ReadonlyArray<string>;
   readonly patches: ReadonlyArray<Patch>;
-  /** What the suite needs before it can run, under its folder. */
+  /** Paths below the folder that must exist before the suite can run. */
   readonly needs: ReadonlyArray<string>;
 }
 
@@ -47,15 +47,15 @@ const ai: Patch = {
   replace: `await ${below}($1)(url, {`,
 };
 
-/** The mock server that the generated tests of openai and Anthropic ask. */
+/** Port of the mock server that the generated tests of openai and Anthropic use. */
 const mockPort = 4010;
 
-/** Tests of a checkout's own tools: linters, packaging, examples. They send no request of a client. */
+/** Tests of a checkout's own tools (linters, packaging, examples), which send no client requests. */
 const tooling = ["tests/ecosystem-*", "tests/oxlint-*", "tests/test-script*", "tests/mock-server-fetch*"];
 
 const providers = ["openai", "anthropic", "google", "openai-compatible"] as const;
 
-/** The suites of a checkout, without those that need a mock server which is not there. */
+/** The suites of a checkout, without those whose mock server is not running. */
 export const suitesOf = async (sdk: Sdk, checkout: string): Promise<ReadonlyArray<Suite>> => {
   const mocked = await listens(mockPort);
   const common = { sdk, folder: checkout, needs: ["node_modules"], patches: [clientFetch] };
@@ -100,7 +100,7 @@ export const suitesOf = async (sdk: Sdk, checkout: string): Promise<ReadonlyArra
   }
 };
 
-/** What a checkout lacks; undefined if it can run. */
+/** The first path that a checkout lacks; undefined if the suite can run. */
 export const missingIn = ({ folder, needs }: Suite): string | undefined =>
   needs.map((path) => join(folder, path)).find((path) => !existsSync(path));
 

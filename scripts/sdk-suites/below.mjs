@@ -1,15 +1,8 @@
 /**
- * Preloaded into every process of a suite: puts `recoveringFetch` between the SDK's client and the fetch that it would call.
+ * Preloaded into every process of a suite. It puts `recoveringFetch` between the SDK's client and the fetch that it would call.
  *
- * Most tests give the client a fetch of their own, so the global one is not enough: the line of the client that takes its fetch is
- * changed as its file is read. Nothing in the checkout is written.
- */
-
-/**
- * Preloaded into every process of a suite: puts `recoveringFetch` between the SDK's client and the fetch that it would call.
- *
- * Most tests give the client a fetch of their own, so the global one is not enough: the line of the client that takes its fetch is
- * changed as its file is read. Nothing in the checkout is written.
+ * Most tests pass their own fetch to the client, so replacing the global one is not enough: the line of the client that selects its fetch
+ * is replaced when its file is read. Files of the checkout are not modified.
  */
 import fs, { appendFileSync } from "node:fs";
 import { registerHooks, syncBuiltinESMExports } from "node:module";
@@ -51,7 +44,7 @@ registerHooks({
 const ours = new WeakSet();
 const known = new WeakMap();
 
-/** A token function of the client's options is what docs/fetch.md says to give as `refreshCredentials`. */
+/** Passes a token function of the client's options as `refreshCredentials`, as docs/fetch.md recommends. */
 const optionsOf = (client) =>
   typeof client?.apiKey === "function"
     ? { refreshCredentials: async () => ({ authorization: `Bearer ${await client.apiKey()}` }) }
@@ -72,5 +65,5 @@ const below = (fetch, client) => {
   return made;
 };
 
-// A suite may run its files in realms of their own, which share only the core modules.
+// A suite may run its files in separate realms, which share only the core modules.
 process.getBuiltinModule("node:events")[Symbol.for("effect-stream-recovery/below")] = below;

@@ -1,6 +1,6 @@
 /**
- * `npm run sdk-suites`: runs the SDKs' own test suites without and with `recoveringFetch` below them, and prints each test that
- * comes out otherwise, with its reason. `--help` lists the options.
+ * `npm run sdk-suites`: runs the SDKs' own test suites without and with `recoveringFetch` below them, and prints each test whose outcome
+ * differs, with the reason. `--help` lists the options.
  */
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,19 +13,19 @@ import { missingIn, type Sdk, type Suite, sdks, suitesOf } from "./Suites.ts";
 const help = `Usage: npm run sdk-suites -- [options]
 
 Runs each SDK's own test suite twice, without and with recoveringFetch below its client, and prints each test that passes only
-one way, with the reason that scripts/sdk-suites/reasons.json gives. A difference is played again alone before it counts.
-The checkouts are yours, with their dependencies installed; nothing in them is written or copied.
+one way, with the reason from scripts/sdk-suites/reasons.json. A difference is repeated alone before it counts.
+The checkouts are yours, with their dependencies installed. They are not modified or copied.
 
   --openai DIR      a checkout of openai-node
   --anthropic DIR   a checkout of anthropic-sdk-typescript
   --genai DIR       a checkout of js-genai, compiled (npx tsc)
   --ai DIR          a checkout of the AI SDK, with its provider-utils built
-  --json            print one JSON document instead of lines
-  --help            this text
+  --json            prints one JSON document instead of lines
+  --help            prints this text
 
 The generated tests of openai-node and anthropic-sdk-typescript run only if their mock server listens at 127.0.0.1:4010.
 
-Exit code: 0 every difference has a reason; 1 one has none, or a suite could not run; 2 a wrong option.`;
+Exit code: 0 every difference has a reason; 1 some has none, or a suite could not run; 2 invalid options.`;
 
 interface Report {
   readonly suite: string;
@@ -63,7 +63,7 @@ const main = async (): Promise<number> => {
   const unexplained = reports.flatMap((report) =>
     report.differences.filter(({ reason }) => reason === undefined).map(({ test }) => `${report.suite}: ${test}`),
   );
-  for (const test of unexplained) console.error(`sdk-suites: a difference without a reason: ${test}`);
+  for (const test of unexplained) console.error(`sdk-suites: no reason for the difference: ${test}`);
   return unexplained.length === 0 ? 0 : 1;
 };
 

@@ -1,4 +1,4 @@
-/** A reporter of jasmine that writes what it saw as jest and vitest do. */
+/** A jasmine reporter that writes its results in the format of jest and vitest. */
 import { writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 

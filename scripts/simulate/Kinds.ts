@@ -1,28 +1,26 @@
 /**
- * The kinds of simulation behind one form: each plays a seed, says what was broken, and sums up.
+ * A common interface to the kinds of simulation: each plays seeds, reports violations, and summarises.
  */
 import { type Mode, playSeed, report, Summary } from "../../test/simulation/Campaign.ts";
 import * as Crash from "../../test/simulation/crash/Campaign.ts";
 import { lines } from "../../test/simulation/Transcript.ts";
 
-/** What one seed gave. */
+/** The result of one seed. */
 export interface Outcome {
-  /** What was broken, a line each; none where everything held. */
+  /** The violations, one line each. */
   readonly broken: ReadonlyArray<string>;
-  /** All that a person needs of a failure: the seed, what was broken, the smallest scenario. */
+  /** Describes a failure for a person: the seed, the violations, and the smallest scenario. */
   readonly report: () => Promise<string>;
-  /** Everything that happened. */
   readonly story: () => string;
 }
 
-/** One kind of simulation; it counts what it plays. */
+/** One kind of simulation. It counts the runs it plays. */
 export interface Kind {
   readonly play: (seed: number) => Promise<Outcome>;
-  /** What was played so far, in words. */
   readonly summary: () => string;
 }
 
-/** Processes under virtual time that live through one run; for liveness nothing fails any more at a drawn moment. */
+/** Runs in a single process under virtual time. In mode `liveness`, nothing fails after a random moment. */
 export const runs = (mode: Mode): Kind => {
   const summary = new Summary();
   return {

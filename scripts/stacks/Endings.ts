@@ -1,5 +1,5 @@
 /**
- * Serves two megabytes and ends them in each way in which a broken response may end: the real gateway, and a stand-in for the others.
+ * Serves two megabytes and ends them in every way in which a broken response can end, with the real gateway and with a stand-in.
  */
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -8,44 +8,44 @@ import { Context, Effect, Layer, References, type Scope } from "effect";
 import { Gateway } from "../../src/gateway/Gateway.ts";
 import { layer } from "../../src/gateway/GatewayLayers.ts";
 
-/** The ways to end; `gateway` is what the real one does for an unknown client. */
+/** The endings. `gateway` is the real gateway's for an unknown client. */
 export const endings = ["clean", "stop", "reset", "open", "gateway"] as const;
-/** A way to end. */
+/** One of the endings. */
 export type Ending = (typeof endings)[number];
 
-/** The path of a model request; the stand-in takes the ending in front of it. */
+/** The path of a model request. The stand-in expects the ending in front of it. */
 export const path = "/v1/chat/completions";
 
-/** The pause between the error event and the end, in milliseconds: as the gateway's. */
+/** Pause between the error event and the end, in milliseconds, as in the gateway. */
 const pauseMs = 200;
 
-/** The old ending waited so long for what it had written, in milliseconds. */
+/** Timeout of the former ending for its buffered bytes, in milliseconds. */
 const flushMs = 2_000;
 
 const event = (content: string): string =>
   `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "m", choices: [{ index: 0, delta: { content }, finish_reason: null }] })}\n\n`;
 
-/** The body: some 2 MB of text that never finishes. */
+/** The body: about 2 MB of text that never finishes. */
 const text = Array.from({ length: 2048 }, (_, index) => event(`${index} ${"x".repeat(900)}`)).join("");
 
 const errorEvent = `data: ${JSON.stringify({ error: { message: "broken", type: "invalid_request_error", param: null, code: "broken" } })}\n\n`;
 
-/** A request that no other one repeats: the gateway answers repeats from memory. */
+/** A unique request. The gateway would answer a repeated one from memory. */
 export const bodyOf = (play: number | string): string =>
   JSON.stringify({ model: "m", stream: true, messages: [{ role: "user", content: `play ${play}` }] });
 
-/** Where the two listen. */
+/** The ports of the two servers. */
 export interface Served {
   readonly standIn: number;
   readonly gateway: number;
-  /** Bytes of the body that each ending sends before its end. */
+  /** Number of bytes of the body that each ending sends before the end. */
   readonly bytes: Readonly<Record<Ending, number>>;
 }
 
 const ends: Readonly<Record<Exclude<Ending, "gateway">, (response: ServerResponse) => Promise<unknown>>> = {
   clean: async (response) => response.end(),
   stop: async (response) => response.socket?.end(),
-  // Without chunks there is none to leave open.
+  // A response without chunked encoding has no chunk to leave open.
   open: async (response) => response.socket?.end(response.chunkedEncoding ? "1\r\n" : ""),
   reset: async (response) => {
     const flushed = new Promise<void>((resolve) => response.socket?.write("", () => resolve()));
@@ -67,7 +67,7 @@ const standIn = createServer((request, response) => {
   });
 }).on("error", (error) => console.error(error));
 
-/** The gateway's provider: it breaks in its text. */
+/** The gateway's provider, which breaks within its text. */
 const provider = createServer((request, response) => {
   request.resume().on("end", () => {
     response.writeHead(200, { "content-type": "text/event-stream" });
@@ -78,7 +78,7 @@ const provider = createServer((request, response) => {
 const listening = (server: Server): Effect.Effect<number, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.callback<number>((resume) => {
-      // A server that listens on a port has an address of this kind.
+      // A server that listens on a port has an AddressInfo.
       server.listen(0, "127.0.0.1", () => resume(Effect.succeed((server.address() as AddressInfo).port)));
     }),
     () =>
@@ -88,7 +88,7 @@ const listening = (server: Server): Effect.Effect<number, never, Scope.Scope> =>
       }),
   );
 
-/** Starts both. */
+/** Starts both servers. */
 export const serve: Effect.Effect<Served, never, Scope.Scope> = Effect.gen(function* () {
   const upstream = `http://127.0.0.1:${yield* listening(provider)}`;
   const services = yield* Layer.build(
@@ -103,7 +103,7 @@ export const serve: Effect.Effect<Served, never, Scope.Scope> = Effect.gen(funct
   return { standIn: standInPort, gateway, bytes: { clean: all, stop: all, reset: all, open: all, gateway: own } };
 }).pipe(Effect.orDie);
 
-/** The bytes of the gateway's response to a client that reads at once: its error event has a message of its own. */
+/** The length of the gateway's response to a client that reads at once. Its error event differs from the stand-in's. */
 const countAll = async (url: string): Promise<number> => {
   let bytes = 0;
   const response = await fetch(url, {
@@ -116,5 +116,5 @@ const countAll = async (url: string): Promise<number> => {
   } catch {
     return bytes;
   }
-  throw new Error("the gateway's broken response ended as a whole one");
+  throw new Error("the gateway's broken response ended as if it were whole");
 };

@@ -1,26 +1,26 @@
 /**
- * Installs what a stack or a proxy needs from Debian's packages.
+ * Installs the Debian packages that a stack or a proxy needs.
  */
 import { spawnSync } from "node:child_process";
 
-/** What has to be on this machine. */
+/** The requirements of a stack or proxy. */
 export interface Need {
   readonly commands: ReadonlyArray<string>;
-  /** Debian's packages that have them. */
+  /** The Debian packages that contain the commands. */
   readonly packages: ReadonlyArray<string>;
-  /** A module that Python has to find. */
+  /** A Python module that must be importable. */
   readonly python?: string;
 }
 
-/** Whether everything is here. */
+/** True if all commands and the Python module are installed. */
 export const hasCommand = ({ commands, python }: Need): boolean =>
   commands.every((command) => succeeds("sh", ["-c", 'command -v "$1"', "sh", command])) &&
   (python === undefined || succeeds("python3", ["-c", `import ${python}`]));
 
 /**
- * Installs what is missing, if this is root on a Debian.
+ * Installs missing packages, if this is root on a Debian.
  *
- * @returns the packages that could not be had
+ * @returns the packages that could not be installed
  */
 export const install = (needs: ReadonlyArray<Need>): ReadonlyArray<string> => {
   const missing = needs.filter((need) => !hasCommand(need));

@@ -9,12 +9,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Effect, type Scope } from "effect";
 import { hasCommand, type Need } from "./Packages.ts";
 
-/** The ways from a client to the gateway. nginx asks its upstreams by HTTP/1.0 unless it is told otherwise. */
+/** The paths from a client to the gateway. By default nginx uses HTTP/1.0 for its upstreams. */
 export const ways = ["direct", "nginx", "nginx-1.0", "haproxy"] as const;
-/** A way. */
+/** One of the paths. */
 export type Way = (typeof ways)[number];
 
-/** What the ways need. */
+/** The requirements of each path. */
 export const needs: Readonly<Record<Way, Need>> = {
   direct: { commands: [], packages: [] },
   nginx: { commands: ["nginx"], packages: ["nginx"] },
@@ -22,16 +22,16 @@ export const needs: Readonly<Record<Way, Need>> = {
   haproxy: { commands: ["haproxy"], packages: ["haproxy"] },
 };
 
-/** The ports of a way. */
+/** The ports of a path. */
 export interface Ports {
   readonly standIn: number;
   readonly gateway: number;
 }
 
-/** A proxy that does not listen by then is told, in milliseconds. */
+/** Timeout for a proxy to listen, in milliseconds. */
 const startMs = 10_000;
 
-/** The ports of each way that can be had here. */
+/** Starts the proxies that are installed, and returns the ports of each path. */
 export const front = Effect.fnUntraced(function* (
   to: Ports,
   folder: string,
@@ -91,7 +91,7 @@ ${listen("gateway")}
 
 const freePort: Effect.Effect<number> = Effect.callback((resume) => {
   const server = createServer().listen(0, "127.0.0.1", () => {
-    const { port } = server.address() as AddressInfo; // a server that listens on a port has an address of this kind
+    const { port } = server.address() as AddressInfo; // A server that listens on a port has an AddressInfo.
     server.close(() => resume(Effect.succeed(port)));
   });
 });

@@ -1,5 +1,5 @@
 /**
- * Prints what the stacks reported, and writes it into the documentation.
+ * Formats the reports of the stacks, and writes them into the documentation.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { table } from "../tables/Markdown.ts";
@@ -22,7 +22,7 @@ const wayTitles: Readonly<Record<Way, string>> = {
   haproxy: "Behind haproxy",
 };
 
-/** Five lines, a table for each way, and the reasons of those that cannot see an end. */
+/** Formats one line per ending, a table for each path, and the reasons of stacks that cannot detect an ending. */
 export const markdown = (trials: ReadonlyArray<Trial>, missing: ReadonlyArray<string>): string => {
   const found = [...new Set(trials.map(({ way }) => way))];
   const notes = missing.length === 0 ? [] : [`Not here: ${missing.join(", ")}.`];
@@ -31,7 +31,7 @@ export const markdown = (trials: ReadonlyArray<Trial>, missing: ReadonlyArray<st
   );
 };
 
-/** The trials in which the gateway's ending failed, a line each. */
+/** Lists the trials in which the gateway's ending failed, one line each. */
 export const wrong = (trials: ReadonlyArray<Trial>): ReadonlyArray<string> =>
   trials.filter(isWrong).map((trial) => `${trial.stack}, ${trial.way}: ${cell(trial)}`);
 

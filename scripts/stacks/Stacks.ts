@@ -1,6 +1,6 @@
 /**
- * The HTTP stacks that read the endings. Each client beside this file posts a body, waits behind the first bytes of the response, and says
- * how many bytes it got and which error it saw.
+ * The HTTP stacks that read the endings. Each client in the folder `clients` posts a body, pauses after the first bytes of the response,
+ * and reports the number of bytes it received and the error it saw.
  */
 import { spawn } from "node:child_process";
 import { join } from "node:path";
@@ -9,10 +9,10 @@ import { fileURLToPath } from "node:url";
 import { type Browser, chromium } from "playwright-core";
 import { hasCommand, type Need } from "./Packages.ts";
 
-/** How a response ended for a client. */
+/** The end of a response, as a client saw it. */
 export interface Seen {
   readonly bytes: number;
-  /** Undefined: the client takes what it has for whole. */
+  /** Undefined if the client considers the response complete. */
   readonly error: string | undefined;
 }
 
@@ -20,15 +20,15 @@ export interface Seen {
 export interface Stack {
   readonly name: string;
   readonly needs: Need;
-  /** Makes what is needed once, in a folder of this run. */
+  /** Prepares the stack once, in a folder of this run. */
   readonly prepare?: (folder: string) => Promise<unknown>;
   readonly read: (url: string, body: string, folder: string) => Promise<Seen>;
 }
 
-/** A slow reader waits so long behind the first bytes, in milliseconds: longer than the gateway takes to end. */
+/** Pause of a slow reader after the first bytes, in milliseconds. It exceeds the time that the gateway takes to end. */
 const pauseMs = 1_200;
 
-/** No client takes longer than this, in milliseconds; Java starts slowly on a busy machine. */
+/** Time limit of a client, in milliseconds. Java starts slowly on a busy machine. */
 const readMsMax = 60_000;
 
 const clients = fileURLToPath(new URL("./clients", import.meta.url));
@@ -40,7 +40,7 @@ interface Ran {
   readonly error: string;
 }
 
-/** Runs a program to its end; `slow` leaves its output unread for a while, so that the program cannot go on. */
+/** Runs a program to its end. `slow` leaves its output unread for a while, so that the program blocks. */
 const run = (command: string, args: ReadonlyArray<string>, slow = false): Promise<Ran> =>
   new Promise((resolve, reject) => {
     const child = spawn(command, args, { stdio: ["ignore", "pipe", "pipe"], timeout: readMsMax });
@@ -60,13 +60,13 @@ const run = (command: string, args: ReadonlyArray<string>, slow = false): Promis
     child.on("close", (code) => resolve({ code: code ?? undefined, bytes, out, error }));
   });
 
-/** Runs a client of this folder, whose last line says what it saw. */
+/** Runs a client of the folder `clients`, which reports in its last line. */
 const told = async (command: string, args: ReadonlyArray<string>): Promise<Seen> => {
   const { error, out } = await run(command, args);
   const line = out.trim().split("\n").at(-1) ?? "";
-  if (!line.startsWith("{")) throw new Error(`${command} said nothing: ${error}`);
+  if (!line.startsWith("{")) throw new Error(`${command} printed no result: ${error}`);
   const said: unknown = JSON.parse(line);
-  const { bytes, error: seen } = said as { bytes: number; error: string | null }; // every client beside this file prints this
+  const { bytes, error: seen } = said as { bytes: number; error: string | null }; // Safe: every client prints this type.
   return { bytes, error: seen ?? undefined };
 };
 
@@ -89,7 +89,7 @@ const java = (library: string): Stack => ({
   read: (url, body, folder) => told("java", ["-cp", folder, "Stack", library, url, body, String(pauseMs)]),
 });
 
-/** Programs that write the body to their output, and say by their exit code that it broke. */
+/** A program that writes the body to its output and reports a break with its exit code. */
 const program = (name: string, args: (url: string, body: string) => ReadonlyArray<string>): Stack => ({
   name,
   needs: { commands: [name], packages: [name] },
@@ -112,7 +112,7 @@ const executablePath = process.env.CHROMIUM_PATH ?? "/usr/bin/chromium";
 
 let started: Promise<Browser> | undefined;
 
-/** Ends the browser, if one was started. */
+/** Closes the browser, if one was started. */
 export const closed = async (): Promise<void> => (await started)?.close();
 
 const browser: Stack = {
@@ -122,7 +122,7 @@ const browser: Stack = {
     started ??= chromium.launch({ executablePath, args: ["--headless", "--no-sandbox", "--disable-gpu"] });
     const page = await (await started).newPage();
     try {
-      // A page of the same origin, whatever it says: the gateway refuses those of others.
+      // Any page of the same origin will do, because the gateway refuses other origins.
       await page.goto(new URL("/recovery/nothing", url).href);
       const { bytes, error } = await page.evaluate(readInPage, { url, body, pauseMs });
       return { bytes, error: error ?? undefined };
@@ -132,7 +132,7 @@ const browser: Stack = {
   },
 };
 
-/** Runs in the page. */
+/** Runs in the browser's page. */
 const readInPage = async (asked: { url: string; body: string; pauseMs: number }) => {
   let bytes = 0;
   let error: string | null = null;
@@ -150,7 +150,7 @@ const readInPage = async (asked: { url: string; body: string; pauseMs: number })
   return { bytes, error };
 };
 
-/** All of them. */
+/** All stacks. */
 export const stacks: ReadonlyArray<Stack> = [
   python("http.client-line"),
   python("http.client-read"),
@@ -166,5 +166,5 @@ export const stacks: ReadonlyArray<Stack> = [
   browser,
 ];
 
-/** The stacks of which nothing is missing here. */
+/** The stacks whose requirements are installed. */
 export const here = (): ReadonlyArray<Stack> => stacks.filter(({ needs }) => hasCommand(needs));

@@ -1,24 +1,24 @@
 /**
- * Plays stacks, endings and ways against each other, and judges what each stack reported.
+ * Plays every combination of stack, ending and path, and judges the stacks' reports.
  */
 import { bodyOf, type Ending, path, type Served } from "./Endings.ts";
 import { type Ports, type Way, ways } from "./Proxies.ts";
 import type { Seen, Stack } from "./Stacks.ts";
 
-/** What one stack saw of one ending on one way. */
+/** The report of one stack about one ending on one path. */
 export interface Trial extends Seen {
   readonly stack: string;
   readonly way: Way;
   readonly ending: Ending;
-  /** Bytes of the body that did not arrive. */
+  /** Number of bytes of the body that did not arrive. */
   readonly lost: number;
 }
 
-/** What no gateway can change. */
+/** A limitation of a stack that no gateway can avoid. */
 interface Limit {
   readonly stack: string;
   readonly ways: ReadonlyArray<Way>;
-  /** The stack takes the gateway's ending for whole, or loses bytes, whatever the error. */
+  /** `whole`: the stack considers the gateway's ending complete. `lost`: it loses bytes, whatever the error. */
   readonly what: "whole" | "lost";
   readonly reason: string;
 }
@@ -51,20 +51,20 @@ const limits: ReadonlyArray<Limit> = [
   },
 ];
 
-/** The limit that explains a trial; undefined if nothing is wrong with it, or nothing explains it. */
+/** Finds the limitation that explains a trial; undefined if nothing is wrong, or if none explains it. */
 export const limitOf = ({ error, lost, stack, way }: Trial): Limit | undefined =>
   limits.find(
     (limit) =>
       limit.stack === stack && limit.ways.includes(way) && (limit.what === "lost" ? lost !== 0 : error === undefined),
   );
 
-/** Whether the gateway's ending failed: the stack took a part for whole, or lost some of it, and nothing explains that. */
+/** True if the gateway's ending failed without an explanation: the stack took a part for the whole, or lost some of it. */
 export const isWrong = (trial: Trial): boolean =>
   trial.ending === "gateway" && (trial.lost !== 0 || trial.error === undefined) && limitOf(trial) === undefined;
 
 let plays = 0;
 
-/** Plays one. */
+/** Plays one combination. */
 export const play = async (
   stack: Stack,
   [way, ports]: readonly [Way, Ports],

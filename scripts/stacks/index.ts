@@ -1,7 +1,7 @@
 /**
- * `npm run stacks`: how a broken response ends for the HTTP stacks that people use, directly and behind proxies.
+ * `npm run stacks`: the ending of a broken response in common HTTP stacks, directly and behind proxies.
  *
- * Each stack reads 2 MB slowly. The table says which error it reported and how many bytes it lost, for each way to end.
+ * Each stack reads 2 MB slowly. The table shows the error it reported and the bytes it lost, for each ending.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,17 +18,17 @@ import { play, type Trial } from "./Trials.ts";
 const help = `Usage: npm run stacks -- [options]
 
 Reads a broken response of 2 MB slowly with each HTTP stack: ${stacks.map(({ name }) => name).join("; ")}.
-As root on a Debian, installs the stacks and proxies that are missing from Debian's packages.
+As root on a Debian, installs missing stacks and proxies from Debian's packages.
 
-  --only NAME      only stacks whose name has this text
-  --no-install     play with what is here
-  --write          also write the table into docs/gateway-clients.md
-  --help           this text
+  --only NAME      only stacks whose name contains NAME
+  --no-install     plays only what is installed
+  --write          also writes the table to docs/gateway-clients.md
+  --help           prints this text
 
-Exit code: 0 every stack reports an error for the gateway's ending, or cannot for a known reason, and none loses a byte; 1 one does not,
-and is named.`;
+Exit code: 0 every stack reports an error for the gateway's ending, or cannot for a known reason, and none loses a byte; 1 some stack
+does not, and is named.`;
 
-/** Plays at one time. */
+/** Number of concurrent plays. */
 const concurrency = 4;
 
 const { values } = parseArgs({

@@ -1,5 +1,5 @@
 /**
- * Prints how the gateway treats each client, from the table that it goes by.
+ * Prints the gateway's treatment of each client from the table that the gateway uses.
  */
 import type { ClientRow, Treatment } from "../../src/gateway/clients/ClientRow.ts";
 import { clientRows, unknownRow, unknownTreatment } from "../../src/gateway/clients/ClientRows.ts";
@@ -10,7 +10,7 @@ import { code, table } from "./Markdown.ts";
 
 const rows: ReadonlyArray<ClientRow> = [...clientRows, unknownRow];
 
-/** How each client is recognised and treated. */
+/** Prints the marks and the treatment of each client. */
 export const clients = (): string =>
   table(
     [
@@ -41,7 +41,7 @@ export const clients = (): string =>
     ]),
   );
 
-/** What the gateway writes into a response of each protocol by itself. */
+/** Prints the gateway's own additions to a response in each protocol. */
 export const ownEvents = (): string =>
   table(
     ["protocol", "keeps a client waiting", "ends a response"],
@@ -57,14 +57,14 @@ export const ownEvents = (): string =>
     }),
   );
 
-/** What comes before a client is told. */
+/** The words in front of the ending of a broken response. */
 const left: Readonly<Record<Treatment["mends"], string>> = {
   nothing: "",
   cuts: "a cut is left to it once; ",
   errors: "left to it once; ",
 };
 
-/** What holds of a client in all protocols; behind it those in which it differs, by name. */
+/** The treatment of a client in all protocols, followed by the protocols in which it differs. */
 const each = (row: ClientRow, told: (treatment: Treatment) => string): string => {
   const everywhere = told({ ...unknownTreatment, ...row.everywhere });
   const all = protocols.ids.map((id) => ({ id, own: told(shippedTreatment(row, id)) }));

@@ -1,12 +1,12 @@
 /**
- * Prints the keys of a gateway's configuration file out of its published schema.
+ * Prints the keys of a gateway's configuration file from its published schema.
  */
 import { Schema } from "effect";
 import { jsonSchema } from "../../src/gateway/config/ConfigSchema.ts";
 import { entries } from "../../src/gateway/config/Options.ts";
 import { code, table } from "./Markdown.ts";
 
-/** The file of docs that editors read, as text. */
+/** The text of docs/gateway.schema.json, which editors read. */
 export const schemaText = (): string => `${JSON.stringify(jsonSchema(), null, 2)}\n`;
 
 interface Node {
@@ -38,7 +38,7 @@ const Node: Schema.Codec<Node> = Schema.Struct({
   ),
 });
 
-/** A row a key, with what it holds, its default and what it means. */
+/** Prints a row for each key: its type, its default and its meaning. */
 export const configTable = (): string =>
   table(["key", "holds", "default", "meaning"], rows("", Schema.decodeUnknownSync(Node)(jsonSchema())));
 
@@ -47,7 +47,7 @@ const rows = (path: string, { additionalProperties, properties = {} }: Node): Re
   ...(typeof additionalProperties === "object" ? named(`${path}.NAME`, additionalProperties) : []),
 ];
 
-/** What stands under a name: an object, or a list of them. */
+/** The rows below a name, which contains an object or a list of objects. */
 const named = (path: string, node: Node): ReadonlyArray<ReadonlyArray<string>> => {
   if (node.properties !== undefined) return rows(path, node);
   return node.items?.properties === undefined ? [] : rows(`${path}[]`, node.items);
@@ -58,7 +58,6 @@ const rowOf = (path: string, node: Node): ReadonlyArray<ReadonlyArray<string>> =
   ...rows(path, node),
 ];
 
-/** The default with its source. */
 const defaultOf = (path: string, { default: byDefault }: Node): string => {
   if (byDefault === undefined || (Array.isArray(byDefault) && byDefault.length === 0)) return "";
   const from = entries.find(({ key }) => key?.join(".") === path)?.from;

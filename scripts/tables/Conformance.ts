@@ -1,5 +1,5 @@
 /**
- * Measures the tables of docs/conformance.md: every SDK through the conformance kit, with this package and without.
+ * Measures the tables of docs/conformance.md: every SDK in the conformance kit, with this package and without.
  */
 import { Effect } from "effect";
 import { subjectNames, subjects } from "../../src/cli/conformance/Subjects.ts";
@@ -10,7 +10,7 @@ import {
   runConformance,
 } from "../../src/testing/index.ts";
 
-/** Longer than the silence, so that nothing healthy is aborted, and shorter than a turn may take. */
+/** Timeout for a stall, in milliseconds. It is longer than the silence of healthy responses and shorter than a turn's time limit. */
 const stallMs = 15_000;
 
 const columns = (name: (typeof subjectNames)[number]) =>
@@ -19,7 +19,7 @@ const columns = (name: (typeof subjectNames)[number]) =>
     const settings = { reveal: "live", answer: "stop", stallMs } as const;
     const live = yield* withUs(`${name} with us`, settings);
     const whole = yield* withUs(`${name}, on_complete`, { ...settings, reveal: "on_complete" });
-    // Only AI SDK can take back what it showed.
+    // Only the AI SDK can withdraw what it showed.
     const withdrawing = name === "ai-sdk" ? [yield* withUs(`${name}, retry`, { ...settings, answer: "retry" })] : [];
     const boards: Array<ConformanceScoreboard> = [];
     for (const runtime of [yield* bare(name), live, whole, ...withdrawing]) {
@@ -29,7 +29,7 @@ const columns = (name: (typeof subjectNames)[number]) =>
     return boards;
   });
 
-/** A table an SDK. The letters stand above the tables once, in the page itself. */
+/** Prints a table for each SDK. The page itself explains the letters once, above the tables. */
 export const conformance = async (): Promise<string> => {
   const tables: Array<string> = [];
   for (const name of subjectNames) {

@@ -1,10 +1,9 @@
 /**
- * Prints what a run and the gateway cost, in short: rows of the tables that the benches have written into docs/bench.md, and no number of
- * its own.
+ * Prints a short table of costs from rows that the benches wrote into docs/bench.md. It contains no other numbers.
  */
 import { table } from "./Markdown.ts";
 
-/** A row of the short table: the head of a part of the long one, how its row begins, and its words for a newcomer. */
+/** A row of the short table: the part of the long table, the beginning of its row there, and its label for a newcomer. */
 const rows: ReadonlyArray<readonly [part: string, row: string, said: string]> = [
   [
     "CPU per event, saturated",
@@ -49,10 +48,10 @@ const rows: ReadonlyArray<readonly [part: string, row: string, said: string]> = 
 ];
 
 /**
- * The short table.
+ * Prints the short table.
  *
  * @param page the text of docs/bench.md
- * @throws Error where a row is not in it
+ * @throws Error if a row is missing there
  */
 export const costTable = (page: string): string =>
   table(
@@ -60,7 +59,7 @@ export const costTable = (page: string): string =>
     rows.map(([part, row, said]) => [said, ...cellsOf(page, part, row)]),
   );
 
-/** Measured, bar and verdict of a row. The spread and what stands behind the ratio are the long table's. */
+/** The value, the bar and the verdict of a row, without the spread and the text after the ratio. */
 const cellsOf = (page: string, part: string, row: string): ReadonlyArray<string> => {
   const lines = page.split("\n");
   const head = lines.findIndex((line) => line.startsWith(`| **${part}`));

@@ -1,23 +1,22 @@
 /**
- * Reads fields and words with their docstrings out of the sources, so that a table says what the source says.
+ * Reads fields and words with their docstrings from the sources, so that tables and sources agree.
  */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** A field of an interface, or a word of a list, with its docstring in one line. */
+/** A field of an interface or a word of a list, with its docstring in one line. */
 export interface Named {
   readonly name: string;
   readonly optional: boolean;
   readonly docstring: string;
 }
 
-/** A file of the sources. */
 interface Source {
   readonly path: string;
   readonly text: string;
 }
 
-/** Reads declarations of the sources below one root. */
+/** Reads declarations from the sources below one root. */
 export class Sources {
   readonly #files: ReadonlyArray<Source>;
 
@@ -28,12 +27,12 @@ export class Sources {
   }
 
   /**
-   * The fields of an interface, with those that it takes from other interfaces (`extends`, `Pick`, `Partial`) behind its own.
-   * An intersection has the fields of its members. It may stand in the namespace of a service. What is `@internal` is left out.
+   * Reads the fields of an interface, followed by those it inherits (`extends`, `Pick`, `Partial`). An intersection has the fields of its
+   * members. The interface may be declared in a service's namespace. Fields marked `@internal` are left out.
    *
    * @param name the interface
-   * @param folder where it stands, from the root: two folders may each have one of that name
-   * @throws Error no interface, or more than one, has the name
+   * @param folder the folder of its declaration, from the root, because two folders may declare the same name
+   * @throws Error if the name is declared not exactly once
    */
   fieldsOf(name: string, folder = "src"): ReadonlyArray<Named> {
     const alias = new RegExp(`^export type ${name}\\b<[^=]*> = (\\w+<[^;]*);`, "gm");
@@ -55,9 +54,9 @@ export class Sources {
   }
 
   /**
-   * The keys of a struct's schema, each with the comment above it.
+   * Reads the keys of a struct's schema, each with the comment above it.
    *
-   * @throws Error no schema, or more than one, has the name
+   * @throws Error if the name is declared not exactly once
    */
   keysOf(name: string): ReadonlyArray<Named> {
     const struct = new RegExp(`^export const ${name} = Schema\\.Struct\\(\\{([\\s\\S]*?)^\\}\\)`, "gm");
@@ -70,10 +69,10 @@ export class Sources {
   }
 
   /**
-   * The words of a list of literals, each with the comment above it.
+   * Reads the words of a list of literals, each with the comment above it.
    *
-   * @param within what the list belongs to: `class RunInterrupted`, for one
-   * @throws Error no list, or more than one, belongs to it
+   * @param within the declaration that contains the list, for example `class RunInterrupted`
+   * @throws Error if there is not exactly one such list
    */
   wordsOf(within: string): ReadonlyArray<Named> {
     const list = new RegExp(`\\b${within}\\b[\\s\\S]*?Literals\\(\\[([\\s\\S]*?)\\n\\s*\\]\\)`, "g");
@@ -106,10 +105,10 @@ export class Sources {
   }
 }
 
-/** `A`, `Partial<A>` or `Pick<A<…>, "x" | "y">`, each with or without a namespace before the name. */
+/** Matches `A`, `Partial<A>` or `Pick<A<…>, "x" | "y">`, each with or without a namespace before the name. */
 const parent = /(?:(Pick|Partial)<\s*)?(?:\w+\.)?(\b\w+)(?:<[^<>]*>)?(?:,((?:\s*\|?\s*"\w+")+)\s*,?\s*)?>?/g;
 
-/** A comment's text without its stars, in one line. */
+/** The text of a comment without its asterisks, in one line. */
 const line = (comment: string): string =>
   comment
     .replace(/^\s*\* ?/gm, "")

@@ -1,5 +1,5 @@
 /**
- * Reads commands and flags of the command line out of what it answers to `--help`.
+ * Reads the commands and flags of the command line from its `--help` output.
  */
 import * as NodeServices from "@effect/platform-node/NodeServices";
 import { Effect, Option } from "effect";
@@ -8,9 +8,9 @@ import { root } from "../../src/cli/main.ts";
 import { code, table } from "./Markdown.ts";
 
 /**
- * The commands below a command, with what the help of each says.
+ * Prints the subcommands of a command, with their help.
  *
- * @param path the names from the first command on; none for all of `stream-recovery`
+ * @param path the command's names; empty for `stream-recovery` itself
  */
 export const commands = async (path: ReadonlyArray<string>): Promise<string> => {
   const { subcommands = [] } = await helpOf(path);
@@ -26,9 +26,9 @@ export const commands = async (path: ReadonlyArray<string>): Promise<string> => 
 };
 
 /**
- * The flags of a command: the variable that stands for each, its default where the help names one, and what it does.
+ * Prints the flags of a command: the environment variable, the default if the help names one, and the meaning.
  *
- * @param path the names from the first command on
+ * @param path the command's names
  */
 export const flags = async (path: ReadonlyArray<string>): Promise<string> => {
   const { flags: all } = await helpOf(path);
@@ -46,7 +46,6 @@ export const flags = async (path: ReadonlyArray<string>): Promise<string> => {
   );
 };
 
-/** The help of a command, as data. */
 const helpOf = async (path: ReadonlyArray<string>): Promise<HelpDoc.HelpDoc> => {
   const shown: Array<HelpDoc.HelpDoc> = [];
   const presenter: CliOutput.Presenter = {

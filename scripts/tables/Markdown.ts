@@ -2,11 +2,11 @@
  * Writes Markdown tables.
  */
 
-/** A table; a `|` in a cell is escaped unless it is so already. */
+/** Formats a table. An unescaped `|` in a cell is escaped. */
 export const table = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>): string =>
   [head, head.map(() => "---"), ...rows].map(row).join("\n");
 
-/** A word in code, or nothing where there is none. */
+/** Formats a word as code; an empty word stays empty. */
 export const code = (word: string): string => (word === "" ? "" : `\`${word}\``);
 
 const row = (cells: ReadonlyArray<string>): string =>

@@ -1,5 +1,5 @@
 /**
- * Prints the tables of README and docs, each from what it describes.
+ * Prints the tables of README and docs, each from its source.
  */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -27,7 +27,7 @@ import type { Printer } from "./Sections.ts";
 import { setups } from "./Setups.ts";
 
 /**
- * What prints each kind of section.
+ * Creates the printer of each kind of section.
  *
  * @param root the root of the repository
  */
@@ -62,7 +62,7 @@ export const printers = (root: string): ReadonlyMap<string, Printer> => {
   ]);
 };
 
-/** The treatment of each wire, from the registry by which the gateway goes. */
+/** The treatment of each wire, from the registry that the gateway uses. */
 const wireTable = (): string =>
   table(
     ["wire", "requests, for example", "treatment", "note"],
@@ -79,7 +79,7 @@ const exampleWords = ({ body, method, target }: WireExample): string => {
   return `${code(`${method} ${target}`)}${field}`;
 };
 
-/** What binds a request to its provider's account, by protocol. */
+/** The fields that bind a request to its provider's account, by protocol. */
 const boundTable = (): string =>
   table(
     ["what a request has", "refers to", "in"],
@@ -93,7 +93,7 @@ const boundTable = (): string =>
     ],
   );
 
-/** Files of tests stand in code: the package does not have them. */
+/** The laws. Test files are formatted as code and not as links, because the package does not contain them. */
 const lawTable = (): string =>
   table(
     ["law", "statement", "tests"],
@@ -104,7 +104,7 @@ const lawTable = (): string =>
     ]),
   );
 
-/** Each protocol's own words stand above its `protocol`. */
+/** The protocols, described by the docstring of each `protocol`. */
 const protocolTable = (root: string): string =>
   table(
     ["protocol", "id", "complete when", "tolerated, and declared"],
@@ -130,7 +130,7 @@ const clockTable = (sources: Sources): string => {
   const plain = Clocks.make({ id: "", reasoning: false }, true);
   const unknown = Clocks.make({ id: "" }, true);
   const named = (key: string): string => {
-    const of = (clocks: Clocks.Clocks) => clocks[key as keyof Clocks.Clocks]; // the fields of the interface are its keys
+    const of = (clocks: Clocks.Clocks) => clocks[key as keyof Clocks.Clocks]; // Safe: the fields of the interface are the keys.
     const one = ms(of(plain));
     return of(plain) === of(unknown) ? one : `${one}; ${ms(of(unknown))} where the model reasons, or that is not known`;
   };
@@ -151,7 +151,7 @@ const budgetTable = (sources: Sources): string =>
   table(
     ["limit", "default", "what it limits"],
     sources.keysOf("Budget").map(({ docstring, name }) => {
-      return [code(name), limitOf(name as keyof typeof defaultBudget), docstring]; // the keys of the schema are its own
+      return [code(name), limitOf(name as keyof typeof defaultBudget), docstring]; // Safe: the keys of the schema are those of the budget.
     }),
   );
 
@@ -172,16 +172,17 @@ const optionTable = (fields: ReadonlyArray<Named>): string =>
     fields.map(({ docstring, name, optional }) => [`${code(name)}${optional ? "" : ", required"}`, docstring]),
   );
 
-/** A row an occasion; what a write holds stands in its first one. */
+/** One row for each occasion. The first one of a write also names its content. */
 const writeTable = (of: string): string => {
   if (of === "away") return wordTable("store away", named(Writes.away));
   const writes: Readonly<Record<string, Writes.Write>> = of === "calls" ? Writes.calls : Writes.entries;
   return table(
     [of === "calls" ? "call" : "entry", "holds", "when", "before", "store away"],
     Object.entries(writes).flatMap(([name, { holds, occasions }]) =>
-      occasions.map(({ away, before, when }, index) =>
-        index === 0 ? [code(name), holds, when, before, away] : ["", "", when, before, away],
-      ),
+      occasions.map(({ away, before, isForEveryRun, when }, index) => {
+        const row = [when, isForEveryRun === true ? `${before} (every run)` : before, away];
+        return index === 0 ? [code(name), holds, ...row] : ["", "", ...row];
+      }),
     ),
   );
 };
@@ -189,14 +190,14 @@ const writeTable = (of: string): string => {
 const named = (words: Readonly<Record<string, string>>): ReadonlyArray<Named> =>
   Object.entries(words).map(([name, docstring]) => ({ name, docstring, optional: false }));
 
-/** What the clients say, as the tests of test/failure/provoked expect it and find it. */
+/** The error messages of clients, as the tests of test/failure/provoked expect and find them. */
 const errorTables = (): string =>
   errors(
     sections,
     new Map(sections.flatMap((section) => section.faults.map((fault) => [fault, expectedOf(section, fault)]))),
   );
 
-/** A program as a user of the package writes it: without our words above it, and without paths of this repository. */
+/** A program in the form that a user writes it: without its header comment and without paths of this repository. */
 const example = (text: string): string => {
   const program = text
     .replace(/^\/\*\*[\s\S]*?\*\/\n/, "")

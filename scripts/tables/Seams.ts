@@ -1,5 +1,5 @@
 /**
- * Prints what docs/seam.md says of seams: why a text is not gone on with, why new text is not joined, and who takes a prefill.
+ * Prints the tables of docs/seam.md: reasons why a text is not continued, reasons why new text is not joined, and support for prefills.
  */
 import { SeamFault, SeamProof, SeamRefusal } from "../../src/domain/SeamWords.ts";
 import { seamFaults } from "../../src/policy/Explanation.ts";
@@ -7,14 +7,14 @@ import { declared } from "../../src/provider/seam/Prefills.ts";
 import { seamProofs, seamRefusals } from "../../src/story/SeamWords.ts";
 import { code, table } from "./Markdown.ts";
 
-/** Why nothing is asked of the provider, and what can be done about it. */
+/** Prints the reasons why no continuation is requested, and their remedies. */
 export const refusalTable = (): string =>
   table(
     ["refusal", "why", "what can be done"],
     SeamRefusal.literals.map((reason) => [code(reason), seamRefusals[reason].why, seamRefusals[reason].remedy]),
   );
 
-/** How a seam is proven, and why it is not. */
+/** Prints the proofs of a seam, and the reasons why a proof fails. */
 export const faultTable = (): string =>
   table(
     ["word", "meaning"],
@@ -24,7 +24,7 @@ export const faultTable = (): string =>
     ],
   );
 
-/** Who goes on with a text that a request ends with; what fits no row is asked for the anchor. */
+/** Prints the providers that continue a text at the end of a request. All others are asked for the anchor. */
 export const prefillTable = (): string =>
   table(
     ["provider", "models", "form", "says it again", "what is known", "sources"],

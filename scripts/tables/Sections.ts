@@ -1,21 +1,21 @@
 /**
- * Finds what is printed in a page: everything between `<!-- printed: KIND WORD … -->` and `<!-- /printed -->`.
+ * Finds the printed sections of a page: everything between `<!-- printed: KIND WORD … -->` and `<!-- /printed -->`.
  */
 
-/** What prints a kind of section from the words behind its name. */
+/** Prints a section from the words after its kind. */
 export type Printer = (words: ReadonlyArray<string>) => string | Promise<string>;
 
 const section = /(<!-- printed: (\S+)((?: [^\s>]+)*) -->\n)([\s\S]*?)(<!-- \/printed -->)/g;
 
-/** The kinds of the sections of a page, in order. */
+/** Lists the kinds of the sections of a page, in order. */
 export const kindsOf = (page: string): ReadonlyArray<string> =>
   [...page.matchAll(section)].map(([, , kind = ""]) => kind);
 
 /**
- * A page with every section printed anew; sections of other kinds than those of `printers` stay.
+ * Prints every section of a page again. Sections of a kind without a printer stay unchanged.
  *
- * @param page the page as it is
- * @param printers what prints each kind
+ * @param page the current page
+ * @param printers the printer of each kind
  */
 export const printed = async (page: string, printers: ReadonlyMap<string, Printer>): Promise<string> => {
   const texts: Array<string> = [];

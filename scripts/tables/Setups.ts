@@ -1,10 +1,10 @@
 /**
- * Prints the line by which each client is set up, as `npm run agents` runs it.
+ * Prints the setup line of each client, as `npm run agents` runs it.
  */
 import { agents } from "../agents/Agents.ts";
 import { code, table } from "./Markdown.ts";
 
-/** A row for each client and protocol. */
+/** Prints a row for each client and protocol. */
 export const setups = (): string =>
   table(
     ["client", "line"],

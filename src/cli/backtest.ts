@@ -1,5 +1,5 @@
 /**
- * `stream-recovery backtest`: decides all stored incidents again, and shows what another policy or budget would change.
+ * `stream-recovery backtest`: decides every stored incident again and shows what another policy or budget would change.
  */
 import { Console, Effect, Option, Result, Schema, Stream } from "effect";
 import { Command, Flag } from "effect/cli";
@@ -8,6 +8,7 @@ import * as Json from "../domain/Json.ts";
 import { Budget } from "../domain/RunFacts.ts";
 import type { RecoveryPolicy } from "../policy/RecoveryPolicy.ts";
 import { runsOf } from "../recorder/RunPages.ts";
+import { isIncomplete } from "../recorder/RunRecord.ts";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
 import { check, decideBy } from "./backtest/Redecision.ts";
 import { backtestText } from "./backtest/Report.ts";
@@ -20,7 +21,7 @@ import { parseMoment } from "./terminal/TypedTime.ts";
 
 const fail = failing("backtest");
 
-/** `backtest`. */
+/** The `backtest` command. */
 export const backtestCommand = Command.make(
   "backtest",
   {
@@ -60,7 +61,7 @@ interface BacktestOptions {
   readonly json: boolean;
 }
 
-/** Decides again, prints, and fails where the record does not hold. */
+/** Decides the stored incidents again, prints the report, and fails if a stored decision cannot be reproduced. */
 export const backtest = Effect.fn("cli.backtest")(function* (options: BacktestOptions, screen: Screen) {
   const limits = budgetOf(options.budget);
   if (Result.isFailure(limits)) return yield* fail("refused", `--budget: ${limits.failure}`);
@@ -90,7 +91,7 @@ export const backtest = Effect.fn("cli.backtest")(function* (options: BacktestOp
   }
 });
 
-/** Runs that are read at once. */
+/** Runs read per page. */
 const page = 200;
 
 const tallied = Effect.fnUntraced(function* (
@@ -101,9 +102,12 @@ const tallied = Effect.fnUntraced(function* (
 ) {
   const recorder = yield* RunRecorder;
   const tally = new Tally();
-  yield* Stream.runForEach(runsOf(recorder, { broken: true }, page), ({ incidents }) =>
+  yield* Stream.runForEach(runsOf(recorder, { broken: true }, page), (record) =>
     Effect.sync(() => {
-      const chosen = incidents.filter((it) => it.at >= since && (rule === undefined || it.decision.rule === rule));
+      if (isIncomplete(record)) return;
+      const chosen = record.incidents.filter(
+        (it) => it.at >= since && (rule === undefined || it.decision.rule === rule),
+      );
       if (chosen.length > 0) tally.run();
       for (const incident of chosen) tally.add(incident, check(incident), decideBy(incident, policy, limits));
     }),
@@ -113,7 +117,7 @@ const tallied = Effect.fnUntraced(function* (
 
 const decodeBudget = Schema.decodeUnknownResult(Budget, { onExcessProperty: "error" });
 
-/** The limits that were typed, each checked; a later one replaces an earlier one. */
+/** Parses and checks the `--budget` values. A later value replaces an earlier one. */
 const budgetOf = (typed: ReadonlyArray<string>): Result.Result<Partial<Budget>, string> => {
   const limits: Record<string, unknown> = {};
   for (const text of typed) {
@@ -127,6 +131,6 @@ const budgetOf = (typed: ReadonlyArray<string>): Result.Result<Partial<Budget>, 
       limits[key] = value;
     }
   }
-  // Each key and value was decoded as the budget's own.
+  // Each key was checked against the budget's fields and each value was decoded.
   return Result.succeed(limits as Partial<Budget>);
 };

@@ -1,11 +1,11 @@
 #!/usr/bin/env node
 /**
- * Starts the command line, once the Node that runs it is known to be new enough.
+ * Checks the Node version, then starts the command line.
  *
- * Nothing is imported before that: an older Node would fail inside a dependency, with words that do not help.
+ * Nothing is imported before the check: an older Node would fail inside a dependency with an unhelpful error.
  */
 
-/** The oldest Node that @effect/platform-node runs on. */
+/** Minimum Node version of @effect/platform-node. */
 const oldest = { major: 22, minor: 19 } as const;
 
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
@@ -17,11 +17,11 @@ if (major < oldest.major || (major === oldest.major && minor < oldest.minor)) {
   process.exit(1);
 }
 
-// A reader that went away (`| head -1`) has what it wanted: that is no error of ours.
+// A closed pipe (`| head -1`) means that the reader has seen enough. Exit cleanly.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") process.exit(0);
-    // A full disk, say. Where the stream that broke is stderr itself, only the exit code is left to tell.
+    // For example a full disk. If stderr itself failed, we can only report through the exit code.
     if (stream !== process.stderr) process.stderr.write(`stream-recovery: cannot write: ${error.message}\n`);
     process.exit(1);
   });

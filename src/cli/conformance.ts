@@ -1,5 +1,5 @@
 /**
- * `stream-recovery conformance`: breaks an SDK's streams on this machine, bare and with this package under it, side by side.
+ * `stream-recovery conformance`: breaks an SDK's streams on this machine, once with the bare SDK and once with this package.
  */
 import { Console, Effect, References, Runtime, Schema } from "effect";
 import { Argument, Command, Flag } from "effect/cli";
@@ -15,7 +15,10 @@ import * as Progress from "./terminal/Progress.ts";
 
 const fail = failing("conformance");
 
-/** A column with this package has text twice, a tool run too many or cut, or a truncation that passes for success; the exit code is 1. */
+/**
+ * A column with this package repeated text, ran a tool too often or with cut arguments, or took a truncation for success. The
+ * exit code is 1.
+ */
 export class UnsafeColumn extends Schema.TaggedError<UnsafeColumn>()("UnsafeColumn", {
   reason: Schema.Literal("unsafe"),
   runtimes: Schema.NonEmptyArray(Schema.String),
@@ -67,10 +70,10 @@ const settings = {
   json: boolean("json", "Print the scoreboards as one JSON document instead of a table"),
 };
 
-/** Longest silence, in milliseconds: ten minutes, the SDKs' own timeout. */
+/** Maximum silence, in milliseconds: ten minutes, the SDKs' own timeout. */
 const silenceMsMax = 600_000;
 
-/** `conformance`: plays the fault matrix against an SDK and prints which column recovers, doubles or cuts. */
+/** The `conformance` command: plays the fault matrix against an SDK and prints which column recovers, duplicates or truncates. */
 export const conformanceCommand = Command.make("conformance", settings, (asked) =>
   Effect.gen(function* () {
     const faults = yield* faultsOf(asked.only);
@@ -81,7 +84,7 @@ export const conformanceCommand = Command.make("conformance", settings, (asked) 
     yield* failUnsafe(boards);
   }).pipe(
     Effect.catchTag("MissingPackage", ({ message }) => fail("refused", message)),
-    // The table tells every break already; only a defect would be news.
+    // The table reports every break. Only defects are logged.
     Effect.provideService(References.MinimumLogLevel, "Error"),
   ),
 ).pipe(
@@ -97,13 +100,13 @@ export const conformanceCommand = Command.make("conformance", settings, (asked) 
   ]),
 );
 
-/** What a column with this package is called behind the SDK's name. */
+/** Suffix of the column with this package. */
 const withUsMark = " with us";
 
 /**
- * Fails where a column with this package is unsafe; a bare column may be.
+ * Fails if a column with this package is unsafe. A bare column may be unsafe.
  *
- * @param boards scoreboards by the names of their columns
+ * @param boards one scoreboard per column
  */
 export const failUnsafe = (boards: ReadonlyArray<ConformanceScoreboard>): Effect.Effect<void, UnsafeColumn> => {
   const unsafe = boards.filter((board) => board.runtime.endsWith(withUsMark) && !isSafe(board));
@@ -138,7 +141,10 @@ const columnsOf = Effect.fnUntraced(function* (asked: {
   return [...bare, ...ours];
 });
 
-/** The clocks of the columns with this package, in lengths of the long silence: after it, and well before a turn counts as hung. */
+/**
+ * Timeouts of the columns with this package, as a multiple of the long silence: longer than the silence, and well before a turn
+ * counts as hung.
+ */
 const stallOfSilence = 1.5;
 
 const protocolsOf = (columns: ReadonlyArray<ConformanceRuntime>, asked: ReadonlyArray<string>) => {
@@ -150,7 +156,7 @@ const protocolsOf = (columns: ReadonlyArray<ConformanceRuntime>, asked: Readonly
     : fail("refused", `--protocol: expected a part of ${spoken.join(", ")}, got "${names.join(",")}"`);
 };
 
-/** One column after the other: each has the machine to itself. */
+/** Runs the columns one after another, so that each has the machine to itself. */
 const play = Effect.fnUntraced(function* (
   columns: ReadonlyArray<ConformanceRuntime>,
   faults: ReadonlyArray<ConformanceFaultId>,

@@ -1,5 +1,5 @@
 /**
- * `stream-recovery decide`: one JSON document a line in, one decision a line out.
+ * `stream-recovery decide`: reads JSON documents, one per line, and prints one decision per line.
  */
 import { Console, Effect, Result, Runtime, Schema, Stdio, Stream } from "effect";
 import { Command, Flag } from "effect/cli";
@@ -10,7 +10,7 @@ import type { RecoveryPolicy } from "../policy/RecoveryPolicy.ts";
 import { policyFlag } from "./command/Policy.ts";
 import { type InputLine, LineSplitter, lineBytesMax } from "./terminal/Lines.ts";
 
-/** Some lines had no decision. Each was named on stderr when it came; the exit code is 2. */
+/** Some lines could not be decided. Each was reported on stderr; the exit code is 2. */
 export class BadInput extends Schema.TaggedError<BadInput>()("BadInput", {
   reason: Schema.Literal("bad_lines"),
   lines: Schema.Natural,
@@ -19,7 +19,7 @@ export class BadInput extends Schema.TaggedError<BadInput>()("BadInput", {
   override readonly [Runtime.errorReported] = false;
 }
 
-/** The command `decide`: takes a decision input as JSON on stdin and prints the decision, with its rule and reason, as JSON. */
+/** The `decide` command: reads decision inputs from stdin and prints each decision with its rule and reason. */
 export const decideCommand = Command.make(
   "decide",
   {
@@ -61,7 +61,7 @@ const decideLines = Effect.fn("decide")(function* (policy: RecoveryPolicy, expla
   if (bad > 0) return yield* new BadInput({ reason: "bad_lines", lines: bad });
 });
 
-/** The decision of a line as JSON, or what is wrong with the line. */
+/** The decision as JSON, or an error that names the line. */
 const decideLine = (policy: RecoveryPolicy, explained: boolean, line: InputLine): Result.Result<string, string> => {
   if (line.tooLong) return Result.fail(`line ${line.number}: input: longer than ${lineBytesMax} bytes`);
   const document = Json.parse(line.text);

@@ -1,5 +1,5 @@
 /**
- * `stream-recovery demo`: breaks streams on this machine in four protocols and shows what becomes of each.
+ * `stream-recovery demo`: breaks streams on this machine in four protocols and shows the result of each.
  */
 import { Clock, Console, Effect, Option, Random, References, Result, Runtime, Schema } from "effect";
 import { Command, Flag } from "effect/cli";
@@ -21,12 +21,12 @@ import { inkFor } from "./terminal/Ink.ts";
 import * as Progress from "./terminal/Progress.ts";
 import { program } from "./terminal/Screen.ts";
 
-/** Runs that are played at the same time; their waits are real, their work is little. */
-export const runsAtOnce = 8;
+/** Maximum concurrent runs. They mostly wait in real time and do little work. */
+export const runsAtOnce = 12;
 
 const fail = failing("demo");
 
-/** Some runs were not as expected. Each is named in the output; the exit code is 1. */
+/** Some runs did not match their expectation. The output names each; the exit code is 1. */
 export class Unexpected extends Schema.TaggedError<Unexpected>()("Unexpected", {
   reason: Schema.Literal("not_as_expected"),
   runs: Schema.Natural,
@@ -69,10 +69,10 @@ const flags = {
   ),
 };
 
-/** Most breaks of a kind in one recording. */
+/** Maximum breaks of each kind per recording. */
 const cutsMax = 1_000;
 
-/** `demo`: plays the runs, prints what came of them, and fails where anything is not as expected. */
+/** The `demo` command: plays the runs, prints the results, and fails if one is not as expected. */
 export const demoCommand = Command.make("demo", flags, ({ cuts, db, json, only, seed, streams }) =>
   Effect.gen(function* () {
     const chosen = Option.isSome(seed) ? seed.value : yield* Random.nextIntBetween(1, 1_000_000);
@@ -84,7 +84,7 @@ export const demoCommand = Command.make("demo", flags, ({ cuts, db, json, only, 
   }).pipe(
     Effect.scoped,
     Effect.catchTag("ClientConfigError", ({ message }) => fail("refused", message)),
-    // The table tells every retry and stop already; only a defect would be news.
+    // The table reports every retry and stop. Only defects are logged.
     Effect.provideService(References.MinimumLogLevel, "Error"),
   ),
 ).pipe(

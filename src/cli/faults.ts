@@ -1,5 +1,5 @@
 /**
- * Runs the fault provider as a server of its own: `stream-recovery faults --script file.json`.
+ * `stream-recovery faults`: serves the fault provider over HTTP.
  */
 import { Console, Effect, FileSystem, Option, Path } from "effect";
 import { Command, Flag } from "effect/cli";
@@ -28,7 +28,7 @@ const flags = {
   ),
 };
 
-/** `faults`: plays scripted responses in the four protocols and breaks them, until it is interrupted. */
+/** The `faults` command: serves scripted responses in the four protocols and breaks them, until it is interrupted. */
 export const faultsCommand = Command.make(
   "faults",
   flags,
@@ -64,7 +64,7 @@ export const faultsCommand = Command.make(
   ]),
 );
 
-/** Reads a script; `raw_file` paths in it start at its own folder. */
+/** Reads a script. Its `raw_file` paths are relative to the script's folder. */
 const readScript = Effect.fnUntraced(function* (file: string) {
   const fileSystem = yield* FileSystem.FileSystem;
   const path = yield* Path.Path;
@@ -74,12 +74,12 @@ const readScript = Effect.fnUntraced(function* (file: string) {
   const { size } = yield* Effect.mapError(fileSystem.stat(file), (error) => unreadable(error.message));
   if (size > scriptBytesMax) return yield* unreadable(`${file} is longer than ${scriptBytesMax} bytes`);
   const text = yield* Effect.mapError(fileSystem.readFileString(file), (error) => unreadable(error.message));
-  // `parse` checked it: what was read is a script before its defaults.
+  // `parse` validated the text as a script whose defaults are not filled in yet.
   yield* parse(text);
   return { script: JSON.parse(text) as FaultScriptInput, directory: path.dirname(path.resolve(file)) };
 });
 
-/** Prints requests in the order in which they end; a row is printed once. */
+/** Prints each request once, in the order in which they end. */
 const printLog = Effect.fnUntraced(function* (provider: FaultProvider["Service"]) {
   const printed = new Set<number>();
   while (true) {

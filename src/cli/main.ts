@@ -1,5 +1,5 @@
 /**
- * Puts the commands of `stream-recovery` together. To add one, write its file and name it in `files`.
+ * Assembles the commands of `stream-recovery`. To add one, write its file and add it to `files`.
  */
 import { readFileSync } from "node:fs";
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime";
@@ -10,8 +10,8 @@ import * as Signals from "./command/Signals.ts";
 import { presenter } from "./command/Usage.ts";
 
 /**
- * The commands, in the order of the help. Each is loaded when it is named: `runs` alone is 550 modules with what it imports, and
- * all of them are 1,150, each of which a start reads, compiles and links.
+ * The commands, in help order. Each is imported only when named: Node reads, compiles and links 550 modules for `runs` alone and
+ * 1,150 for all commands.
  */
 const files = {
   demo: async () => (await import("./demo.ts")).demoCommand,
@@ -28,15 +28,15 @@ const files = {
 
 const Manifest = Schema.fromJsonString(Schema.Struct({ version: Schema.String }));
 
-/** The version in the package's own manifest, which stands two folders above sources and build alike. */
+/** Reads the version from the package manifest, which is two folders up from both the sources and the build. */
 const version = (): string =>
   Schema.decodeSync(Manifest)(readFileSync(new URL("../../package.json", import.meta.url), "utf8")).version;
 
 /**
- * The command line: what `start` runs, and what the docs print their tables of commands and flags from.
+ * Builds the command line. `start` runs it, and the docs generate their tables of commands and flags from it.
  *
- * @param args the arguments; where the first one names a command no other is loaded, and else (help, a name that there is not) all
- *   are. A script of completions is of all commands, wherever it is asked for
+ * @param args the arguments. If the first one names a command, only that command is imported; otherwise, and for `--completions`
+ * anywhere, all are
  */
 export const root = async (args: ReadonlyArray<string>) => {
   const loads = Object.entries(files);
@@ -51,7 +51,7 @@ export const root = async (args: ReadonlyArray<string>) => {
   );
 };
 
-/** Runs the command that the process's arguments name, and exits with its code. Logs go to stderr, and stdout holds the result alone. */
+/** Runs the command that the process arguments name and exits with its code. Logs go to stderr; stdout holds only the result. */
 export const start = async (): Promise<void> => {
   Signals.watch();
   const command = await root(process.argv.slice(2));
@@ -64,12 +64,12 @@ export const start = async (): Promise<void> => {
     Effect.provideService(CliOutput.Presenter, presenter),
     Effect.tapCause(report),
     Effect.provideService(Logger.LogToStderr, true),
-    // runMain would report outside of what is provided here, on stdout.
+    // runMain would report to stdout, without the logger provided here.
     NodeRuntime.runMain({ disableErrorReporting: true, teardown: Signals.teardown }),
   );
 };
 
-/** A command, flag or argument that there is not; the error stands on stderr. Bad input is exit code 2 everywhere. */
+/** Unknown command, flag or argument. The error is already on stderr. Bad input is exit code 2 everywhere. */
 class BadUsage extends Schema.TaggedError<BadUsage>()("BadUsage", { reason: Schema.Literal("bad_usage") }) {
   override readonly [Runtime.errorExitCode] = 2;
   override readonly [Runtime.errorReported] = false;

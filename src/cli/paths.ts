@@ -1,5 +1,5 @@
 /**
- * `stream-recovery paths`: the ways to its providers that a running gateway knows, and which of them runs wait for.
+ * `stream-recovery paths`: prints the provider paths that a running gateway knows and the runs that wait for them.
  */
 import { Config, Console, Effect, Option, Redacted, Schema } from "effect";
 import { Command, Flag } from "effect/cli";
@@ -13,10 +13,10 @@ import * as Screen from "./terminal/Screen.ts";
 
 const fail = failing("paths");
 
-/** Where a gateway listens that was told nothing else. */
+/** Default address of a gateway. */
 const urlDefault = `http://127.0.0.1:${server.port.default}`;
 
-/** Longest that a gateway may take for its response, in milliseconds: a try takes as long as a connection may. */
+/** Timeout of a gateway's response, in milliseconds. A try takes as long as a connection attempt. */
 const responseMs = 30_000;
 
 const exitCodes = [
@@ -28,7 +28,7 @@ const exitCodes = [
   "    2  bad input, or the gateway cannot be reached, or refuses",
 ].join("\n");
 
-/** `paths`. */
+/** The `paths` command. */
 export const pathsCommand = Command.make(
   "paths",
   {
@@ -78,7 +78,7 @@ export const pathsCommand = Command.make(
 );
 
 interface GatewayAddress {
-  /** Without a slash at its end. */
+  /** The origin, without a trailing slash. */
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -147,7 +147,7 @@ const fetched = (address: string, init: RequestInit, url: string): Effect.Effect
     }),
   );
 
-/** No response has come. */
+/** The request failed without a response. */
 class Unanswered {
   readonly code: string | undefined;
 
@@ -156,7 +156,7 @@ class Unanswered {
   }
 }
 
-/** `fetch` puts the network's own error behind one that says only that it failed. */
+/** `fetch` wraps the network error in a generic one, so the code is in a cause. */
 const codeOf = (error: unknown): string | undefined => {
   for (let it = error; it instanceof Error; it = it.cause)
     if ("code" in it && typeof it.code === "string") return it.code;

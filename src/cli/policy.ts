@@ -1,5 +1,5 @@
 /**
- * `stream-recovery policy`: prints the decision table and the table of moves from the rows that decide.
+ * `stream-recovery policy`: prints the decision table and the table of route moves.
  */
 import { Console } from "effect";
 import { Command, Flag } from "effect/cli";
@@ -7,7 +7,7 @@ import { markdown, moveMarkdown, moveTable, table } from "../policy/PolicyTable.
 import type { RecoveryPolicy } from "../policy/RecoveryPolicy.ts";
 import { policyFlag } from "./command/Policy.ts";
 
-/** The command `policy`: prints the tables from the rows that `decide` itself runs, so that they cannot go stale. */
+/** The `policy` command. It prints the rows that `decide` evaluates, so its output is never out of date. */
 export const policyCommand = Command.make(
   "policy",
   {

@@ -1,5 +1,5 @@
 /**
- * `stream-recovery recover`: decides the runs whose process is gone, and says what to do next with each.
+ * `stream-recovery recover`: decides the runs of dead processes and prints the next step for each.
  */
 import { Console, Effect } from "effect";
 import { Command, Flag } from "effect/cli";
@@ -14,7 +14,7 @@ import type { Tone } from "./terminal/Ink.ts";
 import { quoted, type Screen } from "./terminal/Screen.ts";
 import { type Cell, table } from "./terminal/Table.ts";
 
-/** `recover`. */
+/** The `recover` command. */
 export const recoverCommand = Command.make(
   "recover",
   {
@@ -43,19 +43,19 @@ export const recoverCommand = Command.make(
   ]),
 );
 
-/** Runs after which there is progress on stderr: fewer are done before a person looks. */
+/** Minimum runs for progress on stderr. Fewer finish too quickly. */
 const progressFromRuns = 200;
 
 /**
- * Recovers, and prints what it found.
+ * Recovers the runs of dead processes and prints a report.
  *
- * @param restored the store was put back to an earlier moment
+ * @param restored true if the store was restored from a backup
  */
 export const recover = Effect.fn("cli.recover")(function* (json: boolean, screen: Screen, restored = false) {
   const inPlace = process.stderr.isTTY === true;
   const recorder = yield* RunRecorder;
-  // Watching comes first: what is found then is taken at once. A process that was killed a moment ago is waited for too: a
-  // person who types this after a crash wants its runs, and not the word that it lives.
+  // Watch the silent owners first, so that recovery does not wait for them. This includes processes that may have died a moment
+  // ago: after a crash, a person wants their runs and not a message that the process is alive.
   yield* toldToWait("recover", recorder.orphans(1, { waits: "all" }), lately);
   const report = yield* CrashRecovery.recover({
     restored,
@@ -75,33 +75,33 @@ export const recover = Effect.fn("cli.recover")(function* (json: boolean, screen
   yield* Console.log(json ? JSON.stringify(report, null, 2) : recoverText(report, screen, left));
 });
 
-/** Said while a process that was heard of a moment ago is waited for. */
+/** Printed while waiting for a process that showed a sign of life a moment ago. */
 const lately =
   "runs are driven by another process; waiting for its next sign of life, or until its lease is over where it has died";
 
-/** Said of questions about what an older record knows. */
+/** Printed with questions that are based on a restored, older record. */
 const lessText =
   "these records say less than what happened: before you answer retry, look at what the run did outside, its tools above all";
 
-/** Most runs of silent processes that are counted. */
+/** Maximum runs of silent processes that are counted. */
 const silentMax = 1_000;
 
 const leftText = (runs: number): string =>
   `${runs === silentMax ? `${runs} runs or more` : counted(runs, "run")} of a process that is silent and whose lease is longer than this waits; run it again later`;
 
-/** Most runs that are listed one by one; `runs list` has them all. */
+/** Maximum runs listed; `runs list` shows them all. */
 const listedMax = 30;
 
-/** Most questions whose command is spelt out. */
+/** Maximum questions whose command is printed. */
 const spelledMax = 5;
 
-/** Ids are never cut shorter, in characters. */
+/** Minimum width of the id column, in characters. */
 const idCharactersMin = 20;
 
 /**
- * The report in words.
+ * Formats the report as text.
  *
- * @param left runs whose process is silent and may still live
+ * @param left number of runs whose process is silent and may be alive
  */
 const recoverText = (report: CrashRecovery.Report, screen: Screen, left = 0): string => {
   if (report.runs.length === 0)
@@ -127,7 +127,6 @@ const recoverText = (report: CrashRecovery.Report, screen: Screen, left = 0): st
   ].join("\n");
 };
 
-/** What a recovery made of a run, in words. */
 interface OutcomeWords {
   readonly order: number;
   readonly now: string;

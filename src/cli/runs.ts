@@ -1,5 +1,5 @@
 /**
- * `stream-recovery runs`: looks at the runs on record, answers their questions, and cancels runs.
+ * `stream-recovery runs`: inspects recorded runs, answers their questions, and cancels runs.
  */
 import { Command } from "effect/cli";
 import { answerCommand } from "./runs/answer.ts";
@@ -12,7 +12,7 @@ import { retainCommand } from "./runs/retain.ts";
 import { showCommand } from "./runs/show.ts";
 import { watchCommand } from "./runs/watch.ts";
 
-/** `runs`, with its subcommands. */
+/** The `runs` command with its subcommands. */
 export const runsCommand = Command.make("runs").pipe(
   Command.withDescription("List, tell, follow, answer, cancel, export, import and forget the runs on record"),
   Command.withSubcommands([

@@ -1,5 +1,5 @@
 /**
- * `stream-recovery serve`: the gateway, in front of any agent whose base URL can be set.
+ * Implements `stream-recovery serve`: the gateway, for any agent with a configurable base URL.
  */
 import { Console, Context, Effect, Option } from "effect";
 import { Command } from "effect/cli";
@@ -10,6 +10,7 @@ import * as GatewayLog from "../gateway/log/GatewayLog.ts";
 import { failing } from "./command/CommandFailed.ts";
 import * as Signals from "./command/Signals.ts";
 import { foreignStore } from "./command/Store.ts";
+import * as Generation from "./serve/Generation.ts";
 import { setHeap } from "./serve/HeapSettings.ts";
 import { asked, rereading } from "./serve/Rereading.ts";
 import { servedText } from "./serve/ServedText.ts";
@@ -21,13 +22,13 @@ import type { Refusal } from "./serve/WorkerProcess.ts";
 
 const fail = failing("serve");
 
-/** `serve`. */
+/** The command `serve`. */
 export const serveCommand = Command.make(
   "serve",
   serveFlags,
   Effect.fn("serve")(function* (given) {
     const read = yield* programOf(given);
-    // A configuration is a file that a person mends: its exit code is that of a check.
+    // An invalid configuration exits with the same code as a failed check, since a person has to fix the file.
     const reason = given.check || isConfigured(given) ? "negative" : "refused";
     if ("wrong" in read) return yield* refused(reason, read.wrong);
     const { program, warnings = [] } = read;
@@ -68,7 +69,6 @@ export const serveCommand = Command.make(
   ]),
 );
 
-/** Serves by several processes, of which this one is the supervisor. */
 const severally = (given: Given, program: ProgramOptions, settings: GatewaySettings) =>
   Effect.gen(function* () {
     yield* Signals.endsNormally;
@@ -87,19 +87,22 @@ const severally = (given: Given, program: ProgramOptions, settings: GatewaySetti
 const ended = ({ message, reason }: Supervisor.GivenUp) =>
   reason === "died" ? fail("negative", message) : refusedBy({ message, mayPass: reason === "store" });
 
-/** A start that is refused is refused the next time, too, unless the store is why; a service manager may start the others again. */
+/**
+ * Exits with a code that tells a service manager if a restart makes sense: only a start that failed because of the store may
+ * succeed next time.
+ */
 const refusedBy = ({ mayPass, message }: Refusal) => fail(mayPass ? "store" : "refused", message);
 
 /**
- * Whether SIGHUP reads the configuration again. Without a file there are certificates to read again, and a service that is told to
- * reload must not end. A terminal that is closed says so by the same signal, and means the end.
+ * True if SIGHUP reloads the configuration. Without a file there are still certificates to reload, and a service must survive a
+ * reload. For a terminal the same signal means that it was closed, and the process ends.
  */
 const isReread = (given: Given): boolean => isConfigured(given) || process.stdin.isTTY !== true;
 
 /** An empty variable names no file. */
 const isConfigured = ({ config }: Given): boolean => Option.getOrElse(config, () => "") !== "";
 
-/** One line a problem, so that all can be mended at once. */
+/** Prints one line per problem, so that all can be fixed at once. */
 const refused = (reason: "negative" | "refused", wrong: ReadonlyArray<string>) =>
   Effect.gen(function* () {
     const [last = "", ...others] = wrong.toReversed();
@@ -108,12 +111,13 @@ const refused = (reason: "negative" | "refused", wrong: ReadonlyArray<string>) =
   });
 
 /**
- * Serves by this process until it is interrupted, and says where once it does. A second signal while it drains ends the process at
- * once (`bin.ts`).
+ * Serves from this process until it is interrupted, and prints its address when ready. A second signal while it drains ends the
+ * process at once (`bin.ts`).
  */
 const alone = Effect.fnUntraced(function* (given: Given, program: ProgramOptions) {
   yield* Signals.endsNormally;
   const signals = isReread(given) ? yield* asked : undefined;
+  yield* Generation.tell(Generation.first);
   const gateway = Context.get(yield* built(program), Gateway);
   yield* Effect.addFinalizer(() =>
     Effect.gen(function* () {

@@ -1,20 +1,23 @@
 /**
- * Reads the client's settings: from the caller, else from the environment, else the default.
+ * Reads the client's settings from the caller, otherwise from the environment, otherwise from the default.
  */
 import { Config, Effect, Option, Redacted, Schema } from "effect";
 import { label } from "../domain/Limits.ts";
 import * as EgressProxy from "./connection/EgressProxy.ts";
 
-/** Longest idle time of a kept connection by default, in milliseconds: a NAT was seen to drop connections after 42 s (gitmost #179). */
+/**
+ * Default maximum idle time of a kept connection, in milliseconds. A NAT was seen to drop connections after 42 s (gitmost
+ * #179).
+ */
 export const keepAliveMsDefault = 10_000;
 
-/** The environment variable that sets `keepAliveMs` where the caller does not. */
+/** The environment variable for `keepAliveMs`, used if the caller sets none. */
 export const keepAliveVariable = "STREAM_RECOVERY_KEEPALIVE_MS";
 
-/** Largest delay that a timer takes, in milliseconds (Node fires a larger one at once). */
+/** Maximum delay of a timer, in milliseconds. Node fires a longer one at once. */
 export const timerMsMax = 2_147_483_647;
 
-/** A setting that cannot be used. The message is one line: its name, what was expected, what was given. */
+/** A setting cannot be used. The message is one line: its name, what was expected, what was given. */
 export class ClientConfigError extends Schema.TaggedError<ClientConfigError>()("ClientConfigError", {
   reason: Schema.Literals(["bad_value", "unreadable"]),
   /** The option or environment variable. */
@@ -23,10 +26,10 @@ export class ClientConfigError extends Schema.TaggedError<ClientConfigError>()("
 }) {}
 
 /**
- * The idle time after which a kept connection is closed.
+ * Returns the idle time after which a kept connection is closed.
  *
- * @param given the caller's option, in milliseconds; left out: `STREAM_RECOVERY_KEEPALIVE_MS`, else `otherwise`
- * @param otherwise milliseconds, by default 10,000
+ * @param given the caller's option, in milliseconds; omitted: `STREAM_RECOVERY_KEEPALIVE_MS`, otherwise `otherwise`
+ * @param otherwise milliseconds, 10,000 by default
  * @throws ClientConfigError `bad_value` for anything but a whole number from 1 to 2,147,483,647
  */
 export const keepAliveMs = (
@@ -57,15 +60,15 @@ const checked = (setting: string, value: number, shown: string): Effect.Effect<n
   return Effect.fail(new ClientConfigError({ reason: "bad_value", setting, message }));
 };
 
-/** The word for no egress proxy, whatever the environment says. */
+/** Disables the egress proxy, whatever the environment says. */
 export const directProxy = "direct";
 
 /**
- * Which egress proxy each connection goes through.
+ * Chooses the egress proxy of each connection.
  *
- * @param given an address for every target, or `direct`; left out: the environment's variables, the lower-case form first, and an
- *   empty one counts as not set
- * @throws ClientConfigError `bad_value` for an address that is none; its message repeats no part of it
+ * @param given an address for every target, or `direct`; omitted: the environment's variables, the lower-case form first, with
+ * an empty one counting as unset
+ * @throws ClientConfigError `bad_value` for an invalid address; its message repeats no part of the address
  */
 export const proxyChoice = (
   given: string | Redacted.Redacted<string> | undefined,

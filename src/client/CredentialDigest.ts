@@ -1,41 +1,42 @@
 /**
- * Tells credentials apart by keyed digests, so that none of them stands in a log, on a page or in a record.
+ * Distinguishes credentials by keyed digests, so that no credential appears in a log, on a page or in a record.
  */
 import { createHmac, generateKeySync, type KeyObject } from "node:crypto";
 import { Redacted } from "effect";
 import type { Path } from "../paths/Path.ts";
 
 /**
- * A key of this process: a digest that stands on a page or in a log cannot be tried against guessed credentials. No print of it shows
- * its bytes.
+ * The key of this process. Without it, a digest on a page or in a log cannot be tested against guessed credentials. Printing
+ * it does not reveal its bytes.
  */
 let key = generateKeySync("hmac", { length: 256 });
 
 /**
- * Makes the digests of several processes that serve as one the same. Called before the first one is made.
+ * Makes several processes that act as one compute the same digests. Called before the first digest is made.
  *
- * The key is this process's, and not a gateway's: paths and their waits are those of the process, and so are the clients that make the
- * digests outside of any gateway. Where one process has gateways over several stores, the last one's key counts for all. The others then
- * share no announced wait of a credential with their own stores' gateways, each of which hears of it from the provider; nothing else
- * rests on these digests, and no store can read a credential from those of another.
+ * The key belongs to the process and not to a gateway, because paths and their waits are per process, and so are clients that
+ * make digests outside any gateway. If one process has gateways over several stores, the last key counts for all of them. The
+ * others then share no announced wait of a credential with the other gateways on their stores, and each of those learns of the
+ * wait from the provider. Nothing else depends on these digests, and no store can read a credential from another store's
+ * digests.
  */
 export const keyedBy = (shared: KeyObject): void => {
   key = shared;
   known.clear();
 };
 
-/** Credentials whose digests are remembered, at most `knownMax`. */
+/** Digests of recent credentials, at most `knownMax`. */
 const known = new Map<string, string>();
 
 const knownMax = 32;
 
-/** Longest credential that is remembered, in characters. */
+/** Maximum length of a credential whose digest is remembered, in characters. */
 const knownCharactersMax = 1_024;
 
-/** Characters of a digest that are kept: 128 bits. */
+/** Number of digest characters that are kept: 128 bits. */
 const digestCharacters = 32;
 
-/** A path with the digest of the credential that its requests carry; an empty one is none. */
+/** Adds the digest of the credential that requests on a path carry. An empty credential adds none. */
 export const credentialed = (path: Path, credential: string | Redacted.Redacted<string> | undefined): Path => {
   const secret = Redacted.isRedacted(credential) ? Redacted.value(credential) : (credential ?? "");
   if (secret === "") return path;

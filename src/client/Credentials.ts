@@ -1,25 +1,25 @@
 /**
- * Reads credentials for every attempt and renews them once for all runs that found them expired.
+ * Reads credentials for every attempt, and renews them once for all runs that found them expired.
  */
 import { Deferred, Duration, Effect } from "effect";
 import type { RequestHeaders } from "./ProviderRequest.ts";
 
-/** Longest time that a renewal may take, in milliseconds; after that it has failed, and the next one may begin. */
+/** Maximum duration of a renewal, in milliseconds. After that it has failed, and the next one may begin. */
 export const refreshMs = 30_000;
 
-/** Where credentials come from. */
+/** Reads and renews the credentials in the place where they are kept. */
 export interface CredentialSource<E, R> {
-  /** Reads the headers of a request from the place where the credentials are kept. Run for every attempt. */
+  /** Reads the headers of a request. Runs for every attempt. */
   readonly read: Effect.Effect<RequestHeaders, E>;
-  /** Puts new credentials into that place. */
+  /** Stores new credentials for the next read. */
   readonly refresh: Effect.Effect<unknown, E, R>;
 }
 
-/** How credentials are given to a client and to a run. */
+/** Credentials for a client and a run. */
 export interface Credentials<E, R> {
   /** For `ProviderRequest.headers`. */
   readonly headers: Effect.Effect<RequestHeaders, E>;
-  /** For `RunOptions.refreshCredentials`: after a 401 a run waits for it once, and its next attempt reads again. */
+  /** For `RunOptions.refreshCredentials`. After a 401 a run waits for it once, and its next attempt reads the headers again. */
   readonly refreshCredentials: Effect.Effect<unknown, E | CredentialsStalled, R>;
 }
 
@@ -29,10 +29,10 @@ export class CredentialsStalled extends Error {
 }
 
 /**
- * Makes credentials that many runs share. While a renewal runs, every other run that asks for one waits for it, because a
- * renewal often makes the token before it worthless. A run that is stopped leaves the renewal running.
+ * Makes credentials that many runs share. While a renewal runs, other runs that need one wait for it, because a renewal often
+ * invalidates the previous token. Stopping a run does not stop the renewal.
  *
- * @param source how to read and how to renew
+ * @param source effects that read and renew the credentials
  */
 export const make = <E, R = never>(source: CredentialSource<E, R>): Credentials<E, R> => {
   type Renewal = Deferred.Deferred<unknown, E | CredentialsStalled>;

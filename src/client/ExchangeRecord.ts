@@ -1,5 +1,5 @@
 /**
- * Describes one exchange with a provider in numbers: the telemetry of every attempt, also of recovered ones.
+ * Describes one exchange with a provider in numbers. Every attempt has a record, even if its run recovered.
  */
 import type { Delivery } from "../domain/AttemptFacts.ts";
 import type { Failure } from "../domain/Failure.ts";
@@ -7,53 +7,53 @@ import { isPublic } from "../recorder/export/ExportLabel.ts";
 import type { Exchange } from "./connection/Exchange.ts";
 
 /**
- * One request and its response, in numbers and names. It holds no path, query, header, body or message; `code` is a word that
- * error codes are made of. All times are milliseconds of the monotonic clock, all sizes bytes.
+ * One request and its response, in numbers and names. It holds no path, query, header, body or message, and `code` contains
+ * only known words of error codes. All times are milliseconds of the monotonic clock, all sizes bytes.
  */
 export interface ExchangeRecord {
-  /** Counts the exchanges of a client, from 1, in the order in which they began. */
+  /** Number of the exchange at its client, from 1, in starting order. */
   readonly number: number;
-  /** Scheme, host and port; empty for an address that cannot be read. */
+  /** Scheme, host and port; empty if the address cannot be read. */
   readonly origin: string;
-  /** Since the end of the previous call to this origin; 0 while one runs, undefined for the first. */
+  /** Time since the end of the previous call to this origin; 0 while one runs, undefined for the first. */
   readonly idle_ms: number | undefined;
-  /** Kept connections to this origin that the client has closed since its previous call: idle too long, or no longer trusted. */
+  /**
+   * Kept connections to this origin that the client closed since its previous call, because they were idle too long or no
+   * longer trusted.
+   */
   readonly recycled: number;
-  /** Counts the connections of a client, from 1; undefined where the exchange never got one. */
+  /** Number of the connection at its client, from 1; undefined if the exchange never got one. */
   readonly connection: number | undefined;
-  /** The connection had carried a request before. */
+  /** True if the connection had carried an earlier request. */
   readonly reused: boolean;
-  /** How long the connection had waited for this request; 0 for a fresh one. */
+  /** Time that the connection waited for this request; 0 for a new one. */
   readonly connection_idle_ms: number | undefined;
   /** From the start to the request's first byte: credentials, waiting for a connection, name lookup, TCP, TLS. */
   readonly wait_ms: number | undefined;
-  /** Size of the request's body. */
   readonly request_bytes: number;
   /** From the request's first byte to the response head. */
   readonly head_ms: number | undefined;
-  /** From the request's first byte to the first byte of the response's body. */
+  /** From the request's first byte to the first byte of the response body. */
   readonly first_byte_ms: number | undefined;
-  /** Bytes of the response's body. */
+  /** Size of the response body. */
   readonly bytes: number;
-  /** From the start to the end. */
   readonly duration_ms: number;
   readonly status: number | undefined;
-  /** How far the request got. */
+  /** Proven delivery of the request: `not_sent`, `ambiguous` or `accepted`. */
   readonly delivery: Delivery;
   /** `complete` after the terminal marker, `failed`, or `aborted` by the reader of the stream. */
   readonly outcome: "complete" | "failed" | "aborted";
-  /** The kind of the failure. */
   readonly failure: Failure["kind"] | undefined;
-  /** The failure's code; `_OTHER` for one of unknown words. */
+  /** Code of the failure; `_OTHER` if it contains unknown words. */
   readonly code: string | undefined;
 }
 
-/** How an exchange ended, as its stream reports it. */
+/** The end of an exchange, as its stream reports it. */
 export type Ending =
   | { readonly outcome: "complete" | "aborted" }
   | { readonly outcome: "failed"; readonly failure: Failure };
 
-/** The facts of an exchange before it begins. */
+/** Facts about an exchange before it begins. */
 export interface Opening {
   readonly number: number;
   readonly origin: string;
@@ -93,5 +93,5 @@ export const recordOf = (opening: Opening, exchange: Exchange, ending: Ending, n
   };
 };
 
-/** An event loop cannot measure less than a tenth of a millisecond. */
+/** Rounds to a tenth of a millisecond, the finest that an event loop can measure. */
 const rounded = (ms: number): number => Math.round(ms * 10) / 10;

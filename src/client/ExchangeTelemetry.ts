@@ -1,5 +1,5 @@
 /**
- * Reports every exchange when it is over: to the client's `onExchange`, as a span of its own and as a line of the debug log.
+ * Reports every exchange when it is over: to the client's `onExchange`, as a span, and as a line of the debug log.
  */
 import { Effect, type Scope } from "effect";
 import type { Failure } from "../domain/Failure.ts";
@@ -7,16 +7,15 @@ import type { Exchange } from "./connection/Exchange.ts";
 import type { Origin } from "./connection/Origin.ts";
 import { type Ending, type ExchangeRecord, recordOf } from "./ExchangeRecord.ts";
 
-/** The reports on one exchange while it runs. The first report of its end counts. */
+/** Observes a running exchange. The first reported end counts. */
 export interface ExchangeTelemetry {
-  /** The exchange has begun. */
   readonly begin: (exchange: Exchange) => Exchange;
-  /** Its terminal marker was seen. */
+  /** Called when the terminal marker was seen. */
   readonly complete: () => void;
   readonly failed: (failure: Failure) => void;
 }
 
-/** Begins to observe an exchange: the record is made when the scope closes, after the exchange was given up. */
+/** Starts to observe an exchange. The record is made when the scope closes, after the exchange was aborted. */
 export type Observe = (name: string, origin: Origin) => Effect.Effect<ExchangeTelemetry, never, Scope.Scope>;
 
 /**
@@ -35,7 +34,7 @@ export const make = (now: () => number, onExchange: ((record: ExchangeRecord) =>
         if (close === undefined) return Effect.void;
         const record = close(ending ?? { outcome: "aborted" });
         for (const [key, value] of attributesOf(record)) span.attribute(key, value);
-        // The record for `onExchange` has the origin; a log must not hold an address.
+        // The record for `onExchange` has the origin, but a log must not hold an address.
         const { origin: _, ...logged } = record;
         return Effect.andThen(handOver(record, onExchange), Effect.logDebug("exchange with a provider", logged));
       }),
@@ -61,7 +60,7 @@ export const make = (now: () => number, onExchange: ((record: ExchangeRecord) =>
   });
 };
 
-/** An error of `onExchange` must not reach the stream: it is logged, and does not change the exchange. */
+/** Logs an error that `onExchange` throws. It must not reach the stream or change the exchange. */
 const handOver = (record: ExchangeRecord, onExchange: ((record: ExchangeRecord) => void) | undefined) =>
   Effect.catchDefect(
     Effect.sync(() => onExchange?.(record)),
@@ -70,7 +69,7 @@ const handOver = (record: ExchangeRecord, onExchange: ((record: ExchangeRecord) 
 
 const classOf = (defect: unknown): string => (defect instanceof Error ? defect.constructor.name : typeof defect);
 
-/** OpenTelemetry's names of an HTTP client's span where it has one. */
+/** Uses OpenTelemetry's attribute name for HTTP client spans if there is one. */
 const attributesOf = (record: ExchangeRecord): ReadonlyArray<readonly [string, string | number | boolean]> => {
   const attributes: ReadonlyArray<readonly [string, string | number | boolean | undefined]> = [
     ["http.request.body.size", record.request_bytes],

@@ -1,21 +1,21 @@
 /**
- * Makes idempotency keys that last as long as a request does: a replay keeps its key, a continuation gets a key of its own.
+ * Makes idempotency keys that live as long as a request: a replay keeps its key, and a continuation gets a new one.
  */
 import { createHash } from "node:crypto";
 import type { AttemptContext } from "../runtime/contract/RunOptions.ts";
 
-/** What a key is made of. */
+/** The fields of an attempt that its key depends on. */
 export type KeyedAttempt = Pick<AttemptContext, "run_id" | "attempt" | "mode" | "request">;
 
 /**
- * Makes the keys of one run, for `ProviderRequest.idempotencyKey`. The same run id gives the same first key, also after a
- * crash; the id itself cannot be read from it. A key has 43 characters of base64url; Stripe allows 255.
+ * Makes the keys of one run, for `ProviderRequest.idempotencyKey`. The same run id gives the same first key, even after a
+ * crash, and the id cannot be read from the key. A key has 43 characters of base64url; Stripe allows 255.
  *
- * @returns the key of an attempt's request: of all replays and resumptions of one request the same
+ * @returns the key of an attempt's request, equal for all replays and resumptions of that request
  */
 export const ofRun = (): ((attempt: KeyedAttempt) => string) => {
-  // The attempt that sent this request first. A replay repeats the request of the attempt before it (L3); where another process
-  // made that attempt, only a first request is known to be the same.
+  // The attempt that first sent this request. A replay repeats the request of the previous attempt (L3). If another process made
+  // that attempt, only a first request is known to be the same.
   let origin: number | undefined;
   return ({ attempt, mode, request, run_id }) => {
     if (request === "first") origin = 1;

@@ -1,9 +1,9 @@
 /**
- * Reaches a provider: one streaming request, decoded to parts, with a truthful report of its delivery.
+ * Sends one streaming request to a provider, decodes the response to parts, and reports the delivery truthfully.
  *
- * The client turns undici's timeouts off, retries no request, follows no redirect, and keeps no connection idle for more than ten
- * seconds (a NAT drops idle connections in silence, and the next request then dies on a dead socket). When the stream's scope
- * closes, by the end, a failure or an interruption, the socket of an incomplete response is destroyed.
+ * The client turns undici's timeouts off, retries no request, follows no redirect, and by default keeps no connection idle for
+ * more than ten seconds (a NAT silently drops idle connections, and the next request then dies on a dead socket). When the
+ * stream's scope closes, by its end, a failure or an interruption, the socket of an incomplete response is destroyed.
  */
 
 import { Cause, Clock, Context, Effect, Layer, type Pull, type Redacted, type Scope, Stream } from "effect";
@@ -35,63 +35,64 @@ import {
   sizeOf,
 } from "./ResponseReader.ts";
 
-/** The `connect` clock's default: milliseconds for name lookup, TCP and TLS together; docs/clocks.md. */
+/** Default of the `connect` clock, in milliseconds, for name lookup, TCP and TLS together; docs/clocks.md. */
 export const connectMsDefault = 30_000;
 
-/** How a client connects. It has no other clocks: those of a run belong to the watchdog. */
+/** Connection options of a client. All other clocks belong to the watchdog of a run. */
 export interface ProviderClientOptions {
-  /** The `connect` clock, in milliseconds, for proxy, name lookup, TCP and TLS together; default 30,000. */
+  /** The `connect` clock, in milliseconds, for proxy, name lookup, TCP and TLS together. Default 30,000. */
   readonly connectMs?: number;
   /**
-   * Longest idle time of a kept connection, in milliseconds; default `STREAM_RECOVERY_KEEPALIVE_MS`, else 10,000. A server's
-   * Keep-Alive header may shorten it and never widens it. Above a second undici's timers close it up to a second late.
+   * Maximum idle time of a kept connection, in milliseconds. Default `STREAM_RECOVERY_KEEPALIVE_MS`, otherwise 10,000. A
+   * server's Keep-Alive header may shorten it but never extends it. Above one second, undici's timers close the connection up
+   * to a second late.
    */
   readonly keepAliveMs?: number;
-  /** Most connections to one origin; more requests wait. Default no limit: a stream occupies its connection. */
+  /** Maximum connections to one origin. Further requests wait. Default: no limit, because a stream occupies its connection. */
   readonly connections?: number;
-  /** For private certificate authorities and client certificates; `NODE_EXTRA_CA_CERTS` works beside it. */
+  /** Private certificate authorities and client certificates. `NODE_EXTRA_CA_CERTS` works without this option. */
   readonly tls?: Connector.TlsOptions;
   /**
-   * The egress proxy of every request, `http(s)://[user:password@]host[:port]`; `direct` uses none. Left out: what `HTTP_PROXY`,
-   * `HTTPS_PROXY` and `NO_PROXY` say, never for this machine and the link-local network.
+   * The egress proxy of every request, `http(s)://[user:password@]host[:port]`, or `direct` for none. Default: `HTTP_PROXY`,
+   * `HTTPS_PROXY` and `NO_PROXY`, but never for this machine and the link-local network.
    */
   readonly proxy?: string | Redacted.Redacted<string>;
-  /** Called synchronously with every exchange when it is over, however it ended; an error that it throws is logged. */
+  /** Called synchronously when an exchange is over, however it ended. An error that it throws is logged. */
   readonly onExchange?: (record: ExchangeRecord) => void;
 }
 
-/** What tells the requests of a path apart. */
+/** Distinguishes requests on the same path. */
 export interface PathOptions {
-  /** An API key or token, with whatever else chooses the account. Left out: one for all requests. */
+  /** An API key or token, with anything else that selects the account. Omitted: one credential for all requests. */
   readonly credential?: string | Redacted.Redacted<string>;
 }
 
-/** Reaches providers over kept connections and gives their streams as parts; every failure is a `ProviderError`. */
+/** Reaches providers over kept connections and returns their streams as parts. Every failure is a `ProviderError`. */
 export class ProviderClient extends Context.Service<
   ProviderClient,
   {
     /**
-     * Sends a request when the stream is run and gives its parts; parts that arrived together come as one array. It ends
-     * only after the provider's own terminal marker and fails with `ProviderError` otherwise (law L5).
+     * Sends a request when the stream is run and emits its parts. Parts that arrived together come as one array. The stream
+     * ends only after the provider's own terminal marker and fails with `ProviderError` otherwise (law L5).
      */
     readonly stream: <S, Id extends string = ProtocolId>(
       request: ProviderRequest<S, Id>,
     ) => Stream.Stream<Part<Id>, ProviderError>;
     /**
-     * Names the path of requests to an address, for `RunOptions.path`: its origin, and the egress proxy in front of it without its
-     * login. The runs of a path share what is known of outages; those of one credential on it share announced waits.
+     * Names the path of requests to an address, for `RunOptions.path`: its origin, and the egress proxy in front of it without
+     * the login. Runs on the same path share knowledge of outages. Runs with the same credential on it share announced waits.
      *
-     * @param options `credential` is what the requests are authorized by; only a digest of it is kept
-     * @throws TypeError for an address that cannot be read
+     * @param options `credential` authorizes the requests; only a digest of it is kept
+     * @throws TypeError if the address cannot be read
      */
     readonly path: (url: string | URL, options?: PathOptions) => Path;
   }
 >()("effect-stream-recovery/client/ProviderClient") {
   /**
-   * Makes a client whose connections are closed with its scope.
+   * Makes a client whose connections close with its scope.
    *
-   * @throws ClientConfigError for a `keepAliveMs`, or a `STREAM_RECOVERY_KEEPALIVE_MS`, that is no number of milliseconds, and for
-   *   an address of a proxy that is none
+   * @throws ClientConfigError if `keepAliveMs` or `STREAM_RECOVERY_KEEPALIVE_MS` is no valid number of milliseconds, or the
+   * address of a proxy is invalid
    */
   static readonly make = (
     options: ProviderClientOptions = {},
@@ -132,7 +133,6 @@ interface Transport extends HttpConnections {
   readonly observe: ExchangeTelemetry.Observe;
 }
 
-/** What time it is. */
 interface Times {
   /** Monotonic milliseconds. */
   readonly now: () => number;
@@ -142,7 +142,7 @@ interface Times {
 
 type Parts<Id extends string> = readonly [Part<Id>, ...Array<Part<Id>>];
 
-/** Opens the exchange within the stream's scope and gives the pull that reads it. */
+/** Opens the exchange within the stream's scope and returns the pull that reads it. */
 const open = Effect.fnUntraced(function* <S, Id extends string>(transport: Transport, request: ProviderRequest<S, Id>) {
   const clock = yield* Clock.Clock;
   yield* reportPath(transport, request.url);
@@ -159,13 +159,12 @@ const open = Effect.fnUntraced(function* <S, Id extends string>(transport: Trans
   });
 });
 
-/** Tells the run the path of its attempt, before anything is sent. */
+/** Reports the path of the attempt to its run, before anything is sent. */
 const reportPath = (transport: Transport, url: string | URL): Effect.Effect<void> =>
   Effect.map(AttemptPath, (report) => {
     if (report !== undefined && originOf(url) !== "") report(pathTo(transport, url));
   });
 
-/** The pull that reads an exchange to its end. */
 const reading = <S, Id extends string>(
   request: ProviderRequest<S, Id>,
   exchange: Exchange,
@@ -176,7 +175,7 @@ const reading = <S, Id extends string>(
   const decoder = decoderOf(request);
   const { broken, fail } = failing(exchange, origin, telemetry, times);
   let head: Head | undefined;
-  // The first bytes, until they prove to be a stream: a response that is no stream says in them what it is.
+  // The first bytes, until they prove to be a stream. A response that is not a stream says in them what it is.
   let unproven: Array<Uint8Array> | undefined = [];
   let document: Uint8Array | undefined;
   let last: Pull.Pull<Parts<Id>, ProviderError> | undefined;
@@ -227,13 +226,16 @@ const reading = <S, Id extends string>(
   });
 };
 
-/** Some servers send a stream under a document's type: the first bytes decide, except where a document is a response too. */
+/**
+ * Some servers send a stream under a document's content type. The first bytes decide, unless a document is a valid response
+ * too.
+ */
 const mayBegin = (head: Head, documents: boolean): boolean => mayStream(head) || (!documents && mayHaveContent(head));
 
 const decoderOf = <S, Id extends string>({ protocol, tolerance }: ProviderRequest<S, Id>) =>
   Decoder.make(protocol, tolerance === undefined ? {} : { tolerance });
 
-/** How a reader fails: the telemetry gets every failure before the stream ends with it. */
+/** Reports every failure to the telemetry before the stream fails with it. */
 const failing = (
   exchange: Exchange,
   origin: Origin,

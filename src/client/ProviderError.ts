@@ -6,9 +6,9 @@ import { Delivery } from "../domain/AttemptFacts.ts";
 import { Failure } from "../domain/Failure.ts";
 
 /**
- * What a provider's stream failed with. `reason` is the classified failure, `delivery` how far the request got, `cause` the
+ * The error of a provider's stream. `reason` is the classified failure, `delivery` how far the request got, and `cause` the
  * original error unchanged: Node's or undici's error, a `ProviderResponse`, or the JSON of the event that carried it. The
- * message is made from `reason` alone: it holds no header, no address and no content.
+ * message is made from `reason` alone, so it holds no header, no address and no content.
  */
 export class ProviderError extends Schema.TaggedError<ProviderError>()("ProviderError", {
   reason: Failure,
@@ -17,11 +17,11 @@ export class ProviderError extends Schema.TaggedError<ProviderError>()("Provider
   cause: Schema.optionalKey(Schema.Defect()),
 }) {}
 
-/** A response that was no stream, as far as it was read. */
+/** A response that was not a stream, as far as it was read. */
 export interface ProviderResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** At most `errorBodyBytesMax` bytes, as text. */
+  /** The body as text, at most `errorBodyBytesMax` bytes. */
   readonly body: string;
 }
 
@@ -29,8 +29,8 @@ export interface ProviderResponse {
  * Makes the error of a failure.
  *
  * @param reason the classified failure
- * @param delivery how far the request got
- * @param cause the original error, where there is one
+ * @param delivery the progress of the request
+ * @param cause the original error, if there is one
  */
 export const providerError = (reason: Failure, delivery: Delivery, cause?: unknown): ProviderError =>
   new ProviderError({ reason, delivery, message: describe(reason), ...(cause === undefined ? {} : { cause }) });

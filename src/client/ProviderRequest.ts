@@ -1,5 +1,5 @@
 /**
- * Describes one streaming request, and puts it on its way.
+ * Describes one streaming request and sends it.
  */
 import type { Dispatcher } from "@effect/platform-node/Undici";
 import { Effect } from "effect";
@@ -10,7 +10,7 @@ import type { Exchange, Reporters } from "./connection/Exchange.ts";
 /** Header names and values. */
 export type RequestHeaders = Readonly<Record<string, string>>;
 
-/** One streaming request, and the reporters of its progress. `S` is the state of its protocol's fold. */
+/** One streaming request, with the reporters of its progress. `S` is the state of its protocol's fold. */
 export interface ProviderRequest<S, Id extends string = ProtocolId> extends Reporters {
   readonly protocol: Protocol<S, Id>;
   readonly tolerance?: Tolerance;
@@ -18,37 +18,36 @@ export interface ProviderRequest<S, Id extends string = ProtocolId> extends Repo
   /** Default POST. */
   readonly method?: "POST" | "GET";
   /**
-   * `content-type`, `accept` and `accept-encoding` have defaults. An Effect is run for every attempt, so that renewed
-   * credentials reach the next one; where it fails, the failure is the caller's own and the request is not sent.
+   * `content-type`, `accept` and `accept-encoding` have defaults. An Effect runs for every attempt, so that renewed
+   * credentials reach the next one. If it fails, the failure is the caller's own and the request is not sent.
    */
   readonly headers?: RequestHeaders | Effect.Effect<RequestHeaders, unknown>;
   /**
-   * Sent as `Idempotency-Key`. Equal keys ask a server to do one thing once and to give the first response again. That is the
-   * meaning at Stripe, whose keys live for 24 hours. No decision of this package relies on a model's provider honouring the key.
-   * `IdempotencyKey` makes keys that last as long as a request does.
+   * Sent as `Idempotency-Key`. Equal keys ask a server to do one thing once and to repeat its first response. That is the
+   * meaning at Stripe, whose keys live for 24 hours. No decision of this package relies on a model provider honouring the key.
+   * `IdempotencyKey` makes keys that live as long as a request.
    */
   readonly idempotencyKey?: string;
-  /** Text and bytes are sent as they are, anything else as JSON. */
+  /** Text and bytes are sent unchanged, anything else as JSON. */
   readonly body?: unknown;
 }
 
-/** The fields of a request that are sent. */
 type SentRequest = Pick<ProviderRequest<never>, "url" | "method" | "headers" | "idempotencyKey" | "body">;
 
-/** The connections by which requests are sent. */
+/** The connections that requests are sent over. */
 export interface HttpConnections {
   readonly agent: Dispatcher;
   readonly connector: Connector;
 }
 
-/** Reads the credentials and sends the request; an error on this side refuses the exchange. */
+/** Reads the credentials and sends the request. An error on this side refuses the exchange. */
 export const send = (wire: HttpConnections, request: SentRequest, exchange: Exchange): Effect.Effect<void> =>
   Effect.match(headersOf(request), {
     onSuccess: (headers) => dispatch(wire, request, headers, exchange),
     onFailure: (error) => exchange.refuse(error),
   });
 
-/** The origin of an address; empty where it cannot be read. */
+/** Returns the origin of an address; empty if it cannot be read. */
 export const originOf = (url: string | URL): string => (URL.canParse(String(url)) ? new URL(url).origin : "");
 
 const headersOf = ({ headers = {} }: SentRequest): Effect.Effect<RequestHeaders, unknown> =>

@@ -1,32 +1,32 @@
 /**
- * Reads responses that are no event stream, within their limits, and says whether a stream may follow a head.
+ * Reads responses that are not event streams, within their limits, and decides whether a stream may follow a head.
  */
 import { Duration, Effect } from "effect";
 import type { Exchange, ExchangeBreak, Head } from "./connection/Exchange.ts";
 import type { ProviderResponse } from "./ProviderError.ts";
 
-/** Most bytes that are read of a response that is no stream. */
+/** Maximum bytes read from a response that is not a stream. */
 export const errorBodyBytesMax = 64 * 1024;
 
-/** Longest wait for the body of a response that is no stream, in milliseconds. */
+/** Maximum wait for the body of a response that is not a stream, in milliseconds. */
 export const errorBodyMs = 10_000;
 
-/** Most bytes of a JSON document that is a response, the same as of one event. */
+/** Maximum size of a JSON document that is a response, in bytes. One event has the same limit. */
 export const documentBytesMax = 16 * 1024 * 1024;
 
 /**
- * Whether the body may be a stream. Gateways send healthy streams as text/plain, octet-stream, x-ndjson or without a type, so
- * the type rules out only JSON and pages; the first bytes decide on the rest. A 204 or 205 has no body (RFC 9110). The client
- * asks for plain bytes, so compressed ones are no events.
+ * Returns true if the body may be a stream. Gateways send healthy streams as text/plain, octet-stream, x-ndjson or without a
+ * type, so the type rules out only JSON and pages, and the first bytes decide on the rest. A 204 or 205 has no body (RFC
+ * 9110). The client asks for plain bytes, so a compressed body holds no events.
  */
 export const mayStream = (head: Head): boolean =>
   mayHaveContent(head) && !documentTypes.test(head.headers["content-type"] ?? "");
 
-/** Whether the body is a JSON document of a success. */
+/** Returns true if the body is the JSON document of a success. */
 export const isDocument = (head: Head): boolean =>
   mayHaveContent(head) && /^\s*application\/json\b/i.test(head.headers["content-type"] ?? "");
 
-/** Whether events may follow a head of any type: some servers send a stream as `application/json`. */
+/** Returns true if events may follow a head of any type, because some servers send a stream as `application/json`. */
 export const mayHaveContent = ({ headers, status }: Head): boolean => {
   const encoding = headers["content-encoding"];
   const plain = encoding === undefined || /^\s*identity\s*$/i.test(encoding);
@@ -35,12 +35,12 @@ export const mayHaveContent = ({ headers, status }: Head): boolean => {
 
 const documentTypes = /^\s*(?:(?:application|text)\/(?:json|problem\+json|html|xhtml\+xml|xml))\b/i;
 
-/** The bytes of several arrays. */
+/** Returns the total size of several arrays, in bytes. */
 export const sizeOf = (chunks: ReadonlyArray<Uint8Array>): number =>
   chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0);
 
 /**
- * Reads a response that is no stream within its limits; the bytes that came count, however the body ended.
+ * Reads a response that is not a stream, within its limits. The bytes that arrived count, however the body ended.
  *
  * @param first the bytes of it that were already read
  */
@@ -50,7 +50,7 @@ export const readResponse = Effect.fnUntraced(function* (
   first: ReadonlyArray<Uint8Array>,
 ) {
   const chunks = [...first];
-  // A body that broke or stalled does not change what its status says.
+  // A body that broke or stalled does not change the meaning of the status.
   yield* Effect.ignore(Effect.timeoutOption(gather(exchange, chunks, errorBodyBytesMax), Duration.millis(errorBodyMs)));
   const bytes = Buffer.concat(chunks).subarray(0, errorBodyBytesMax);
   const response: ProviderResponse = { ...head, body: new TextDecoder().decode(bytes) };
@@ -58,9 +58,9 @@ export const readResponse = Effect.fnUntraced(function* (
 });
 
 /**
- * Reads a JSON document whole. The watchdog's clocks hold while it is read, as for a stream.
+ * Reads a whole JSON document. The watchdog's clocks apply as for a stream.
  *
- * @returns the bytes of the same document as one server-sent event; undefined past `documentBytesMax`
+ * @returns the bytes of the document as one server-sent event; undefined beyond `documentBytesMax`
  */
 export const readDocument = Effect.fnUntraced(function* (exchange: Exchange) {
   const chunks: Array<Uint8Array> = [];
@@ -72,7 +72,7 @@ export const readDocument = Effect.fnUntraced(function* (exchange: Exchange) {
   return Buffer.from(`${lines.map((line) => `data: ${line}\n`).join("")}\n`);
 });
 
-/** Reads until the end, or until there is more than a limit in bytes. */
+/** Reads until the end, or until the total exceeds a limit in bytes. */
 const gather = (exchange: Exchange, chunks: Array<Uint8Array>, limit: number): Effect.Effect<void, ExchangeBreak> =>
   Effect.gen(function* () {
     let length = sizeOf(chunks);

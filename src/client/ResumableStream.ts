@@ -1,5 +1,5 @@
 /**
- * Opens attempts at streams that can be resumed: asks anew or behind a cursor, and verifies the parts that come.
+ * Opens attempts at resumable streams: sends the request again or resumes after a cursor, and verifies the parts that arrive.
  */
 import { Effect, type Pull, Stream } from "effect";
 import type { ProtocolId } from "../provider/Protocols.ts";
@@ -9,17 +9,17 @@ import type { ProviderClient } from "./ProviderClient.ts";
 import { type ProviderError, providerError } from "./ProviderError.ts";
 import type { ProviderRequest, RequestHeaders } from "./ProviderRequest.ts";
 
-/** The fields of an attempt that say whether it resumes. */
+/** The fields of an attempt that determine whether it resumes. */
 type Attempt = Pick<AttemptContext, "request" | "cursor">;
 
 /**
- * An attempt at a background response of OpenAI (`background: true`, `stream: true`). A resumed one is asked for by
- * `GET {url}/{id}?stream=true&starting_after=N` with the request's headers. Give `Resume.cursor` to the run.
+ * Opens an attempt at a background response of OpenAI (`background: true`, `stream: true`). A resumed attempt sends `GET
+ * {url}/{id}?stream=true&starting_after=N` with the request's headers. Pass `Resume.cursor` to the run.
  *
- * @param client the client to send with
- * @param request the request that asks anew, `POST …/v1/responses`
+ * @param client the client that sends the request
+ * @param request the request for a new response, `POST …/v1/responses`
  * @param attempt the attempt's context
- * @returns its parts, each once; it fails with `ProviderError`, and with `rejected` where the cursor was not honoured
+ * @returns its parts, each once; it fails with `ProviderError`, and with `rejected` if the cursor was not honoured
  */
 export const responses = <S, Id extends string = ProtocolId>(
   client: ProviderClient["Service"],
@@ -34,22 +34,23 @@ export const responses = <S, Id extends string = ProtocolId>(
   return verified(client.stream({ ...rest, url, method: "GET" }), Resume.responses(cursor));
 };
 
-/** How a stream with event ids is resumed. */
+/** Options to resume a stream with event ids. */
 export interface EventResume extends Pick<Resume.EventOptions, "sequence"> {
   /**
-   * Default: the same method and body again, as a server that counts on the header alone expects. `GET` leaves the body out,
-   * as MCP's streamable HTTP wants it.
+   * Default: the same method and body again, as a server expects that reads only the header. `GET` leaves the body out, as
+   * MCP's streamable HTTP requires.
    */
   readonly method?: "GET";
 }
 
 /**
- * An attempt at a stream whose events have ids: a resumed one carries `Last-Event-ID`. Give `Resume.cursor` to the run.
+ * Opens an attempt at a stream whose events have ids. A resumed attempt carries `Last-Event-ID`. Pass `Resume.cursor` to the
+ * run.
  *
- * @param client the client to send with
- * @param request the request that asks anew
+ * @param client the client that sends the request
+ * @param request the request for a new response
  * @param attempt the attempt's context
- * @param how the method by which the server is asked, and the meaning of its ids
+ * @param how the method of a resumed request, and the meaning of the ids
  */
 export const events = <S, Id extends string>(
   client: ProviderClient["Service"],
@@ -78,10 +79,10 @@ const withHeaders = (
 type Parts<Id extends string> = readonly [Resume.CursorPart<Id>, ...Array<Resume.CursorPart<Id>>];
 
 /**
- * Puts a verifier into a stream. The parts before a failure in the same chunk are handed over first.
+ * Passes a stream through a verifier. Parts before a failure in the same chunk are delivered first.
  *
  * @param stream the parts of one attempt
- * @param verifier of that attempt alone
+ * @param verifier a verifier for that attempt alone
  */
 export const verified = <Id extends string, E, R>(
   stream: Stream.Stream<Resume.CursorPart<Id>, E, R>,

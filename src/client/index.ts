@@ -1,5 +1,5 @@
 /**
- * Reaches providers over HTTP: the client, its errors, and its reports while a request runs and when it is over.
+ * Reaches providers over HTTP: the client, its errors, and its reports during and after a request.
  */
 export { ClientConfigError } from "./ClientConfig.ts";
 export * as Credentials from "./Credentials.ts";

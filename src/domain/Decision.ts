@@ -1,16 +1,16 @@
 /**
- * Holds a decision of the policy: one of three actions, the rule that gave it, and the facts that it rests on.
+ * Defines a decision of the policy: one of three actions, the rule that gave it, and the facts that it rests on.
  */
 import * as Schema from "effect/Schema";
 import { ToolPhase } from "./AttemptFacts.ts";
 import { Label, Milliseconds } from "./Limits.ts";
 import { AttemptMode } from "./RunFacts.ts";
 
-/** The three actions. Permission shrinks in this order (law L2). */
+/** Actions in order of shrinking permission (law L2). */
 export const Action = Schema.Literals(["auto_retry_once", "ask_user", "do_not_retry"]);
 export type Action = typeof Action.Type;
 
-/** Every rule of the policy, by the same word in code, logs, incidents, docs and tests. */
+/** Rules of the policy. Code, logs, incidents, docs and tests use the same words. */
 export const Rule = Schema.Literals([
   "already_complete",
   "user_cancelled",
@@ -45,34 +45,33 @@ export const Rule = Schema.Literals([
 ]);
 export type Rule = typeof Rule.Type;
 
-/** What a person may answer to `ask_user`. */
+/** Answers that a person may give to `ask_user`. */
 export const Choice = Schema.Literals(["retry", "continue", "it_ran", "it_did_not_run", "accept", "stop"]);
 export type Choice = typeof Choice.Type;
 
-/** A call that is open or ran, as a decision names it. */
+/** A call that is open or ran, as a decision lists it. */
 export const DecisionCall = Schema.Struct({ call: Label, tool: Label, phase: ToolPhase });
 export type DecisionCall = typeof DecisionCall.Type;
 
-/** What the policy decides of a broken attempt. `mode` stands with `auto_retry_once`, `choices` (at least two) with `ask_user`. */
+/** Decision about a broken attempt. `mode` is set with `auto_retry_once`, `choices` (at least two) with `ask_user`. */
 export const Decision = Schema.Struct({
   action: Action,
   rule: Rule,
   mode: Schema.optionalKey(AttemptMode),
-  /** Wait before acting, in milliseconds. */
   delay_ms: Milliseconds,
-  /** With `auto_retry_once` only: the retry goes as soon as the path is back, or the provider's announced wait is over. */
+  /** Set with `auto_retry_once` only: the retry is sent when the path is back or the provider's announced wait is over. */
   wait_for: Schema.optionalKey(Schema.Literals(["path", "cooldown"])),
-  /** With `auto_retry_once` only, and only where the run has another route: whether the retry goes there. */
+  /** Set with `auto_retry_once` only, and only if the run has another route: the route of the retry. */
   route: Schema.optionalKey(Schema.Literals(["same", "next"])),
   policy_version: Label,
-  /** The facts that forced it, as `name=value`. */
+  /** Facts that forced the decision, as `name=value`. */
   because: Schema.Array(Schema.String),
   /** Calls that are open or ran, bounded by the ledger. */
   calls: Schema.optionalKey(Schema.Array(DecisionCall)),
   choices: Schema.optionalKey(Schema.Array(Choice)),
   /** Calls that ran or may have run and that a `retry` could repeat. */
   may_repeat: Schema.optionalKey(Schema.Array(Label)),
-  /** The choice that an unattended question takes. */
+  /** Default of an unattended question. */
   default_choice: Schema.optionalKey(Choice),
 });
 export type Decision = typeof Decision.Type;

@@ -1,8 +1,8 @@
 /**
- * Reads a failure of unknown origin: the value of a caller's `classify`, or any other that no schema has checked.
+ * Reads a failure of unknown origin, for example the value of a caller's `classify`.
  *
- * Nothing is refused here, because a broken attempt must be decided. A word that is not known becomes the one that permits
- * least. A wait that is no number becomes one that is longer than any budget. A field that only describes is left out.
+ * Nothing is rejected, because a broken attempt must be decided. An unknown word becomes the one that permits least, an invalid
+ * wait becomes longer than any budget, and an invalid descriptive field is dropped.
  */
 
 import {
@@ -18,14 +18,14 @@ import {
 import * as Json from "./Json.ts";
 import { label, labelCharactersMax } from "./Limits.ts";
 
-/** The wait of a Retry-After that is no number: longer than any budget, and a number that JSON can hold. */
+/** Wait that replaces an invalid Retry-After: longer than any budget, and a number that JSON can hold. */
 const endlessMs = Number.MAX_SAFE_INTEGER;
 
 /**
- * The failure that a value means.
+ * Reads a value as a failure.
  *
- * @param value anything
- * @returns the value itself where it is a failure already, else the most restrictive reading; `unknown` where it has no kind
+ * @param value any value
+ * @returns the value itself if it is a failure, else the most restrictive reading; `unknown` if it has no kind
  */
 export const read = (value: unknown): Failure => {
   if (isFailure(value)) return value;
@@ -69,22 +69,22 @@ const transportOf = (given: Json.JsonRecord) => ({
   ...flagOf("reached_host_before", given),
 });
 
-/** A flag that is no boolean permits nothing. */
+/** A flag that is not a boolean permits nothing. */
 const flagOf = <const K extends string>(name: K, given: Json.JsonRecord): { readonly [_ in K]?: boolean } => {
   const value = given[name];
-  // A computed key widens the record; it holds this key and no other.
+  // A computed key widens the record, which holds only this key.
   return value === undefined ? {} : ({ [name]: value === true } as { readonly [_ in K]: boolean });
 };
 
-/** A number is a code too: gRPC's and Node's errno are. */
+/** Accepts numbers, which the codes of gRPC and Node's errno are. */
 const labelOf = <const K extends string>(name: K, value: unknown): { readonly [_ in K]?: string } => {
   const text = typeof value === "number" ? String(value) : Json.string(value);
-  // A computed key widens the record; it holds this key and no other.
+  // A computed key widens the record, which holds only this key.
   return text === "" ? {} : ({ [name]: label(text) } as { readonly [_ in K]: string });
 };
 
 const isTime = (value: unknown): value is number => typeof value === "number" && Number.isFinite(value) && value >= 0;
-/** JSON has no -0: what is stored must be what was decided on. */
+/** Rejects -0, which JSON does not keep: the stored value must be the one that was decided on. */
 const isWait = (value: unknown): value is number => isTime(value) && !Object.is(value, -0);
 const isStatus = (value: unknown): value is number =>
   typeof value === "number" && Number.isInteger(value) && value >= 100 && value <= 599;
@@ -116,7 +116,10 @@ const isFingerprint = (value: unknown): value is Fingerprint => {
   );
 };
 
-/** Whether a value is a failure as it stands. By hand: every decision asks it, and a schema takes longer than the decision. */
+/**
+ * Returns true if a value is a valid failure. Checked by hand, because every decision runs it and a schema takes longer than the
+ * decision.
+ */
 const isFailure = (value: unknown): value is Failure => {
   const given = Json.record(value);
   return (
@@ -128,7 +131,7 @@ const isFailure = (value: unknown): value is Failure => {
   );
 };
 
-/** A key that holds `undefined` is none in JSON. A key that the schema does not name may hold anything, a secret too. */
+/** Rejects a key that holds `undefined`, which JSON lacks, and a key that the schema does not name, which may hold a secret. */
 const hasOnly = (names: ReadonlySet<string>, given: Json.JsonRecord): boolean => {
   for (const key in given) if (given[key] === undefined || !names.has(key)) return false;
   return true;

@@ -1,15 +1,15 @@
 /**
- * Knows the tools that providers host: the side that runs each, what it does, and which of them a request exposes.
+ * Knows the tools that providers host: the side that runs each, its effect, and the tools that a request exposes.
  *
- * A name means something here only for a call that the provider executes or for an entry of a request body: a function
- * that a caller calls `web_search` is the caller's, and its effect is what the caller declared.
+ * A name counts here only for a call that the provider executes or for an entry of a request body. A function that a caller names
+ * `web_search` is the caller's, with the effect that the caller declared.
  */
 import { higher } from "./AttemptFacts.ts";
 import * as Json from "./Json.ts";
 import { label } from "./Limits.ts";
 import { type Executor, serverSideState, type ToolBoundary, ToolEffect } from "./SideEffects.ts";
 
-/** The side that runs a hosted tool, and what running it does. */
+/** The side that runs a hosted tool, and the tool's effect. */
 export interface HostedTool {
   readonly executor: Executor;
   readonly effect: ToolEffect;
@@ -23,8 +23,8 @@ const rows = (tool: HostedTool, ...names: ReadonlyArray<string>): ReadonlyArray<
   names.map((name) => [name, tool]);
 
 /**
- * The table, by family: a name without vendor prefix, version and preview mark. Looking something up, drawing an image and
- * running code in a container that is thrown away leave nothing behind; hosted MCP and shells may do anything.
+ * Hosted tools by family: a name without vendor prefix, version and preview mark. Lookups, drawing an image and running code in a
+ * disposable container leave nothing behind; hosted MCP and shells may do anything.
  */
 const table: ReadonlyMap<string, HostedTool> = new Map([
   ...rows(readOnly, "web_search", "web_fetch", "file_search", "url_context", "retrieval", "document_library"),
@@ -41,9 +41,9 @@ const table: ReadonlyMap<string, HostedTool> = new Map([
     "view_x_video",
     "collections_search",
   ),
-  // Drawing, and asking a second model.
+  // Drawing an image, and asking a second model.
   ...rows(readOnly, "image_generation", "advisor"),
-  // Code in a container that lives as long as the response; one that the request names is `unknown` in its boundary.
+  // Code in a container that lives as long as the response. A container that the request names is `unknown` in its boundary.
   ...rows(readOnly, "code_interpreter", "code_execution", "bash_code_execution", "text_editor_code_execution"),
   ...rows(readOnly, "program", "programmatic_tool_calling"),
   ...rows(unknown, "mcp", "mcp_toolset"),
@@ -63,7 +63,7 @@ const exposedAs: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Looks a hosted tool up by any of its spellings (`web_search_20250305`, `web_search_preview_2025_03_11`, `googleSearch`,
+ * Looks up a hosted tool by any of its spellings (`web_search_20250305`, `web_search_preview_2025_03_11`, `googleSearch`,
  * `openrouter:web_search`).
  *
  * @param name a tool's name or type from the wire or a request body
@@ -71,16 +71,16 @@ const exposedAs: ReadonlyMap<string, string> = new Map([
  */
 export const lookup = (name: string): HostedTool | undefined => {
   const found = table.get(family(name));
-  // `mcp.<server>.<tool>` is how a hosted MCP call is named here, so that a server's own `web_search` proves nothing.
+  // Hosted MCP calls are named `mcp.<server>.<tool>` here, so that a server's own `web_search` proves nothing.
   return found ?? (name.startsWith("mcp.") ? unknown : undefined);
 };
 
 /**
- * Says what a provider-executed call does: what was declared for it, else the table, else not known.
+ * Returns the effect of a provider-executed call: as declared, else from the table, else unknown.
  *
  * @param name the call's tool, as a decoder names it
- * @param declared the boundaries of the request; entries for the tool, its family or its MCP server win over the table,
- * and of several the worst
+ * @param declared the boundaries of the request; entries for the tool, its family or its MCP server override the table, and the
+ * worst of several applies
  */
 export const effectOf = (name: string, declared: ReadonlyArray<ToolBoundary> = []): ToolEffect => {
   const own = family(name);
@@ -94,12 +94,12 @@ export const effectOf = (name: string, declared: ReadonlyArray<ToolBoundary> = [
 };
 
 /**
- * Lists what a request exposes: every tool of its body, in any of the four protocols, and the state that it appends to at
- * the provider.
+ * Lists everything that a request exposes: the tools of its body, in any of the four protocols, and the state that it appends to
+ * at the provider.
  *
- * Tools that a caller runs are `runtime` and `unknown`: only the caller can declare what they do. A Responses
- * `conversation` counts as server-side state, because the same request again appends to it again; `previous_response_id`
- * does not, because a repeat makes a sibling.
+ * Tools that a caller runs are `runtime` and `unknown`, because only the caller can declare their effect. A Responses
+ * `conversation` counts as server-side state, because the same request appends to it again; `previous_response_id` does not,
+ * because a repeat makes a sibling.
  *
  * @param body the request body as parsed JSON; anything else exposes nothing
  */
@@ -115,10 +115,10 @@ export const fromRequestTools = (body: unknown): ReadonlyArray<ToolBoundary> => 
 };
 
 /**
- * Reads one entry of a request's `tools`. Most hold one tool; an entry of Gemini or a namespace may hold several.
+ * Reads one entry of a request's `tools`. An entry of Gemini or a namespace may hold several tools.
  *
  * @param tool the entry as parsed JSON
- * @param keptContainer whether the request names a container that outlives the response (Anthropic `container`)
+ * @param keptContainer true if the request names a container that outlives the response (Anthropic `container`)
  */
 export const fromRequestTool = (tool: unknown, keptContainer = false): ReadonlyArray<ToolBoundary> => {
   const entry = Json.record(tool);
@@ -126,7 +126,7 @@ export const fromRequestTool = (tool: unknown, keptContainer = false): ReadonlyA
   const type = Json.string(entry.type);
   const name = Json.string(entry.name);
   const called = Json.record(entry.function);
-  // A namespace of Responses groups functions for tool search.
+  // A Responses namespace groups functions for tool search.
   if (type === "namespace") return Json.list(entry.tools).flatMap((inner) => fromRequestTool(inner, keptContainer));
   if (type === "function" || called !== undefined)
     return [boundary(Json.string(called?.name) || name || "function", runtime)];
@@ -135,7 +135,7 @@ export const fromRequestTool = (tool: unknown, keptContainer = false): ReadonlyA
   return [typed(entry, type, keptContainer)];
 };
 
-/** An entry with a type of its own: a hosted tool, or a client tool of a known shape. */
+/** Reads an entry with its own type: a hosted tool, or a client tool of a known shape. */
 const typed = (entry: Json.JsonRecord, type: string, keptContainer: boolean): ToolBoundary => {
   const own = family(type);
   const name = Json.string(entry.name) || own;
@@ -153,19 +153,19 @@ const typed = (entry: Json.JsonRecord, type: string, keptContainer: boolean): To
       return boundary(own, entry.execution === "client" ? runtime : readOnly);
   }
   const hosted = lookup(type);
-  // A tool of an unknown type is taken to run at the provider: of the two possible errors that is the safer one.
+  // A tool of unknown type is assumed to run at the provider, which is the safer of the two possible errors.
   if (hosted === undefined) return boundary(name, entry.input_schema === undefined ? unknown : runtime);
   return boundary(hosted.executor === "runtime" ? name : own, hosted);
 };
 
-/** Responses `shell`: without an environment, or with a local one, the caller runs it. */
+/** Responses `shell`: the caller runs it if it has no environment or a local one. */
 const shell = (environment: Json.JsonRecord | undefined): HostedTool => {
   const type = Json.string(environment?.type);
   if (environment === undefined || type === "local") return runtime;
   return type === "container_auto" ? readOnly : unknown;
 };
 
-/** An entry of Gemini: every key is a tool, and `functionDeclarations` lists the caller's own. */
+/** Reads an entry of Gemini: every key is a tool, and `functionDeclarations` lists the caller's own. */
 const fromKeys = (entry: Json.JsonRecord): ReadonlyArray<ToolBoundary> =>
   Object.keys(entry).flatMap((key) => {
     if (entry[key] === undefined || entry[key] === null) return [];
@@ -179,21 +179,21 @@ const fromKeys = (entry: Json.JsonRecord): ReadonlyArray<ToolBoundary> =>
     return [boundary(own, lookup(own) ?? unknown)];
   });
 
-/** Hosted tools that stand beside `tools` in a request body. */
+/** Lists the hosted tools of a request body outside `tools`. */
 const outsideTools = (request: Json.JsonRecord, tools: ReadonlyArray<ToolBoundary>): ReadonlyArray<ToolBoundary> => {
   const found: Array<ToolBoundary> = [];
-  // Chat: functions of the API's first form.
+  // Chat: `functions`, the API's first form of tools.
   for (const entry of Json.list(request.functions))
     found.push(boundary(Json.string(Json.record(entry)?.name) || "function", runtime));
-  // Anthropic: servers that no `mcp_toolset` names are exposed too.
+  // Anthropic: a server that no `mcp_toolset` names is exposed too.
   for (const entry of Json.list(request.mcp_servers)) {
     const server = mcp(Json.string(Json.record(entry)?.name));
     if (!tools.some((tool) => tool.name === server.name)) found.push(server);
   }
-  // Anthropic: a kept container is at hand for code that other tools run too (web_search filters its results with it).
+  // Anthropic: code that other tools run can also use a kept container (web_search filters its results with it).
   if (namesContainer(request.container) && !tools.some((tool) => tool.name === "code_execution"))
     found.push(boundary("code_execution", unknown));
-  // Chat: search models take their search as an option (OpenAI), a parameter (xAI) or a plugin (OpenRouter).
+  // Chat: search models take search as an option (OpenAI), a parameter (xAI) or a plugin (OpenRouter).
   const xai = Json.record(request.search_parameters);
   if (Json.record(request.web_search_options) !== undefined || (xai !== undefined && xai.mode !== "off"))
     found.push(boundary("web_search", readOnly));
@@ -204,7 +204,6 @@ const outsideTools = (request: Json.JsonRecord, tools: ReadonlyArray<ToolBoundar
   return found;
 };
 
-/** A boundary's name is a label. */
 const boundary = (name: string, tool: HostedTool): ToolBoundary => ({ name: label(name), ...tool });
 
 const mcp = (server: string): ToolBoundary => boundary(mcpName(server), unknown);
@@ -213,7 +212,7 @@ const mcp = (server: string): ToolBoundary => boundary(mcpName(server), unknown)
  * Names a hosted MCP tool, or a whole server, apart from every tool of the table.
  *
  * @param server the server's label or name; may be empty
- * @param tool the tool's name on that server; may be left out
+ * @param tool the tool's name on that server; may be omitted
  */
 export const mcpName = (server: string, tool = ""): string =>
   label(["mcp", server, tool].filter((part) => part !== "").join("."));
@@ -221,17 +220,19 @@ export const mcpName = (server: string, tool = ""): string =>
 const isMcpServerOf = (server: string, name: string): boolean =>
   name.startsWith("mcp.") && name.startsWith(`${server}.`);
 
-/** `custom` of chat nests its name, that of Responses and Anthropic does not. */
+/** Chat nests the name of a `custom` tool; Responses and Anthropic do not. */
 const customName = (entry: Json.JsonRecord): string =>
   Json.string(Json.record(entry.custom)?.name) || Json.string(entry.name) || "custom";
 
-/** A container that a request names outlives its response; `{ "type": "auto" }` and skills without an id do not. */
+/**
+ * True for a container that the request names, which outlives the response. `{ "type": "auto" }` and skills without an id do not.
+ */
 const namesContainer = (container: unknown): boolean =>
   Json.string(container) !== "" ||
   Json.string(Json.record(container)?.id) !== "" ||
   Json.string(Json.record(container)?.container_id) !== "";
 
-/** The spelling of the table: no vendor prefix, no version, no preview mark, snake case. */
+/** Returns the spelling of the table: snake case without vendor prefix, version and preview mark. */
 const family = (name: string): string =>
   snake(name.slice(name.lastIndexOf(":") + 1))
     .replace(/_(\d{8}|\d{4}_\d{2}_\d{2}|\d{4}-\d{2}-\d{2})$/, "")

@@ -1,8 +1,8 @@
 /**
- * Says what the error codes of HTTP/2 mean for the same request: the one table that the classifier and `decide` read.
+ * Maps the error codes of HTTP/2 to their meaning for the same request. The classifier and `decide` share this table.
  */
 
-/** RFC 9113, section 7, in the order of their numbers. */
+/** Error codes of RFC 9113, section 7, in numeric order. */
 export const names = [
   "NO_ERROR",
   "PROTOCOL_ERROR",
@@ -20,12 +20,12 @@ export const names = [
   "HTTP_1_1_REQUIRED",
 ] as const;
 
-/** One of them. */
+/** Name of an HTTP/2 error code. */
 export type Http2Name = (typeof names)[number];
 
 /**
- * Peer resets that the same request may survive. Each speaks of the peer or of a moment, and not of the request: the peer
- * stopped, failed, refused or was busy; a settings frame was late, a frame came after a close, a tunnel broke.
+ * Peer resets that the same request may survive. Each is about the peer or a moment, not about the request: the peer stopped,
+ * failed, refused or was busy; a settings frame was late, a frame came after a close, a tunnel broke.
  */
 const transient: ReadonlySet<string> = new Set<Http2Name>([
   "NO_ERROR",
@@ -38,7 +38,7 @@ const transient: ReadonlySet<string> = new Set<Http2Name>([
   "CONNECT_ERROR",
 ]);
 
-/** Node's own codes for a stream or session that ended, which come without a number. */
+/** Node's own codes for a stream or session that ended without a numeric code. */
 export const nodeCodes: ReadonlyArray<string> = [
   "ERR_HTTP2_STREAM_ERROR",
   "ERR_HTTP2_SESSION_ERROR",
@@ -50,32 +50,35 @@ export const nodeCodes: ReadonlyArray<string> = [
   "ERR_HTTP2_PING_CANCEL",
 ];
 
-/** How an HTTP/2 stream or session ended, and what that means for the same request. */
+/** End of an HTTP/2 stream or session, and its meaning for the same request. */
 export interface Http2End {
-  /** The code of the reset or GOAWAY, as in RFC 9113. */
+  /** Code of the reset or GOAWAY, as in RFC 9113. */
   readonly http2_code?: string;
   readonly retryable: boolean;
-  /** The peer says that it never took the stream up (RFC 9113, 6.8 and 8.7). Left out: not known, the kind's default. */
+  /**
+   * True if the peer says that it never took up the stream (RFC 9113, 6.8 and 8.7). Omitted if unknown: the kind's default
+   * applies.
+   */
   readonly not_processed?: boolean;
 }
 
-/** The name of a code, with or without nghttp2's prefix. */
+/** Returns the name of a code, with or without nghttp2's prefix. */
 export const nameOf = (word: string | undefined): Http2Name | undefined => {
   const bare = word?.replace(/^NGHTTP2_/, "");
   return names.find((name) => name === bare);
 };
 
 /**
- * Whether the same request may survive a reset by the peer.
+ * Returns true if the same request may survive a reset by the peer.
  *
- * @param code the code's name; one that RFC 9113 does not know counts as INTERNAL_ERROR, as its section 7 permits
+ * @param code the code's name; one unknown to RFC 9113 counts as INTERNAL_ERROR, as its section 7 permits
  */
 export const survivable = (code: string): boolean => transient.has(nameOf(code) ?? "INTERNAL_ERROR");
 
-/** Whether a code is one of Node's own for HTTP/2. */
+/** Returns true for one of Node's own HTTP/2 codes. */
 export const isNodeCode = (code: string): boolean => code.startsWith("ERR_HTTP2_");
 
-/** What one of Node's own codes says: a session that had ended before the stream began takes nothing up. */
+/** Returns the meaning of one of Node's own codes. A session that ended before the stream began took nothing up. */
 export const ofNodeCode = (code: string): Http2End => {
   switch (code) {
     case "ERR_HTTP2_GOAWAY_SESSION":
@@ -87,6 +90,6 @@ export const ofNodeCode = (code: string): Http2End => {
     case "ERR_HTTP2_PING_CANCEL":
       return { retryable: true };
     default:
-      return { retryable: false }; // nghttp2's own refusals and wrong calls of ours
+      return { retryable: false }; // nghttp2's own refusals, and invalid calls of ours
   }
 };

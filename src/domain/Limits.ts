@@ -1,29 +1,29 @@
 /**
- * Names every limit on what the domain may hold, with its unit. Nothing of the domain grows without one (law L11).
+ * Names every limit of the domain with its unit. Nothing in the domain grows without a limit (law L11).
  */
 import * as Schema from "effect/Schema";
 
-/** Longest label (tool name, call id, error code, model name) that is kept, in UTF-16 code units. */
+/** Maximum length of a label (tool name, call id, error code, model name), in UTF-16 code units. */
 export const labelCharactersMax = 128;
 
-/** Most ledger rows of an attempt before further calls fold into their join. */
+/** Maximum ledger rows of an attempt. Further calls fold into their join. */
 export const toolRowsMax = 256;
 
-/** Most calls of an attempt that are kept by name, on record and for the guard. A further call cannot start. */
+/** Maximum calls of an attempt that are kept by name, on record and for the guard. A further call cannot start. */
 export const callsMax = 1_024;
 
-/** First evidence records kept of a run; what lies between them and the last ones is counted. */
+/** Number of first evidence records kept of a run. Records between these and the last ones are only counted. */
 export const evidenceFirstMax = 16;
-/** Last evidence records kept of a run. */
+/** Number of last evidence records kept of a run. */
 export const evidenceLastMax = 48;
 
-/** Most incidents kept of a run; the oldest recovered ones are dropped and counted. */
+/** Maximum incidents kept of a run. The oldest recovered ones are dropped and counted. */
 export const incidentsMax = 32;
 
-/** Most times that a run is taken over by another process since a person's last word (opencode resumes at boot as often). */
+/** Maximum takeovers of a run by another process since the last human answer (opencode resumes at boot as often). */
 export const resumesMax = 10;
 
-/** Deepest cause of an unknown error that is read. */
+/** Maximum depth to which the causes of an unknown error are read. */
 export const causeDepthMax = 8;
 
 /** A bounded piece of text: names and codes, never content. */
@@ -36,7 +36,7 @@ export const Milliseconds = Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0)
 export const Status = Schema.Int.check(Schema.isBetween({ minimum: 100, maximum: 599 }));
 
 /**
- * Cuts a text of unknown origin to a label.
+ * Truncates a text of unknown origin to a label.
  *
  * @param text any text
  * @returns its first `labelCharactersMax` code units
@@ -44,7 +44,6 @@ export const Status = Schema.Int.check(Schema.isBetween({ minimum: 100, maximum:
 export const label = (text: string): string =>
   text.length <= labelCharactersMax ? text : text.slice(0, labelCharactersMax);
 
-/** A map or set, as far as `dropOldest` needs it. */
 interface Entries<K> {
   readonly size: number;
   readonly keys: () => Iterable<K>;
@@ -54,7 +53,7 @@ interface Entries<K> {
 /**
  * Drops the oldest entries of a map or set until it is within its limit.
  *
- * @param max most entries that stay
+ * @param max maximum entries that remain
  */
 export const dropOldest = <K>(entries: Entries<K>, max: number): void => {
   for (const oldest of entries.keys()) {

@@ -1,9 +1,8 @@
 /**
- * Reads the observation that a caller's `observe` gives of a part, which types may not have checked.
+ * Reads the observation that a caller's `observe` returns for a part, which types may not have checked.
  *
- * An observation that fits is given back as it is: this runs once per part and allocates nothing then. A count that is no
- * natural number is clamped, because counts are for reports; a word or a call that is not understood is refused, because
- * no decision may rest on a guess.
+ * A valid observation is returned unchanged: this runs once per part and then allocates nothing. An invalid count is clamped,
+ * because counts are for reports. An unknown word or call is rejected, because no decision may rest on a guess.
  */
 import * as Schema from "effect/Schema";
 import * as FailureReading from "./FailureReading.ts";
@@ -11,7 +10,10 @@ import * as Json from "./Json.ts";
 import { label, labelCharactersMax } from "./Limits.ts";
 import type { CallSignal, Observation, Usage } from "./Observation.ts";
 
-/** The value that `observe` gave is no observation. `field` is a path like `calls[0].phase`; the message begins with it. */
+/**
+ * Reports a value of `observe` that is not an observation. `field` is a path, for example `calls[0].phase`; the message begins
+ * with it.
+ */
 export class ObservationError extends Schema.TaggedError<ObservationError>()("ObservationError", {
   reason: Schema.Literals(["missing_field", "bad_value"]),
   field: Schema.String,
@@ -19,14 +21,14 @@ export class ObservationError extends Schema.TaggedError<ObservationError>()("Ob
 }) {}
 
 /**
- * An observation as the facts can hold it.
+ * Converts an observation to one that the facts can hold.
  *
- * @param given what `observe` returned
+ * @param given the return value of `observe`
  * @throws ObservationError naming the field and what was expected
  */
 export const read = (given: Observation): Observation => (fits(given) ? given : repaired(given));
 
-/** The nearest count that a record can hold: 0 for a negative number and for a value that is no number. */
+/** Returns the nearest count that a record can hold: 0 for a negative number and for NaN. */
 export const count = (given: number): number => (given >= 0 ? Math.min(Math.floor(given), Number.MAX_SAFE_INTEGER) : 0);
 
 const fits = (o: Observation): boolean => {
@@ -127,7 +129,7 @@ const callsOf = (given: unknown): ReadonlyArray<CallSignal> => {
 
 const usageOf = (given: unknown): Usage => {
   const usage = Json.record(given) ?? refuse("usage", "an object", given);
-  // Providers say null for what they do not tell.
+  // Providers send null for counts that they do not report.
   const input = usage.input_tokens ?? undefined;
   const output = usage.output_tokens ?? undefined;
   return {
@@ -156,7 +158,7 @@ const refuse = (field: string, expected: string, given: unknown): never => {
   throw new ObservationError({ reason: given === undefined ? "missing_field" : "bad_value", field, message });
 };
 
-/** The kind of a value, without any of its content. */
+/** Describes the kind of a value without its content. Only numbers appear themselves. */
 const kindOf = (given: unknown): string => {
   if (given === undefined) return "nothing";
   if (typeof given === "number" || given === null) return String(given);
@@ -167,7 +169,7 @@ const kindOf = (given: unknown): string => {
       : `a value of type ${typeof given}`;
 };
 
-/** A cursor is a text; null and undefined say that a part has none. */
+/** Reads a cursor, which is a text. Null and undefined mean that a part has none. */
 export const cursor = (given: string | null | undefined): string | undefined => {
   if (given === undefined || given === null || typeof given === "string") return given ?? undefined;
   throw new TypeError("cursor: expected a text or undefined");

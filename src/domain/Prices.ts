@@ -1,38 +1,37 @@
 /**
- * Says how many tokens a text is likely to be, and what tokens of a model cost, by a table of an operator's own.
+ * Estimates the tokens of a text, and computes the cost of a model's tokens from an operator's own table.
  */
 import * as Schema from "effect/Schema";
 
-/** Characters of text for a token: what OpenAI's and Google's documentation of tokens give as a rule of thumb for English. */
+/** Characters of text per token: the rule of thumb for English in OpenAI's and Google's documentation of tokens. */
 export const charactersPerToken = 4;
 
 /**
- * Tokens of a text, as an estimate.
+ * Estimates the tokens of a text.
  *
  * @param characters its length in UTF-16 code units
  */
 export const ofCharacters = (characters: number): number => Math.ceil(characters / charactersPerToken);
 
-/** What a million tokens cost, in US dollars. */
+/** Price of a million tokens, in US dollars. */
 export const TokenPrice = Schema.Struct({
   input: Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0)),
   output: Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0)),
 });
 export type TokenPrice = typeof TokenPrice.Type;
 
-/** Prices by model: by its whole name, or by the beginning of it with `*` at the end. */
+/** Prices by model: by its whole name, or by a prefix with `*` at the end. */
 export type Prices = Readonly<Record<string, TokenPrice>>;
 
-/** No model has a price. */
+/** Table without a price for any model. */
 export const none: Prices = {};
 
-/** Tokens that a price is given for. */
 const perTokens = 1_000_000;
 
 /**
- * The price of a model: of its whole name, else of the longest beginning that the table has.
+ * Returns the price of a model: of its whole name, else of the longest prefix in the table.
  *
- * @returns undefined where the table has none
+ * @returns undefined if the table has none
  */
 export const priceOf = (prices: Prices, model: string | undefined): TokenPrice | undefined => {
   if (model === undefined) return undefined;
@@ -45,7 +44,7 @@ export const priceOf = (prices: Prices, model: string | undefined): TokenPrice |
   return longest === undefined ? undefined : prices[longest];
 };
 
-/** What tokens cost, in US dollars. */
+/** Computes the cost of tokens, in US dollars. */
 export const costOf = (
   { input, output }: TokenPrice,
   tokens: { readonly input: number; readonly output: number },

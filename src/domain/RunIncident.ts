@@ -1,5 +1,5 @@
 /**
- * Holds one broken attempt with everything that its decision was taken on (law L9), bounded and free of content.
+ * Records one broken attempt with everything that its decision was taken on (law L9), bounded and free of content.
  */
 import * as Schema from "effect/Schema";
 import { AttemptFacts } from "./AttemptFacts.ts";
@@ -8,7 +8,7 @@ import { Failure } from "./Failure.ts";
 import { Label, Milliseconds } from "./Limits.ts";
 import { AttemptMode, Budget, Provider, RunFacts } from "./RunFacts.ts";
 
-/** Version of the incident's JSON. Raised when a reader of the old form would misread the new one. */
+/** Version of the incident's JSON. Raised if a reader of the old form would misread the new one. */
 export const schemaVersion = 1;
 
 /** One record of evidence: a transition, never a delta. `at_ms` counts from the start of the run. */
@@ -39,27 +39,27 @@ export const Evidence = Schema.Struct({
     "close",
     "end",
   ]),
-  /** A label that says which: a phase, a clock, a rule, a finish reason. */
+  /** Label of the transition: a phase, a clock, a rule, a finish reason. */
   detail: Schema.optionalKey(Label),
 });
 export type Evidence = typeof Evidence.Type;
 
 /**
- * What became of an incident. `acted_on`: its decision was carried out. `recovered`: a later attempt completed the run, so
- * it is never the run's final one. `superseded`: a newer decision came before it was carried out. `late`: found out after
- * the run had gone on; no decision about it is carried out. `final`: it ended the run.
+ * Outcome of an incident. `acted_on`: its decision was carried out. `recovered`: a later attempt completed the run, so it is
+ * never the run's final one. `superseded`: a newer decision replaced its decision before it was carried out. `late`: found after
+ * the run had continued; no decision about it is carried out. `final`: it ended the run.
  */
 export const IncidentStatus = Schema.Literals(["open", "acted_on", "recovered", "superseded", "late", "final"]);
 export type IncidentStatus = typeof IncidentStatus.Type;
 
-/** One broken attempt and its decision. `decide` of facts, failure, run, budget and jitter gives `decision` again. */
+/** One broken attempt and its decision. `decide` gives `decision` again from facts, failure, run, budget and jitter. */
 export const RunIncident = Schema.Struct({
   schema_version: Schema.Literal(schemaVersion),
   id: Label,
   run_id: Label,
   attempt: Schema.Natural,
   mode: AttemptMode,
-  /** Wall clock, milliseconds since the epoch. */
+  /** Wall-clock time, in milliseconds since the epoch. */
   at: Milliseconds,
   provider: Provider,
   facts: AttemptFacts,
@@ -69,21 +69,26 @@ export const RunIncident = Schema.Struct({
   jitter: Schema.Finite,
   policy: Label,
   decision: Decision,
-  /** One sentence for a person: what happened, whether a tool ran, what is safe to do. */
+  /** One sentence for a person: what happened, if a tool ran, what is safe to do. */
   message: Schema.String,
   status: IncidentStatus,
   answer: Schema.optionalKey(Choice),
 });
 export type RunIncident = typeof RunIncident.Type;
 
-/** How a run ended (law L7). */
+/** End of a run (law L7). */
 export const RunEnd = Schema.Struct({
   state: Schema.Literals(["completed", "stopped"]),
-  /** The rule that stopped it, or `accepted_partial`; for a completed run the finish reason where told. */
+  /** The rule that stopped it, or `accepted_partial`; for a completed run the finish reason, if reported. */
   reason: Label,
   attempts: Schema.Natural,
   at: Milliseconds,
-  /** The incident that ended the run; left out where nothing broke at the end. */
+  /** The incident that ended the run; omitted if nothing broke at the end. */
   incident: Schema.optionalKey(Label),
+  /**
+   * True if another process wrote this end for a volatile run after its owner had died. A late or spilled record of the owner
+   * replaces it.
+   */
+  assumed: Schema.optionalKey(Schema.Boolean),
 });
 export type RunEnd = typeof RunEnd.Type;

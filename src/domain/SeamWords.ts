@@ -1,58 +1,58 @@
 /**
- * Names what is said of a seam, the place where a shown text goes on: how it is proven, and why it cannot be.
+ * Names the proofs, refusals and faults of a seam, the place where a continuation joins the shown text.
  */
 import * as Schema from "effect/Schema";
 
 /**
- * How a seam is proven. `anchor`: the new text began with the end of what was shown, and was cut behind it. `prefill`: the
- * provider has declared that it goes on behind the text that it is given.
+ * Proof of a seam. `anchor`: the new text began with the end of the shown text and was cut after it. `prefill`: the provider has
+ * declared that it continues the text that it is given.
  */
 export const SeamProof = Schema.Literals(["anchor", "prefill"]);
 export type SeamProof = typeof SeamProof.Type;
 
 /**
- * How a request says that its last message is to be gone on with. `trailing`: it ends with it, and says no more. `prefix` and
- * `partial`: the message says so. `continue_final_message`: the request does.
+ * Form in which a request marks its last message for continuation. `trailing`: the request ends with it, without a mark. `prefix`
+ * and `partial`: a mark on the message. `continue_final_message`: a mark on the request.
  */
 export const PrefillForm = Schema.Literals(["trailing", "prefix", "partial", "continue_final_message"]);
 export type PrefillForm = typeof PrefillForm.Type;
 
-/** Why a shown text is not gone on with: nothing is asked of the provider. */
+/** Reason that shown text is not continued. Nothing is asked of the provider. */
 export const SeamRefusal = Schema.Literals([
-  /** The caller has given nothing that joins texts, or what was shown is not known to this process. */
+  /** The caller provided nothing that joins texts, or this process does not know what was shown. */
   "no_seam",
-  /** The response has to be one whole JSON document. */
+  /** The response must be one whole JSON document. */
   "structured_output",
   /** The request asks for several responses at once. */
   "several_choices",
-  /** Tokens are told one by one, and one may lie across the seam. */
+  /** Tokens are reported one by one, and one may span the seam. */
   "logprobs",
   /** The response is audio or pictures. */
   "not_text",
-  /** The provider keeps the response or the conversation: a second one would stand beside it. */
+  /** The provider keeps the response or the conversation, so a second one would be kept beside it. */
   "server_state",
   /** The request demands a call. */
   "forced_tool",
   /** The provider's own refusal was shown. */
   "refusal_shown",
-  /** A call, or something else that is no text, was shown behind the text or cut in it. */
+  /** Something other than text, for example a call, was shown after the text, or a call was cut in it. */
   "not_text_last",
-  /** The anchor stands more than once in what was shown. */
+  /** The anchor occurs more than once in what was shown. */
   "repeats_itself",
-  /** More was shown than is worth paying again. */
+  /** More was shown than is worth paying for again. */
   "too_long",
-  /** What was shown is white space alone. */
+  /** Only white space was shown. */
   "blank",
-  /** The run has as many seams as it may have. */
+  /** The run has used its maximum number of seams. */
   "seams_spent",
-  /** A seam of this response could not be proven, and the run goes on without another. */
+  /** A seam of this response could not be proven, and the run continues without another. */
   "unproven",
   /** The next request cannot be built. */
   "unbuildable",
 ]);
 export type SeamRefusal = typeof SeamRefusal.Type;
 
-/** Why a continuation is not joined. */
+/** Reason that a continuation is not joined. */
 export const SeamFault = Schema.Literals([
   /** The new text differs from the anchor. */
   "differs",
@@ -60,9 +60,9 @@ export const SeamFault = Schema.Literals([
   "stopped",
   /** A call, a hosted tool, a picture or a refusal came before the anchor was whole. */
   "not_text",
-  /** Behind the seam something comes again that was shown. */
+  /** Something that was shown is repeated after the seam. */
   "repeats",
-  /** The event that joins cannot be written in the protocol. */
+  /** The event that joins the texts cannot be written in the protocol. */
   "unwritable",
 ]);
 export type SeamFault = typeof SeamFault.Type;

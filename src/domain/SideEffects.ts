@@ -1,9 +1,9 @@
 /**
- * Says what a request could do to the world: the tools it exposes, counted before the attempt starts.
+ * Describes what a request could do to the world: the tools it exposes, counted before the attempt starts.
  */
 import * as Schema from "effect/Schema";
 
-/** What running a tool does, from harmless to not known. Growing. */
+/** Effect of running a tool, from harmless to unknown, in growing order. */
 export const ToolEffect = Schema.Literals(["read_only", "mutating", "unknown"]);
 export type ToolEffect = typeof ToolEffect.Type;
 
@@ -11,7 +11,7 @@ export type ToolEffect = typeof ToolEffect.Type;
 export const Executor = Schema.Literals(["runtime", "provider"]);
 export type Executor = typeof Executor.Type;
 
-/** What a caller declares about one tool that its request exposes. */
+/** A caller's declaration of one tool that its request exposes. */
 export interface ToolBoundary {
   readonly name: string;
   readonly executor: Executor;
@@ -19,12 +19,12 @@ export interface ToolBoundary {
 }
 
 const Counts = Schema.Struct({ read_only: Schema.Natural, mutating: Schema.Natural, unknown: Schema.Natural });
-/** How many tools of each effect. */
+/** Number of tools by effect. */
 export type Counts = typeof Counts.Type;
 
 /**
- * The side-effect boundary of one attempt. `guarded` is a proof that every runtime tool was made by ToolGuard;
- * `complete` says that every exposed tool is classified. Counts and enums only.
+ * Side-effect boundary of one attempt. `guarded` proves that ToolGuard made every runtime tool; `complete` means that every
+ * exposed tool is classified. Counts and enums only.
  */
 export const SideEffects = Schema.Struct({
   guarded: Schema.Boolean,
@@ -37,7 +37,7 @@ export type SideEffects = typeof SideEffects.Type;
 
 const none: Counts = { read_only: 0, mutating: 0, unknown: 0 };
 
-/** The snapshot of a request without tools. It proves nothing about tools that were not counted: not guarded. */
+/** Snapshot of a request without tools. It proves nothing about tools that were not counted, so it is not guarded. */
 export const empty: SideEffects = {
   guarded: false,
   complete: true,
@@ -50,7 +50,7 @@ export const empty: SideEffects = {
  * Counts the tools that a request exposes.
  *
  * @param tools exactly the tools that the provider is given, after permission filters
- * @param guarded whether every runtime tool among them was made by ToolGuard
+ * @param guarded true if ToolGuard made every runtime tool among them
  */
 export const snapshot = (tools: ReadonlyArray<ToolBoundary>, guarded: boolean): SideEffects => {
   if (tools.length === 0 && !guarded) return empty;
@@ -67,7 +67,7 @@ export const snapshot = (tools: ReadonlyArray<ToolBoundary>, guarded: boolean): 
 };
 
 /**
- * State that a request stores at the provider (a server-side conversation, `store: true` with a thread): it counts as one
+ * State that a request stores at the provider (a server-side conversation, `store: true` with a thread). It counts as one
  * mutating provider tool, because repeating the request would append to it twice.
  */
 export const serverSideState: ToolBoundary = {
@@ -76,7 +76,7 @@ export const serverSideState: ToolBoundary = {
   effect: "mutating",
 };
 
-/** The boundary of an attempt whose provider has begun to keep such state. */
+/** Returns the boundary of an attempt after its provider has begun to keep such state. */
 export const withState = (exposed: SideEffects | null): SideEffects | null =>
   exposed === null
     ? null

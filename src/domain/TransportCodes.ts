@@ -1,6 +1,6 @@
 /**
- * Says what the error codes of Node, undici, Bun, Deno and browsers mean for a request: the one table that the classifier
- * and `decide` read.
+ * Maps the error codes of Node, undici, Bun, Deno and browsers to their meaning for a request. The classifier and `decide` share
+ * this table.
  */
 import * as Schema from "effect/Schema";
 
@@ -9,8 +9,8 @@ export const TransportOperation = Schema.Literals(["connect", "write", "head", "
 export type TransportOperation = typeof TransportOperation.Type;
 
 /**
- * What a code means. `retry`: the connection broke. `never`: the same request fails again. `dns`: retryable only where the
- * host was reached before. `cancelled`: an abort. `damaged`, `not_a_stream`, `oversize`: the bytes are not the protocol's.
+ * Meaning of a code. `retry`: the connection broke. `never`: the same request fails again. `dns`: retryable only if the host was
+ * reached before. `cancelled`: an abort. `damaged`, `not_a_stream`, `oversize`: the bytes do not follow the protocol.
  * `malformed`: the request itself cannot be sent.
  */
 export type TransportMeaning =
@@ -23,7 +23,7 @@ export type TransportMeaning =
   | "oversize"
   | "malformed";
 
-/** What a code means, and the part of the request that it belongs to. */
+/** Meaning of a code, and the part of the request that it belongs to. */
 export interface TransportRow {
   readonly meaning: TransportMeaning;
   readonly operation?: TransportOperation;
@@ -50,14 +50,14 @@ const table: ReadonlyMap<string, TransportRow> = new Map([
   // Node: a server or a socket that closes early.
   ...rows("retry", undefined, "ERR_STREAM_PREMATURE_CLOSE ERR_SOCKET_CLOSED ERR_SOCKET_CONNECTION_TIMEOUT"),
   ...rows("retry", "connect", "ERR_TLS_HANDSHAKE_TIMEOUT EAI_FAIL"),
-  // undici. INFO is what its HTTP/2 client says of a stream that closed early.
+  // undici. Its HTTP/2 client reports INFO for a stream that closed early.
   ...rows("retry", undefined, "UND_ERR_SOCKET UND_ERR_INFO"),
   ...rows("retry", "connect", "UND_ERR_CONNECT_TIMEOUT UND_ERR_PRX_CONN"),
   ...rows("retry", "head", "UND_ERR_HEADERS_TIMEOUT"),
   ...rows("retry", "body", "UND_ERR_BODY_TIMEOUT UND_ERR_RES_CONTENT_LENGTH_MISMATCH"),
   // llhttp: the connection closed inside a message.
   ...rows("retry", "body", "HPE_INVALID_EOF_STATE HPE_CLOSED_CONNECTION"),
-  // Bun; Chromium's net errors (also Electron).
+  // Bun, and Chromium's net errors (also Electron).
   ...rows("retry", undefined, "ConnectionClosed ConnectionReset Timeout ERR_CONNECTION_RESET ERR_CONNECTION_CLOSED"),
   ...rows(
     "retry",
@@ -66,7 +66,7 @@ const table: ReadonlyMap<string, TransportRow> = new Map([
   ),
   ...rows("retry", "connect", "ConnectionRefused FailedToOpenSocket ERR_CONNECTION_REFUSED ERR_CONNECTION_TIMED_OUT"),
   ...rows("retry", "body", "ERR_INCOMPLETE_CHUNKED_ENCODING ERR_CONTENT_LENGTH_MISMATCH"),
-  // Name lookups: a laptop that wakes gives ENOTFOUND for a name that it resolved an hour ago.
+  // Name lookups: a laptop that wakes up gets ENOTFOUND for a name that it resolved an hour ago.
   ...rows("dns", "connect", "ENOTFOUND ENODATA EAI_NONAME EAI_NODATA ERR_NAME_NOT_RESOLVED"),
   // TLS: certificates and protocol. The next handshake meets the same certificate.
   ...rows("never", "connect", "EPROTO CERT_HAS_EXPIRED CERT_NOT_YET_VALID CERT_REVOKED CERT_REJECTED CERT_UNTRUSTED"),
@@ -86,7 +86,7 @@ const table: ReadonlyMap<string, TransportRow> = new Map([
     "connect",
     "UND_ERR_PRX_TLS ERR_CERT_AUTHORITY_INVALID ERR_CERT_DATE_INVALID ERR_CERT_COMMON_NAME_INVALID",
   ),
-  // Our own side: a dispatcher or socket that was closed here, a limit of the system.
+  // Our own side: a dispatcher or socket that was closed here, or a limit of the system.
   ...rows(
     "never",
     undefined,
@@ -110,19 +110,22 @@ const table: ReadonlyMap<string, TransportRow> = new Map([
   ),
 ]);
 
-/** Families that have too many members for a row each. */
+/** Families with too many members for a row each. */
 const families: ReadonlyArray<readonly [RegExp, TransportRow]> = [
   [/^ERR_(?:SSL|OSSL)_[A-Z0-9_]{1,48}$/, { meaning: "never", operation: "connect" }],
   [/^ERR_TLS_[A-Z0-9_]{1,48}$/, { meaning: "never", operation: "connect" }],
   [/^HPE_[A-Z_]{1,48}$/, { meaning: "damaged" }],
 ];
 
-/** Begins the codes of an egress proxy's own failures: its status (`PROXY_407`), or the code of what broke on the way to it. */
+/**
+ * Prefix of the codes of an egress proxy's own failures. Its status follows (`PROXY_407`), or the code of what broke on the way
+ * to it.
+ */
 export const proxyPrefix = "PROXY_";
 
 /**
- * What an egress proxy may do beside refusing: hang up, answer in no HTTP or at any length, not answer in time, break in a way
- * that no code tells.
+ * Failures of an egress proxy besides a refusal: it hangs up, sends something other than HTTP, sends too much, does not answer in
+ * time, or breaks without a code.
  */
 const proxyCodes: ReadonlyMap<string, TransportMeaning> = new Map([
   ["PROXY_CLOSED", "retry"],
@@ -132,10 +135,10 @@ const proxyCodes: ReadonlyMap<string, TransportMeaning> = new Map([
   ["PROXY_FAILED", "retry"],
 ]);
 
-/** Every code that has a row of its own. */
+/** Every code that has its own row. */
 export const codes: ReadonlyArray<string> = [...table.keys(), ...proxyCodes.keys()];
 
-/** Statuses by which a proxy speaks of a moment: a timeout, too many requests, and what it met on its way to the origin. */
+/** Statuses of a proxy that pass: a timeout, too many requests, and failures on its way to the origin. */
 const passingStatus = /^(?:408|425|429|500|502|503|504|52[0-4])$/;
 
 const proxyRow = (code: string): TransportRow | undefined => {
@@ -147,7 +150,7 @@ const proxyRow = (code: string): TransportRow | undefined => {
 
 const ofProxyStatus = (status: string): TransportMeaning => (passingStatus.test(status) ? "retry" : "never");
 
-/** What broke on the way to a proxy means what it means anywhere, as far as it speaks of a connection. */
+/** On the way to a proxy, `never` and `dns` keep their meaning. Any other known code means that the connection broke. */
 const ofProxyCode = (code: string): TransportMeaning | undefined => {
   const meaning = (table.get(code) ?? familyOf(code))?.meaning;
   return meaning === undefined || meaning === "never" || meaning === "dns" ? meaning : "retry";
@@ -156,20 +159,20 @@ const ofProxyCode = (code: string): TransportMeaning | undefined => {
 const familyOf = (code: string): TransportRow | undefined => families.find(([pattern]) => pattern.test(code))?.[1];
 
 /**
- * Looks a code up.
+ * Looks up a code.
  *
- * @param code the `code` of an error, as spelt by its runtime
+ * @param code the `code` of an error, as its runtime spells it
  */
 export const lookup = (code: string): TransportRow | undefined => table.get(code) ?? proxyRow(code) ?? familyOf(code);
 
 /**
- * Whether a code says that the host which answered is not the origin: a certificate that is not its own, or bytes that are no TLS. Where the
- * origin was reached before, that is a captive portal or a clock that is wrong for now, and passes.
+ * Returns true if a code says that the host which answered is not the origin: a certificate that is not its own, or bytes that
+ * are not TLS. If the origin was reached before, that is a captive portal or a temporarily wrong clock, and passes.
  */
 export const isForeign = (code: string): boolean =>
   foreign.has(code.startsWith(proxyPrefix) ? code.slice(proxyPrefix.length) : code);
 
-/** Codes of our own client certificate are not among them, nor those of a certificate file that cannot be read. */
+/** Excludes codes of our own client certificate and of certificate files that cannot be read. */
 const foreign: ReadonlySet<string> = new Set(
   `EPROTO CERT_HAS_EXPIRED CERT_NOT_YET_VALID CERT_REVOKED CERT_REJECTED CERT_UNTRUSTED CERT_SIGNATURE_FAILURE
   CERT_CHAIN_TOO_LONG DEPTH_ZERO_SELF_SIGNED_CERT INVALID_CA INVALID_PURPOSE SELF_SIGNED_CERT_IN_CHAIN
@@ -177,7 +180,7 @@ const foreign: ReadonlySet<string> = new Set(
   ERR_TLS_CERT_ALTNAME_INVALID ERR_SSL_WRONG_VERSION_NUMBER ERR_SSL_PACKET_LENGTH_TOO_LONG`.split(/\s+/),
 );
 
-/** The codes of the table inside a text, such as `read ECONNRESET`: codes are words in capitals that no sentence has. */
+/** Finds a code of the table inside a text, for example `read ECONNRESET`. Codes are words in capitals that no sentence has. */
 export const inText = (message: string): string | undefined => {
   for (const [word] of message.matchAll(/\b[A-Z][A-Z0-9_]{3,48}\b/g)) {
     if (/^(?:E[A-Z]|UND_ERR|ERR_|HPE_|CERT_)/.test(word) && lookup(word) !== undefined) return word;
@@ -185,7 +188,7 @@ export const inText = (message: string): string | undefined => {
   return undefined;
 };
 
-/** The operation that a system call belongs to (`syscall` of Node's errors). */
+/** Returns the operation of a system call (`syscall` of Node's errors). */
 export const operationOf = (syscall: string | undefined): TransportOperation | undefined => {
   if (syscall === "connect" || syscall === "getaddrinfo" || syscall === "queryA") return "connect";
   return syscall === "write" ? "write" : undefined;

@@ -1,12 +1,12 @@
 /**
- * Looks a tool's effect up by its name: the request's declaration first, then the table of hosted tools.
+ * Looks up a tool's effect by its name: in the request's declaration first, then in the table of hosted tools.
  */
 import { higher } from "../domain/AttemptFacts.ts";
 import * as HostedTools from "../domain/HostedTools.ts";
 import { label } from "../domain/Limits.ts";
 import { type Executor, type ToolBoundary, ToolEffect } from "../domain/SideEffects.ts";
 
-/** The declared boundaries of one attempt. A name that is declared twice has the higher effect of the two. */
+/** Declared boundaries of one attempt. A name that is declared twice has the higher of its two effects. */
 export class Boundaries {
   readonly #declared: ReadonlyArray<ToolBoundary>;
   readonly #runtime: ReadonlyMap<string, ToolEffect>;
@@ -18,19 +18,19 @@ export class Boundaries {
     this.#provider = effects(boundaries, "provider");
   }
 
-  /** Whether the request declares a runtime tool of that name. */
+  /** Returns true if the request declares a runtime tool of that name. */
   declares(name: string): boolean {
     return this.#runtime.has(name);
   }
 
-  /** The declared effect; for a tool that the provider runs also that of the hosted tool; else unknown. */
+  /** Returns the declared effect; else, for a tool that the provider runs, the effect of the hosted tool; else unknown. */
   effectOf(executor: Executor, name: string): ToolEffect {
     if (executor === "runtime") return this.#runtime.get(name) ?? "unknown";
     return this.#provider.get(name) ?? HostedTools.effectOf(name, this.#declared);
   }
 }
 
-/** One for all attempts without such tools: a map of its own would be most of what an idle attempt holds. */
+/** Shared by all attempts without such tools: a separate map would be most of what an idle attempt holds. */
 const nothingDeclared: ReadonlyMap<string, ToolEffect> = new Map();
 
 const effects = (boundaries: ReadonlyArray<ToolBoundary>, executor: Executor): ReadonlyMap<string, ToolEffect> => {

@@ -1,8 +1,8 @@
 /**
- * Folds what is observed of an attempt into its facts.
+ * Folds the observations of an attempt into its facts.
  *
- * The fold runs on the hot path, once per part and once per hand-over: it is mutable inside, does no schema work, and
- * allocates nothing for a text delta after the first. Facts only grow (law L1); `snapshot` gives them as a value.
+ * The fold runs on the hot path, once per part and once per hand-over: it is mutable inside, does no schema work, and allocates
+ * nothing for a text delta after the first. Facts only grow (law L1); `snapshot` returns them as a value.
  */
 import type { AttemptFacts, Counters, Delivery, ToolPhase, ToolRow } from "../domain/AttemptFacts.ts";
 import {
@@ -24,51 +24,51 @@ import { Ledger } from "./ToolRows.ts";
 
 export { atMost, join } from "./Growth.ts";
 
-/** What a fold knows of its attempt before it starts. */
+/** Options of a fold, known before its attempt starts. */
 export interface FactsOptions {
-  /** The boundary before the attempt; `null` = missing. */
+  /** The boundary before the attempt; `null` if missing. */
   readonly sideEffects: SideEffects | null;
-  /** Whether the caller can discard parts that it was handed. If not, every part but a quiet one counts as text. */
+  /** True if the caller can discard parts that it was handed. If not, every part but a quiet one counts as text. */
   readonly discardable: boolean;
-  /** What the request declares of its tools. */
+  /** The request's declarations of its tools. */
   readonly boundaries: ReadonlyArray<ToolBoundary>;
-  /** The proof that every declared runtime tool was made by ToolGuard. */
+  /** True if ToolGuard provably made every declared runtime tool. */
   readonly guarded: boolean;
-  /** The facts of an attempt of an earlier process, which this fold goes on from. */
+  /** Facts of an earlier process's attempt that this fold continues. */
   readonly from?: AttemptFacts;
 }
 
-/** The growing facts of one attempt. All methods are synchronous; none fails. */
+/** Growing facts of one attempt. All methods are synchronous, and none fails. */
 export interface FactsFold {
-  /** Counts what is known when a part was decoded. Returns whether anything but counters changed. */
+  /** Counts a decoded part. Returns true if anything but counters changed. */
   readonly decoded: (o: Observation) => boolean;
-  /** Counts what is known when the caller got a part. Returns whether `shown` rose, text came behind a call, or a call's row changed. */
+  /** Counts a part that the caller received. Returns true if `shown` rose, text came after a call, or a call's row changed. */
   readonly handedOver: (o: Observation) => boolean;
-  /** Counts parts that are decoded and handed over in one step, each in its turn: the way of every part of a reader that waits. */
+  /** Counts parts that are decoded and handed over in one step, in order. A waiting reader gets every part this way. */
   readonly passed: (parts: ReadonlyArray<Observation>) => void;
   /**
-   * Whether handing the part over raises what must be on record first (law L8): `shown`, text behind a call, a runtime call's
-   * row, or the row of a call that the provider runs and that no earlier part told of.
+   * Returns true if handing over the part raises what must be recorded first (law L8): `shown`, text after a call, a runtime
+   * call's row, state that the provider keeps, or the row of a provider-executed call that no earlier part reported.
    */
   readonly wouldShow: (o: Observation) => boolean;
-  /** The request got at least so far. Returns whether that is news. */
+  /** Raises the delivery of the request to at least this value. Returns true if it rose. */
   readonly delivery: (d: Delivery) => boolean;
   /** Counts bytes that were read. */
   readonly bytes: (n: number) => void;
   /**
-   * The handler of a runtime call is about to start. Returns whether a row changed.
+   * Records that the handler of a runtime call is about to start. Returns true if a row changed.
    *
    * @param call the key, `choice.ordinal`
-   * @param tool the tool's name, which a call that the stream has not handed over yet is added with
+   * @param tool the tool's name, for a call that the stream has not handed over yet
    */
   readonly dispatched: (call: string, tool?: string) => boolean;
-  /** A dispatched call ended, and its outcome is not known. Returns whether a row changed. */
+  /** Records that a dispatched call ended with an unknown outcome. Returns true if a row changed. */
   readonly outcomeUnknown: (call: string, tool?: string) => boolean;
-  /** A runtime call has its outcome, good or bad. Returns whether a row changed. */
+  /** Records that a runtime call has its outcome, good or bad. Returns true if a row changed. */
   readonly settled: (call: string, tool?: string) => boolean;
-  /** The clock jumped by so many milliseconds while the attempt ran. */
+  /** Counts a clock jump during the attempt, in milliseconds. */
   readonly suspended: (ms: number) => void;
-  /** The facts so far, immutable. The same object until something changes. */
+  /** Returns the facts so far, immutable. It is the same object until something changes. */
   readonly snapshot: () => AttemptFacts;
 }
 
@@ -87,19 +87,19 @@ class Fold implements FactsFold {
   readonly #guarded: boolean;
   readonly #boundaries: Boundaries;
   /**
-   * The facts as they grow, all of them: an earlier process's go on here, and a fact that is new to the table is in every
-   * snapshot. `tools` and `counters` alone are kept beside it, in the ledger and in `#counters`.
+   * All facts as they grow. They continue those of an earlier process, and every fact of the table is in every snapshot. Only
+   * `tools` and `counters` are kept separately, in the ledger and in `#counters`.
    */
   readonly #now: Growing<AttemptFacts>;
   readonly #counters: Growing<Counters>;
   readonly #ledger = new Ledger();
-  /** Calls whose beginning was seen, at most `toolRowsMax`. */
+  /** Calls that were seen to begin, at most `toolRowsMax`. */
   #begun: Set<string> | undefined;
-  /** The one counter that text, calls and settles are ordered by. */
+  /** The counter that orders text, calls and settles. */
   #moment: number;
-  /** The provider has begun to keep something: what it may have changed unseen grew by that, once. */
+  /** True if the provider has begun to keep state. That raises what it may have changed unseen, once. */
   #stored = false;
-  /** An error event came: no later marker counts (law L5). */
+  /** True after an error event: no later marker counts (law L5). */
   #failed = false;
   #tools: ReadonlyArray<ToolRow> | undefined;
   #snapshot: AttemptFacts | undefined;
@@ -176,12 +176,12 @@ class Fold implements FactsFold {
     const shows = this.#shows(o);
     if (shows !== this.#now.shown && !chainAtMost(Shown, shows, this.#now.shown)) return true;
     if (o.stores === true && !this.#stored) return true;
-    // Text behind a call or a settle is a transition too: the text that the call had closed is open again (row 18).
+    // Text after a call or a settle is a transition too: the text that the call had closed is open again (row 18).
     if (shows === "text" && this.#now.text_through !== this.#moment) return true;
     if (o.calls.length === 0) return false;
     for (const signal of o.calls) {
       if (counted(signal) && this.#ledger.wouldRaise(this.#handedRow(signal))) return true;
-      // Counted when decoded, but a caller must not know of it before the record does.
+      // Counted when decoded, but it must be on record before a caller can know of it.
       if (signal.executor === "provider" && this.#ledger.wouldRaise(this.#providerRow(signal))) return true;
     }
     return false;
@@ -224,7 +224,7 @@ class Fold implements FactsFold {
     return this.#snapshot;
   }
 
-  /** Whether a part adds to the counters and to nothing else, decoded and handed over: one more delta of the same block. */
+  /** True if a part, decoded and handed over, adds to the counters only: one more delta of the same block. */
   #repeats(o: Observation): boolean {
     return (
       o.progress === this.#now.progress &&
@@ -243,7 +243,7 @@ class Fold implements FactsFold {
     return this.#discardable || o.quiet ? o.shows : "text";
   }
 
-  /** The beginning of any call, the rows of calls that the provider runs, and runtime calls that say they have run. */
+  /** Counts the beginning of any call, the rows of provider-executed calls, and runtime calls that report their settle. */
   #decodedCalls(signals: ReadonlyArray<CallSignal>): boolean {
     let changed = false;
     for (const signal of signals) {
@@ -261,7 +261,7 @@ class Fold implements FactsFold {
     return changed;
   }
 
-  /** Past the bound only a signal that says so is taken for a beginning: a call that began late permits more (row 18). */
+  /** Past the bound, only `input_started` counts as a beginning: a call that began late permits more (row 18). */
   #begins(signal: CallSignal, call: string): boolean {
     this.#begun ??= new Set();
     if (this.#begun.has(call)) return false;
@@ -270,7 +270,7 @@ class Fold implements FactsFold {
     return true;
   }
 
-  /** Whether a call of this part has its beginning in it, as far as its rows tell before it is handed over. */
+  /** True if a call of this part begins in it, as far as its rows show before the hand-over. */
   #beginsCall(signals: ReadonlyArray<CallSignal>): boolean {
     return signals.some(
       (signal) =>
@@ -289,13 +289,13 @@ class Fold implements FactsFold {
     return this.#row(callKey(signal.choice, signal.ordinal), tool, "runtime", this.#handedPhase(signal, tool));
   }
 
-  /** The guard proves nothing of an undeclared tool: a caller that is handed such a call may run it. */
+  /** The guard proves nothing about an undeclared tool: a caller that is handed such a call may run it. */
   #handedPhase(signal: CallSignal, tool: string): ToolPhase {
     if (signal.phase !== "ready") return signal.phase;
     return this.#guarded && !this.#declared(signal, tool) ? "dispatched" : "handed_over";
   }
 
-  /** A `ready` signal may leave out the name that an earlier one gave. */
+  /** A `ready` signal may omit the name that an earlier one gave. */
   #declared(signal: CallSignal, tool: string): boolean {
     const name = tool === "" ? this.#ledger.find("runtime", callKey(signal.choice, signal.ordinal))?.tool : label(tool);
     return name !== undefined && this.#boundaries.declares(name);
@@ -306,7 +306,7 @@ class Fold implements FactsFold {
     return { call: label(call), tool: name, executor, effect: this.#effect(executor, call, name), phase };
   }
 
-  /** A signal without a name adds nothing to the effect of a call that is known. */
+  /** A signal without a name adds nothing to the effect of a known call. */
   #effect(executor: Executor, call: string, name: string): ToolEffect {
     if (name !== "") return this.#boundaries.effectOf(executor, name);
     return this.#ledger.find(executor, label(call))?.effect ?? "unknown";
@@ -325,14 +325,14 @@ class Fold implements FactsFold {
     return this.#moment;
   }
 
-  /** Returns whether something had happened since the last text. */
+  /** Returns true if something happened since the last text. */
   #textAt(): boolean {
     const behind = this.#now.text_through !== this.#moment;
     if (this.#now.text_through === 0 || behind) this.#now.text_through = this.#next();
     return behind;
   }
 
-  /** Keeps the highest usage that was told: some providers tell it in pieces, some again and again. */
+  /** Keeps the highest usage reported: some providers report it in pieces, some repeatedly. */
   #use({ input_tokens: input, output_tokens: output }: Usage): void {
     const counters = this.#counters;
     if (input !== undefined) counters.input_tokens = Math.max(input, counters.input_tokens ?? 0);

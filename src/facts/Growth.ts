@@ -1,9 +1,9 @@
 /**
- * Holds how each fact of an attempt grows, in one table: its order (law L1), its join, and what it is behind other attempts.
+ * Holds the growth of each fact of an attempt in one table: its order (law L1), its join, and its value after other attempts.
  *
- * A fact that `AttemptFacts` names does not compile before it stands in the table. Nor does it before policy/InputReading.ts
- * has its worst value and recorder/export/ExportValues.ts says how it is exported. All that is done with facts as a whole is
- * read from the table: a record joins them, a decision compares them, a resumed response puts them behind each other.
+ * A fact of `AttemptFacts` does not compile without a row here, a worst value in policy/InputReading.ts and an export in
+ * recorder/export/ExportValues.ts. Every operation on facts as a whole reads the table: a record joins them, a decision compares
+ * them, a resumed response appends those of its attempts.
  */
 import {
   type AttemptFacts,
@@ -19,35 +19,35 @@ import {
 import { type Counts, type Executor, type SideEffects, ToolEffect } from "../domain/SideEffects.ts";
 import { foldCovers, foldedCall, isFolded, Ledger } from "./ToolRows.ts";
 
-/** How one fact grows. */
+/** Growth of one fact. */
 export interface Growth<A> {
-  /** Whether a value can grow into another one. */
+  /** Returns true if a value can grow into another one. */
   readonly atMost: (a: A, b: A) => boolean;
-  /** The lowest value that both grow into. */
+  /** Returns the lowest value that both grow into. */
   readonly join: (a: A, b: A) => A;
-  /** The last moment that the value names, on the one counter that text, calls and settles are ordered by; 0 where it names none. */
+  /** Returns the last moment in the value, on the counter that orders text, calls and settles; 0 if it has none. */
   readonly moment: (value: A) => number;
-  /** The value of an attempt that reads a response which other attempts have read before. */
+  /** Returns the value of an attempt that reads a response which other attempts have read before. */
   readonly behind: (value: A, before: EarlierAttempts) => A;
 }
 
-/** What an attempt has to know of those that read the same response before it. */
+/** Summary of the earlier attempts that read the same response. */
 interface EarlierAttempts {
   readonly attempts: number;
-  /** The last moment that their facts name. */
+  /** The last moment in their facts. */
   readonly moment: number;
 }
 
 const anyTime = { moment: () => 0, behind: <A>(value: A): A => value };
 
-/** A word of a chain whose literals stand in growing order. */
+/** Growth of a chain with literals in growing order. */
 const chain = <A extends string>(literals: { readonly literals: ReadonlyArray<A> }): Growth<A> => ({
   ...anyTime,
   atMost: (a, b) => chainAtMost(literals, a, b),
   join: (a, b) => higher(literals, a, b),
 });
 
-/** A moment: what happened in a later attempt happened after all that came before it. */
+/** Growth of a moment: everything in a later attempt happened after everything before that attempt. */
 const moment: Growth<number> = {
   atMost: (a, b) => a <= b,
   join: Math.max,
@@ -57,7 +57,10 @@ const moment: Growth<number> = {
 
 const flag: Growth<boolean> = { ...anyTime, atMost: (a, b) => !a || b, join: (a, b) => a || b };
 
-/** Every row is found in the later ledger: as the same call at the same or a later phase, or in the fold of its executor. */
+/**
+ * Growth of a ledger. Every row is found in the later ledger: as the same call at the same or a later phase, or in the fold of
+ * its executor.
+ */
 const ledger: Growth<ReadonlyArray<ToolRow>> = {
   ...anyTime,
   atMost: (f, g) => {
@@ -74,7 +77,7 @@ const ledger: Growth<ReadonlyArray<ToolRow>> = {
     for (const row of g) both.raise(row);
     return both.rows;
   },
-  // The calls of a later attempt are other calls: their keys begin anew.
+  // The calls of a later attempt are other calls: their keys start over.
   behind: (rows, { attempts }) => rows.map((row) => ({ ...row, call: `${attempts + 1}/${row.call}` })),
 };
 
@@ -85,7 +88,7 @@ const rowAtMost = (a: ToolRow, b: ToolRow): boolean =>
     ? foldCovers(b, a)
     : chainAtMost(ToolEffect, a.effect, b.effect) && chainAtMost(ToolPhase, a.phase, b.phase);
 
-/** Of two snapshots the one that proves less is higher; a missing one proves nothing. */
+/** The snapshot that proves less is the higher one; a missing one proves nothing. */
 const snapshot: Growth<SideEffects | null> = {
   ...anyTime,
   atMost: (f, g) => {
@@ -123,7 +126,7 @@ const joinCounts = (a: Counts, b: Counts): Counts => ({
   unknown: Math.max(a.unknown, b.unknown),
 });
 
-/** Numbers for reports: no decision reads them, and they stand outside the order. */
+/** Numbers for reports: no decision reads them, and they have no order. */
 const report: Growth<Counters> = {
   ...anyTime,
   atMost: () => true,
@@ -153,33 +156,32 @@ export const growth: { readonly [K in keyof AttemptFacts]: Growth<AttemptFacts[K
 // `Object.keys` loses the literal keys of the table.
 const names = Object.keys(growth) as ReadonlyArray<keyof AttemptFacts>;
 
-/** Facts that are made one by one. */
 const made = (fact: <K extends keyof AttemptFacts>(name: K) => AttemptFacts[K]): AttemptFacts => {
   const facts: Partial<Record<keyof AttemptFacts, unknown>> = {};
   for (const name of names) facts[name] = fact(name);
-  // The table has every name of the facts and no other, which the compiler does not see of the loop.
+  // The table has exactly the names of the facts, which the compiler cannot infer from the loop.
   return facts as unknown as AttemptFacts;
 };
 
-/** Whether facts `f` can grow into facts `g`: every fact of `f` is at or below that of `g`. */
+/** Returns true if facts `f` can grow into facts `g`: every fact of `f` is at or below that of `g`. */
 export const atMost = (f: AttemptFacts, g: AttemptFacts): boolean => {
   const holds = <K extends keyof AttemptFacts>(name: K): boolean => growth[name].atMost(f[name], g[name]);
   return names.every(holds);
 };
 
-/** The lowest facts that both grow into. Rows past the ledger's limit are folded. */
+/** Returns the lowest facts that both grow into. Rows past the ledger's limit are folded. */
 export const join = (f: AttemptFacts, g: AttemptFacts): AttemptFacts =>
-  // What is the very same value on both sides is its own join.
+  // A value that is identical on both sides is its own join.
   made((name) => (f[name] === g[name] ? f[name] : growth[name].join(f[name], g[name])));
 
-/** The last moment that facts name: what happens next happens after it. */
+/** Returns the last moment in the facts. Anything that happens next gets a later one. */
 export const lastMoment = (facts: AttemptFacts): number => {
   const of = <K extends keyof AttemptFacts>(name: K): number => growth[name].moment(facts[name]);
   return Math.max(...names.map(of));
 };
 
 /**
- * The facts of one response as far as it was read: by the attempt that asked for it, and by those that resumed it.
+ * Returns the facts of one response as far as it was read: by the attempt that asked for it, and by those that resumed it.
  *
  * @param attempts the facts of its attempts, in the order in which they read it; at least one
  */

@@ -1,13 +1,13 @@
 /**
- * Says what a response has cost in tokens, as its provider has told it and else as an estimate.
+ * Computes the cost of a response in tokens, as its provider reported it or else as an estimate.
  */
 import type { AttemptFacts } from "../domain/AttemptFacts.ts";
 import { type Failure, resolve } from "../domain/Failure.ts";
 import { ofCharacters } from "../domain/Prices.ts";
 
 /**
- * Tokens of an image, whatever its size: the most that Anthropic's API counts for one ("Vision": width × height / 750, after a
- * longest edge of 1,568 pixels). OpenAI's and Google's counts of an image lie at or below it in most settings.
+ * Tokens of an image of any size: the maximum that Anthropic's API counts for one ("Vision": width × height / 750, after a
+ * longest edge of 1,568 pixels). OpenAI's and Google's counts of an image are at or below it in most settings.
  */
 export const tokensPerImage = 1_600;
 
@@ -15,29 +15,30 @@ export const tokensPerImage = 1_600;
 export interface TokenCost {
   readonly input: number;
   readonly output: number;
-  /** A part of them was not told by the provider. */
+  /** True if the provider did not report some of them. */
   readonly estimated: boolean;
 }
 
-/** What costs nothing. */
+/** Cost of nothing. */
 export const free: TokenCost = { input: 0, output: 0, estimated: false };
 
-/** The sum of two counts. What a provider tells may be any number, and a record holds whole ones that are exact. */
+/** Adds two counts, up to the largest safe integer: a provider may report any number, but a record holds exact whole numbers. */
 export const sum = (one: number, other: number): number => Math.min(Number.MAX_SAFE_INTEGER, one + other);
 
-/** All tokens of a cost. */
+/** Returns all tokens of a cost. */
 export const total = ({ input, output }: TokenCost): number => sum(input, output);
 
-/** Characters of base64 in one piece that are a file and no text: a picture of 800 bytes has as many. */
+/** Minimum length of a piece of base64 that counts as a file and not as text: a picture of 800 bytes has as many characters. */
 const fileCharactersMin = 1_024;
 
 /**
- * Tokens of a request's body, as an estimate: its characters without pieces of base64, which count as an image each.
+ * Estimates the tokens of a request's body: its characters without pieces of base64, plus an image for each piece.
  *
- * Every run is told it, so few characters are looked at: a piece that is long enough holds one of every `fileCharactersMin`. In a long
- * piece that is one text few are looked at too: there the count is an estimate where other characters stand between.
+ * Every run needs the estimate, so few characters are inspected: a piece that is long enough contains one of every
+ * `fileCharactersMin`. Few characters of a long piece are inspected too, so other characters in between may be counted as part of
+ * it.
  *
- * @param body JSON, as it is sent; a byte counts as a character
+ * @param body JSON as it is sent; a byte counts as a character
  */
 export const ofRequest = (body: string | Uint8Array | undefined): number => {
   if (body === undefined) return 0;
@@ -58,10 +59,10 @@ export const ofRequest = (body: string | Uint8Array | undefined): number => {
   return ofCharacters(body.length - files) + images * tokensPerImage;
 };
 
-/** Letters that are looked at of each `fileCharactersMin` of a long piece. */
+/** Characters inspected in each `fileCharactersMin` of a long piece. */
 const lookedAt = 16;
 
-/** Where a piece ends that goes on at a place: no further than the text that it stands in. */
+/** Returns the end of the piece that continues at a position, within the JSON string that contains it. */
 const pieceEnd = (body: string | Uint8Array, from: number): number => {
   const quote = typeof body === "string" ? body.indexOf('"', from) : body.indexOf(QUOTE, from);
   const limit = quote === -1 ? body.length : quote;
@@ -72,7 +73,10 @@ const pieceEnd = (body: string | Uint8Array, from: number): number => {
 
 const isFile = (body: string | Uint8Array, to: number): boolean => lastOther(body, to - lookedAt, to) < to - lookedAt;
 
-/** The last place of a part that is no letter of base64; the one before the part where all are. A loop for each kind of body is a fast one. */
+/**
+ * Returns the last position of a range that is not base64; the position before the range if all are. Each kind of body has its
+ * own loop, which is faster.
+ */
 const lastOther = (body: string | Uint8Array, from: number, to: number): number => {
   let at = to - 1;
   if (typeof body === "string") while (at >= from && isBase64(body.charCodeAt(at))) at -= 1;
@@ -80,7 +84,7 @@ const lastOther = (body: string | Uint8Array, from: number, to: number): number 
   return at;
 };
 
-/** The first place of a part that is no letter of base64; its end where all are. */
+/** Returns the first position of a range that is not base64; the end of the range if all are. */
 const firstOther = (body: string | Uint8Array, from: number, to: number): number => {
   let at = from;
   if (typeof body === "string") while (at < to && isBase64(body.charCodeAt(at))) at += 1;
@@ -90,7 +94,7 @@ const firstOther = (body: string | Uint8Array, from: number, to: number): number
 
 const QUOTE = 0x22;
 
-/** Letters, digits, `+`, `/`, and the `-` and `_` of the other alphabet. */
+/** Letters, digits, `+`, `/`, and the `-` and `_` of the URL-safe alphabet. */
 const isBase64 = (code: number): boolean =>
   (code >= 97 && code <= 122) ||
   (code >= 65 && code <= 90) ||
@@ -99,17 +103,17 @@ const isBase64 = (code: number): boolean =>
   code === 45 ||
   code === 95;
 
-/** Whether an attempt is not paid for: nothing of it was sent, or its provider did nothing with it. */
+/** True if an attempt is not paid for: nothing of it was sent, or its provider did nothing with it. */
 const isUnpaid = ({ delivery, progress }: AttemptFacts, failure: Failure | undefined): boolean =>
   delivery === "not_sent" ||
   (failure !== undefined && resolve(failure).not_processed && (progress === "none" || progress === "started"));
 
 /**
- * What one response has cost. Usage that was told before the response's end is no more than a lower bound of its output.
+ * Computes the cost of one response. Usage that was reported before the response's end is only a lower bound of its output.
  *
  * @param attempts the facts of the attempts that read it: the one that asked for it, and those that resumed it
- * @param failure what the last of them failed by; undefined where none did
- * @param requestTokens tokens of its request, where the caller knows them
+ * @param failure the failure of the last attempt; undefined if it did not fail
+ * @param requestTokens tokens of its request, if the caller knows them
  */
 export const ofResponse = (
   attempts: ReadonlyArray<AttemptFacts>,
@@ -130,10 +134,9 @@ export const ofResponse = (
   };
 };
 
-/** Tokens of a request, the highest number that one of its attempts was told; undefined where none was. */
+/** Returns the tokens of a request: the highest number that was reported to one of its attempts; undefined if none was. */
 export const inputOf = (attempts: ReadonlyArray<AttemptFacts>): number | undefined =>
   most(attempts.map(({ counters }) => counters.input_tokens));
 
-/** The highest number that was told. */
 const most = (numbers: ReadonlyArray<number | undefined>): number | undefined =>
   numbers.reduce((high, it) => (it === undefined ? high : Math.max(high ?? 0, it)), undefined);

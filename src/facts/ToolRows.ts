@@ -1,39 +1,41 @@
 /**
- * Keeps the rows of an attempt's tool ledger, bounded (law L11), and says what a folded row is.
+ * Keeps the rows of an attempt's tool ledger, bounded (law L11), and defines folded rows.
  *
- * A row only grows. Past the limit rows fold into one row per executor, their join, which never permits more than the
- * rows that went into it: calls that can no longer be told apart are taken at their worst.
+ * A row only grows. Past the limit, rows fold into one row per executor, their join. It never permits more than the rows that
+ * went into it: calls that can no longer be told apart are taken at their worst.
  */
 import { atMost, higher, ToolPhase, type ToolRow } from "../domain/AttemptFacts.ts";
 import { toolRowsMax } from "../domain/Limits.ts";
 import { type Executor, ToolEffect } from "../domain/SideEffects.ts";
 
-/** The `call` of the two rows that hold what was folded. A key of an attempt is `choice.ordinal` and never looks so. */
+/**
+ * Returns the `call` of the row that holds an executor's folded calls. The key of a call, `choice.ordinal`, never has this form.
+ */
 export const foldedCall = (executor: Executor): string => `folded.${executor}`;
 
-/** Whether a row stands for several calls. */
+/** Returns true if a row represents several calls. */
 export const isFolded = (row: ToolRow): boolean => row.call === foldedCall(row.executor);
 
-/** Rows that keep their own call. The two that are left belong to the folds of either executor. */
+/** Maximum rows that keep their own call. The remaining two are for the folds of the executors. */
 const ownRowsMax = toolRowsMax - 2;
 
 /** A growing ledger. Rows are replaced, never changed, so that a snapshot may share them. */
 export class Ledger {
   readonly rows: Array<ToolRow> = [];
-  /** Made with the first row: most attempts have none. */
+  /** Created with the first row: most attempts have none. */
   #index: Map<string, number> | undefined;
   #lastFolded = "";
-  /** Calls that were folded, counted by their change of key. */
+  /** Number of folded calls, counted by the changes of their key. */
   folded = 0;
 
-  /** The row of a call, or the fold that a new row of that executor would go to, or nothing. */
+  /** Returns the row of a call, or the fold that a new row of that executor would join, if any. */
   find(executor: Executor, call: string): ToolRow | undefined {
     const at = this.#index?.get(indexKey(executor, call));
     if (at !== undefined) return this.rows[at];
     return this.#full() ? this.#fold(executor) : undefined;
   }
 
-  /** Whether `raise` with the same arguments would change a row. */
+  /** Returns true if `raise` with the same row would change a row. */
   wouldRaise(row: ToolRow): boolean {
     const known = this.find(row.executor, row.call);
     return known === undefined || !same(known, this.#grown(known, row));
@@ -42,8 +44,8 @@ export class Ledger {
   /**
    * Adds a call or lets its row grow.
    *
-   * @param row what is now known of the call; a lower phase than the known one changes nothing
-   * @returns whether a row changed
+   * @param row the current state of the call; a phase below the known one changes nothing
+   * @returns true if a row changed
    */
   raise(row: ToolRow): boolean {
     const key = indexKey(row.executor, row.call);
@@ -67,7 +69,7 @@ export class Ledger {
     return true;
   }
 
-  /** Keeps that the next row is this key's. */
+  /** Assigns the next row to this key. */
   #place(key: string): void {
     this.#index ??= new Map();
     this.#index.set(key, this.rows.length);
@@ -93,8 +95,8 @@ export class Ledger {
 }
 
 /**
- * Joins two states of one call: it is where it was last seen. A name that came later is kept; an effect that was taken
- * for unknown before the name came stays unknown (facts only grow).
+ * Joins two states of one call: the later phase applies. A name that came later is kept; an effect that was unknown before the
+ * name came stays unknown (facts only grow).
  */
 export const laterRow = (a: ToolRow, b: ToolRow): ToolRow => ({
   call: a.call,
@@ -107,9 +109,9 @@ export const laterRow = (a: ToolRow, b: ToolRow): ToolRow => ({
 /**
  * Joins the rows of different calls of one executor into the row of their fold.
  *
- * The effect is the higher one, the phase the later one, but for one case: a settled call beside one that is not, where
- * any of them may change something, folds to `outcome_unknown`. A plain maximum would say `settled`, and a call that may
- * still run would be continued over.
+ * The effect is the higher one and the phase the later one, with one exception: if one runtime call is settled, the other is not,
+ * and one of them may change something, they fold to `outcome_unknown`. A plain maximum would be `settled`, and a continuation
+ * would ignore a call that may still run.
  */
 export const foldRows = (a: ToolRow, b: ToolRow): ToolRow => {
   const effect = higher(ToolEffect, a.effect, b.effect);
@@ -124,13 +126,13 @@ export const foldRows = (a: ToolRow, b: ToolRow): ToolRow => {
   };
 };
 
-/** Whether the fold `b` stands for at least what row or fold `a` says. */
+/** Returns true if the fold `b` covers row or fold `a`. */
 export const foldCovers = (b: ToolRow, a: ToolRow): boolean =>
   a.executor === b.executor &&
   atMost(ToolEffect, a.effect, b.effect) &&
   (isTop(b) || (atMost(ToolPhase, a.phase, b.phase) && !isTop(a)));
 
-/** Of a fold's phases `outcome_unknown` is the last one: nothing takes it back, not even a later settle. */
+/** True for the last phase of a fold, `outcome_unknown`. Nothing takes it back, not even a later settle. */
 const isTop = (row: ToolRow): boolean =>
   row.executor === "runtime" && row.phase === "outcome_unknown" && row.effect !== "read_only";
 

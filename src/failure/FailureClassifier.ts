@@ -1,8 +1,8 @@
 /**
- * Says what went wrong, from an error that an attempt threw, a response that is no stream, or a stream event.
+ * Classifies an error that an attempt threw, a response that is not a stream, or a stream event.
  *
- * First everything is collected (`ErrorEvidence`), then the strongest evidence speaks: a status, the provider's own code, a
- * transport code, the class of the error, and last its text. An error that none of them explains is `unknown`: the policy asks.
+ * First all evidence is collected (`ErrorEvidence`), then the strongest decides: a status, the provider's own code, a transport
+ * code, the class of the error, and last its text. An error that none of them explains is `unknown`, and the policy asks.
  */
 import { type Failure, resolve, type TransportOperation } from "../domain/Failure.ts";
 import * as TransportCodes from "../domain/TransportCodes.ts";
@@ -17,13 +17,13 @@ import * as RetryAfter from "./tables/RetryAfter.ts";
 import { className, elements, get, isObject, type Link, text } from "./thrown/CauseChain.ts";
 import { codeLabel, nameLabel } from "./thrown/ErrorLabel.ts";
 
-/** What a caller knows beside the error. */
+/** A caller's knowledge besides the error. */
 export interface ClassifyContext {
-  /** Wall clock, milliseconds since the epoch, for Retry-After as a date or an epoch. */
+  /** Wall-clock time, in milliseconds since the epoch, for a Retry-After that is a date or an epoch. */
   readonly nowMs?: number;
-  /** This process has reached the host before. A name lookup that fails is then the network's fault, and the name is right. */
+  /** True if this process has reached the host before: the name is right, and a failed lookup is the network's fault. */
   readonly reachedHostBefore?: boolean;
-  /** The part of the request during which the error came up. */
+  /** The part of the request during which the error occurred. */
   readonly operation?: TransportOperation;
 }
 
@@ -35,13 +35,13 @@ export interface ErrorResponse {
 }
 
 /**
- * Classifies any thrown value by its whole cause chain, eight causes deep. Never throws, and keeps no text of it.
+ * Classifies any thrown value by its whole cause chain, eight causes deep. Never throws, and keeps no text of the value.
  *
- * An abort is `cancelled` by `provider`: the runtime knows whether this process asked for it, and looks before it classifies.
- * Where an SDK says itself that its caller aborted, the failure is `cancelled` by `caller`.
+ * An abort is `cancelled` by `provider`: the runtime knows if this process asked for it, and checks before it classifies. If an
+ * SDK itself reports that its caller aborted, the failure is `cancelled` by `caller`.
  *
- * @param error what an attempt threw or failed with
- * @param context what is known beside it
+ * @param error the value that an attempt threw or failed with
+ * @param context the caller's knowledge besides the error
  */
 export const classify = (error: unknown, context: ClassifyContext = {}): Failure => {
   const evidence = collect(error);
@@ -50,10 +50,10 @@ export const classify = (error: unknown, context: ClassifyContext = {}): Failure
 };
 
 /**
- * Classifies a response that is no stream: a status of 300 and more, or an error body under a 2xx.
+ * Classifies a response that is not a stream: a status of 300 or more, or an error body under a 2xx.
  *
  * @param response status, headers and as much of the body as was read
- * @param context what is known beside it
+ * @param context the caller's knowledge besides the response
  */
 export const classifyResponse = (response: ErrorResponse, context: ClassifyContext = {}): Failure => {
   const body = withHeaderCode(ErrorBody.read(response.body), response.headers);
@@ -70,7 +70,10 @@ export const classifyResponse = (response: ErrorResponse, context: ClassifyConte
     : complete({ kind: "protocol", reason: "not_a_stream", ...pageCode(response) }, named, body);
 };
 
-/** A web page is told apart from other bodies that are no stream: it comes from a proxy or a sign-in page, whatever its type says. */
+/**
+ * Distinguishes a web page from other bodies that are not a stream: it comes from a proxy or a sign-in page, whatever its type
+ * says.
+ */
 const pageCode = ({ body, headers }: ErrorResponse): { readonly code?: string } =>
   /^\s*(?:text\/html|application\/xhtml\+xml)\b/i.test(RetryAfter.header(headers, "content-type") ?? "") ||
   (typeof body === "string" && /^\s*<(?:!doctype html|html)\b/i.test(body))
@@ -81,14 +84,17 @@ const pageCode = ({ body, headers }: ErrorResponse): { readonly code?: string } 
  * Classifies the error inside a stream event of any of the four protocols.
  *
  * @param json the parsed `data` of the event
- * @returns a failure that is `in_band`, or undefined when the event carries no error
+ * @returns a failure that is `in_band`; undefined if the event carries no error
  */
 export const classifyEvent = (json: unknown): Failure | undefined => {
   const failure = eventFailure(elements(json).find(isObject) ?? json);
   return failure === undefined ? undefined : { ...failure, in_band: true };
 };
 
-/** The evidence in the order of its strength. A status inside beats every shape: an abort that wraps a 500 is a server error. */
+/**
+ * Reads the evidence in the order of its strength. A status outranks every shape but an `own` shape around it: an abort that
+ * wraps a 500 is a server error.
+ */
 const strongest = (evidence: Evidence, context: ClassifyContext): readonly [Failure, Link | undefined] => {
   const { status, body, transport } = evidence;
   const own = evidence.shapes.find(({ value }) => value.strength === "own");
@@ -105,14 +111,14 @@ const strongest = (evidence: Evidence, context: ClassifyContext): readonly [Fail
   return byShape(evidence, context) ?? [{ kind: "unknown" }, evidence.links[0]];
 };
 
-/** Node's AbortError keeps the signal's reason as its cause: an `AbortSignal.timeout` is a timeout and no cancel. */
+/** Node's AbortError keeps the signal's reason as its cause: an `AbortSignal.timeout` is a timeout, not a cancel. */
 const timedOut = (evidence: Evidence): boolean => evidence.shapes.some(({ value }) => value.strength === "timeout");
 
-/** An SDK's own word that its caller aborted the request. */
+/** Finds an SDK's own report that its caller aborted the request. */
 const abortedByCaller = (evidence: Evidence) =>
   evidence.shapes.find(({ value }) => value.strength === "cancelled" && value.by === "caller");
 
-/** Classes and texts. A bare wrapper (`APIConnectionError`) says less than any text inside it. */
+/** Reads classes and texts. A bare wrapper (`APIConnectionError`) says less than any text inside it. */
 const byShape = (evidence: Evidence, context: ClassifyContext): readonly [Failure, Link] | undefined => {
   const shape = (strength: string) => evidence.shapes.find(({ value }) => value.strength === strength);
   const timeout = shape("timeout");
@@ -161,7 +167,7 @@ const transportFailure = (row: TransportCodes.TransportRow, context: ClassifyCon
   }
 };
 
-/** A text proves little: a status in it is believed for the kind, never for what the provider did. */
+/** Text is weak evidence: a status in it is believed for the kind, never for what the provider did. */
 const ofText = ({ value, link }: Found<string>, context: ClassifyContext): Failure | undefined => {
   const owner = typeof link.value === "string" ? undefined : className(link.value);
   if (!ErrorText.isProgramming(owner)) {
@@ -209,7 +215,7 @@ const carriesError = (event: object): boolean => {
   );
 };
 
-/** A choice that ends in an error: OpenRouter and Mistral `error`, Zhipu, DeepSeek, Gemini's broken calls. */
+/** Reads a choice that ends in an error: OpenRouter and Mistral `error`, Zhipu, DeepSeek, Gemini's broken calls. */
 const finishReading = (choice: unknown): ErrorBody.BodyReading | undefined => {
   if (isObject(get(choice, "error"))) {
     const body = ErrorBody.read({ error: get(choice, "error") });
@@ -229,7 +235,7 @@ const finishErrors: ReadonlySet<string> = new Set([
   "UNEXPECTED_TOOL_CALL",
 ]);
 
-/** The wait that a library has parsed already (`retryAfter` of Effect's AiError, a Duration). */
+/** Adds the wait that a library has already parsed (`retryAfter` of Effect's AiError, a Duration). */
 const withWait = (failure: Failure, evidence: Evidence): Failure => {
   const wait = evidence.links.map((link) => RetryAfter.fromError(link.value)).find((found) => found !== undefined);
   return wait === undefined ? failure : { ...failure, retry_after_ms: wait };

@@ -1,5 +1,5 @@
 /**
- * Concludes from a provider's response: its status, its error body, its headers.
+ * Derives a failure from a provider's response: its status, its error body, its headers.
  */
 import type { Failure } from "../domain/Failure.ts";
 import * as ErrorBody from "./evidence/ErrorBody.ts";
@@ -11,12 +11,12 @@ import * as WaitWords from "./tables/WaitWords.ts";
 import { codeLabel } from "./thrown/ErrorLabel.ts";
 
 /**
- * Concludes from an error status.
+ * Derives a failure from an error status.
  *
  * @param status 400 to 599
- * @param body what was read of the body
+ * @param body the reading of the body
  * @param headers objects with response headers, the outermost first
- * @param nowMs wall clock, milliseconds since the epoch
+ * @param nowMs wall-clock time, in milliseconds since the epoch
  */
 export const ofStatus = (
   status: number,
@@ -36,7 +36,9 @@ export const ofStatus = (
   return withRetryAfter(failure, body, headers, nowMs);
 };
 
-/** The meaning of a provider's code that says more than the status. The status keeps its kind against every other code. */
+/**
+ * Returns the meaning of a provider's code if it says more than the status. Against every other code the status keeps its kind.
+ */
 const refinement = (
   status: number,
   body: ErrorBody.BodyReading,
@@ -47,7 +49,7 @@ const refinement = (
   const reason = says?.kind === "rejected" ? says.reason : undefined;
   if (status === 429) return reason === "quota" ? code : permanent(body, status);
   if (status >= 500) {
-    // A sentence is believed in the provider's own JSON only: the author of a proxy's page is not known.
+    // A sentence is believed in the provider's own JSON only: the author of a proxy's page is unknown.
     const told = body.form === "text" ? undefined : permanent(body, status);
     return code?.rank === 4 || (status === 503 && says?.kind === "overloaded") ? code : told;
   }
@@ -59,14 +61,16 @@ const refinement = (
   return spoken !== undefined && spoken.rank >= 3 ? spoken : undefined;
 };
 
-/** A sentence of a fault that no wait changes (a prompt too long, a server without images). It counts beside any code. */
+/**
+ * Finds a sentence about a fault that no wait changes (a prompt too long, a server without images). It counts beside any code.
+ */
 const permanent = (body: ErrorBody.BodyReading, status: number | undefined): CodeMeaning | undefined => {
   const told = ErrorBody.byText(body, status);
   return told?.rank === 4 ? told : undefined;
 };
 
 /**
- * Concludes from an error body alone: inside a stream, or where a client lost the status.
+ * Derives a failure from an error body alone: inside a stream, or if a client lost the status.
  *
  * A code that no table knows is still the provider's error: `server_error`.
  */
@@ -86,8 +90,8 @@ export const ofBody = (body: ErrorBody.BodyReading, headers: ReadonlyArray<unkno
 };
 
 /**
- * Adds what the headers say of the body. Bedrock names the exception in one: `x-amzn-errortype: ThrottlingException:http://…`.
- * A body that a client did not hand over was a page and no provider's schema where its type is HTML or plain text.
+ * Adds what the headers say about the body. Bedrock names the exception in one: `x-amzn-errortype: ThrottlingException:http://…`.
+ * A body that a client did not pass on counts as a page and not as a provider's schema if its type is HTML or plain text.
  */
 export const withHeaderCode = (read: ErrorBody.BodyReading, headers: unknown): ErrorBody.BodyReading => {
   const page =
@@ -99,11 +103,11 @@ export const withHeaderCode = (read: ErrorBody.BodyReading, headers: unknown): E
   return { ...body, form: "schema", carries: true, codes: [named, ...body.codes], byCode: meaning, code: named };
 };
 
-/** RFC 6750, 3.1: an expired or revoked token is named in the challenge. */
+/** RFC 6750, 3.1: the challenge names an expired or revoked token. */
 const tokenRefused = (headers: ReadonlyArray<unknown>): boolean =>
   headers.some((held) => /\berror="?invalid_token\b/.test(RetryAfter.header(held, "www-authenticate") ?? ""));
 
-/** `x-should-retry` of OpenAI and Anthropic, which their own SDKs obey before any status. */
+/** Reads `x-should-retry` of OpenAI and Anthropic, which their own SDKs obey before any status. */
 const shouldRetry = (headers: ReadonlyArray<unknown>): boolean | undefined => {
   for (const held of headers) {
     const value = RetryAfter.header(held, "x-should-retry");
@@ -112,7 +116,7 @@ const shouldRetry = (headers: ReadonlyArray<unknown>): boolean | undefined => {
   return undefined;
 };
 
-/** The provider's code for a failure's fingerprint: one of the known words, labelled; nothing of unknown origin passes. */
+/** Returns the provider's code for a failure's fingerprint: a known word, as a label. Nothing of unknown origin passes. */
 export const codeOf = (body: ErrorBody.BodyReading): { readonly code?: string } => {
   const spelt = [body.code, ...body.codes].filter((code) => code !== undefined && !/^\d+$/.test(code));
   const passed = spelt.map(codeLabel).find((code) => code !== undefined);
@@ -120,8 +124,8 @@ export const codeOf = (body: ErrorBody.BodyReading): { readonly code?: string } 
 };
 
 /**
- * Adds the wait: the headers' own first, then the body's field, the sentence where waiting is what the failure asks for, and last
- * the reset of the buckets that a refusal calls empty.
+ * Adds the wait: from the headers, else from the body's field, else from a sentence if the failure calls for a wait, else from
+ * the reset of the buckets that a refusal reports as empty.
  */
 const withRetryAfter = (
   failure: Failure,
@@ -147,7 +151,7 @@ const withRetryAfter = (
   };
 };
 
-/** The wait that a sentence names. A date in it is read against the response's own. */
+/** Returns the wait that a sentence names. A date in it is relative to the response's own date. */
 const toldIn = (
   messages: ReadonlyArray<string>,
   headers: ReadonlyArray<unknown>,
@@ -158,8 +162,8 @@ const toldIn = (
 };
 
 /**
- * Whether a plan's allowance is used up. If no end of that is known, the same request is refused for hours. As a refusal of a quota
- * does, it holds no other run. A provider that asks to retry is believed, and of a server's own failures only JSON is.
+ * True if a plan's allowance is used up. If its end is unknown, the same request is refused for hours. Like a quota rejection, it
+ * holds back no other run. A provider that asks to retry is believed; a server's own failures are believed in JSON only.
  */
 const isPlanLimit = ({ kind, retryable }: Failure, { codes, form, messages }: ErrorBody.BodyReading): boolean => {
   if (retryable === true || (kind !== "rate_limited" && kind !== "overloaded" && kind !== "server_error")) return false;
@@ -167,13 +171,14 @@ const isPlanLimit = ({ kind, retryable }: Failure, { codes, form, messages }: Er
   return [...messages, ...codes].some(saysPlanLimit);
 };
 
-/** A refusal of a moment: the headers of any other response say nothing of a wait. */
+/** True for a temporary refusal. The headers of any other response say nothing about a wait. */
 const isRefusal = ({ kind, status }: Failure, { form }: ErrorBody.BodyReading): boolean =>
   kind === "rate_limited" || kind === "overloaded" || (status === 503 && form === "schema");
 
 /**
- * Whether the wait is about this request alone. A rate limit is, where buckets are told and none is empty (shorter requests pass), and
- * where the provider says that this request is larger than its limit. What no wait changes holds no other request either.
+ * True if the wait is about this request alone: a rate limit if buckets are reported and none is empty (shorter requests pass),
+ * or if the provider says that the request is larger than its limit. A rejection that no wait changes holds back no other request
+ * either.
  */
 const isAlone = (
   { kind }: Failure,

@@ -1,30 +1,29 @@
 /**
- * Serves the providers' own protocols on a local address, and recovers what breaks behind it.
+ * Serves the providers' own protocols on a local address and recovers broken streams.
  *
- * The server is plain `node:http` (OpenPort.ts), and everything above it is Effect. Its port is opened last: a balancer that takes an open
- * port for a gateway that serves sends no client to one that starts.
+ * The server is plain `node:http` (OpenPort.ts); everything above it is Effect. The port is opened last, so that a load balancer
+ * that takes an open port for readiness sends no client too early.
  *
- * One request is one fiber. It is served by `RelayHandler` (a model request: a run of StreamProcessor), by `PassHandler`
- * (anything else) or by `PageHandler` (the gateway's own paths). A shutdown takes no new request, waits for what runs within a
- * limit, closes the processor so that the rest ends as `lifecycle_closed`, and then the connections.
+ * Each request is one fiber, served by `RelayHandler` (a model request: a run of StreamProcessor), by `PassHandler` (anything
+ * else) or by `PageHandler` (the gateway's own paths). A shutdown refuses new requests, waits up to a limit for those in flight,
+ * closes the processor so that the rest end as `lifecycle_closed`, and then closes the connections.
  */
-import { Clock, Context, Deferred, Effect, FiberSet, Layer, Option, Redacted, type Scope } from "effect";
+import { Clock, Context, Deferred, Effect, FiberSet, Layer, Option, type Scope } from "effect";
 import type { RelayRepeats } from "../adapters/relay/RelayRepeats.ts";
 import type { ClientConfigError } from "../client/ClientConfig.ts";
 import * as RecoveryPolicy from "../policy/RecoveryPolicy.ts";
-import { DeliveryStore } from "../recorder/delivery/DeliveryStore.ts";
-import { monotonicMs } from "../recorder/MonotonicTime.ts";
+import { endsWithin, inRealTime, monotonicMs } from "../recorder/MonotonicTime.ts";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import { StoreHealth } from "./api/StoreHealth.ts";
 import { Attachments } from "./attach/Attachments.ts";
 import * as CancelsElsewhere from "./attach/CancelsElsewhere.ts";
+import { OtherGateways } from "./attach/OtherGateways.ts";
 import { type SiblingServing, Siblings } from "./attach/Siblings.ts";
 import { serveHeld } from "./attach/StreamHandler.ts";
 import { fixedIn } from "./config/FixedOptions.ts";
 import { GatewayError, type GatewayOptions, type GatewaySettings, settingsOf } from "./config/GatewayOptions.ts";
 import { gatewayEntries } from "./config/Options.ts";
-import { Deliveries } from "./delivery/Deliveries.ts";
 import { checkDescriptors, reportOutOfDescriptors } from "./limits/Descriptors.ts";
 import { Connections } from "./limits/Shares.ts";
 import * as OpenPort from "./OpenPort.ts";
@@ -39,33 +38,33 @@ import { RouteMemory } from "./routes/RouteMemory.ts";
 import { addressOf } from "./routing/Address.ts";
 import * as Upstreams from "./upstream/Upstreams.ts";
 import { ReportedPaths } from "./wires/PassedStreams.ts";
-import { WorkerBus } from "./workers/WorkerBus.ts";
+import { WorkerSockets } from "./workers/WorkerSockets.ts";
 
-/** A gateway that listens. */
+/** A listening gateway. */
 export class Gateway extends Context.Service<
   Gateway,
   {
     readonly host: string;
     readonly port: number;
-    /** `http://HOST:PORT`, without a slash at the end. */
+    /** `http://HOST:PORT`, without a trailing slash. */
     readonly url: string;
-    /** Requests that are being served. */
+    /** Number of requests in flight. */
     readonly serving: Effect.Effect<number>;
-    /** Bytes of request bodies that are kept, because they may have to be sent again. */
+    /** Bytes of request bodies that are kept in case they have to be sent again. */
     readonly keptBytes: Effect.Effect<number>;
     /**
-     * Takes other options for the requests that come from now on; those that run keep theirs.
+     * Applies new options to future requests. Requests in flight keep theirs.
      *
-     * @returns the options that differ and need a restart: where it listens, and the longest head
-     * @throws GatewayError for an option that cannot be; then all stays as it was
+     * @returns the changed options that need a restart: the listening address and the maximum head size
+     * @throws GatewayError for an invalid option; then nothing changes
      */
     readonly configure: (options: GatewayOptions) => Effect.Effect<ReadonlyArray<string>, GatewayError>;
   }
 >()("effect-stream-recovery/gateway/Gateway") {
   /**
-   * Starts a gateway; it drains and stops when the scope is closed.
+   * Starts a gateway, which drains and stops when the scope is closed.
    *
-   * @throws GatewayError for an option that cannot be, or an address that cannot be had
+   * @throws GatewayError for an invalid option or an unavailable address
    */
   static readonly make = (
     options: GatewayOptions = {},
@@ -75,7 +74,7 @@ export class Gateway extends Context.Service<
     StreamProcessor | TrafficMeter | Scope.Scope
   > => make(options);
 
-  /** Serves the page too where there is one. */
+  /** Provides a gateway, which also serves the `Page` if there is one. */
   static readonly layer = (
     options: GatewayOptions = {},
   ): Layer.Layer<Gateway, GatewayError | ClientConfigError, StreamProcessor | TrafficMeter> =>
@@ -83,19 +82,22 @@ export class Gateway extends Context.Service<
 }
 
 /**
- * Maximum time that a request that does not stream waits for its path before its client is told to ask again, in milliseconds. Nothing can be sent to
- * that client meanwhile, and the least patient one gives up after a minute.
+ * Maximum time that a non-streaming request waits for its path before its client is asked to retry, in milliseconds. Nothing can
+ * be sent to the client meanwhile, and the least patient one times out after a minute.
  */
 export const PathPatienceMs = Context.Reference<number>("stream-recovery/gateway/PathPatienceMs", {
   defaultValue: () => 15_000,
 });
 
-/** How the store's writes go; a store that is not watched is taken at its word. */
+/** Reads the state of the store's writes. Without `StoreHealth` they count as ok. */
 const storeState = Effect.map(Effect.serviceOption(StoreHealth), (health) =>
   Option.isNone(health) ? () => ({ writes: "ok" as const }) : health.value.now,
 );
 
-/** Closes the processor of a process that is about to end: its runs still write for a moment, to a store that may not answer. */
+/**
+ * Closes the processor of a process that is shutting down. Its runs still write for a moment, perhaps to a store that does not
+ * answer, so the recorder hurries.
+ */
 const closer = Effect.gen(function* () {
   const { close } = yield* StreamProcessor;
   const recorder = yield* Effect.serviceOption(RunRecorder);
@@ -105,14 +107,14 @@ const closer = Effect.gen(function* () {
 
 const pageIfAny = Effect.map(Effect.serviceOption(Page), Option.getOrUndefined);
 
-/** Counts connections, and says in the log that there are too few descriptors for them. */
+/** Creates the connection counter, and logs if the descriptor limit is too low for it. */
 const countedConnections = Effect.fnUntraced(function* (max: number) {
   yield* checkDescriptors(max);
   const report = Effect.runForkWith(yield* Effect.context<never>());
   return new Connections(max, () => void report(reportOutOfDescriptors));
 });
 
-/** The fibers of model requests, which a shutdown drains, and those of the page, which it does not wait for. */
+/** The fibers of model requests, which a shutdown drains, and those of the gateway's own paths, which it does not wait for. */
 const requestFibers = Effect.gen(function* () {
   const [served, pages] = [yield* FiberSet.make<void>(), yield* FiberSet.make<void>()];
   const run = yield* FiberSet.runtime(served)<StreamProcessor>();
@@ -130,11 +132,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const closing = yield* Deferred.make<void>();
   const [repeats, memory, owners] = [yield* SharedRepeats.make, new RouteMemory(), yield* ResponseOwners.make];
   const [store, watch] = [yield* storeState, yield* PathWatch.make];
-  const { attachments, cancels, serveSiblings } = yield* attaching(
-    meter,
-    Deferred.await(closing),
-    () => serving.settings,
-  );
+  const { attachments, cancels, gateways, serveSiblings } = yield* attaching(meter, Deferred.await(closing), first);
   const servingOf = (settings: GatewaySettings, given: GatewayOptions): RequestServing => ({
     ...{ settings, attachments, cancels, bodies, connections, memory, meter },
     ...{ owners, page, reported, store, watch, reach: upstreams.reach },
@@ -147,6 +145,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const clock = yield* Clock.Clock;
   yield* serveSiblings(run, () => serving.settings.limits.slowClientMs);
   const listener: OpenPort.Listener = (request, response, expects) => {
+    if (takeHop(gateways, connections, request, response)) return;
     const client = OpenPort.clientOf(response, expects, serving.settings, clock);
     const address = addressOf(request.url ?? "");
     const start = "own" in address && address.own ? runPage : run;
@@ -157,13 +156,14 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
       draining = true;
       meter.draining();
       Deferred.doneUnsafe(closing, Effect.void);
-      return drained(opened, served, pages, serving.settings.limits.drainMs, processor);
+      return drained(opened, connections, [served, pages], serving.settings.limits.drainMs, processor);
     }),
   );
+  yield* gateways?.publish ?? Effect.void;
   meter.listening(() => connections.open);
   meter.lingering(attachments.list);
   const configure = Effect.fnUntraced(function* (next: GatewayOptions) {
-    // The address that it has stays: what is open to other machines still wants a token.
+    // The listening address is fixed at the start, so a public one still requires a token.
     const settings = settingsOf({ ...next, host: first.host, port: first.port });
     if (settings instanceof GatewayError) return yield* settings;
     yield* OpenPort.reconfigured(port.server, settings);
@@ -180,26 +180,33 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   });
 });
 
-/** The runs that may outlive their clients, and what this process does for the clients of other workers. */
+/** Takes a request of another gateway. Returns false for any other request. */
+const takeHop = (
+  gateways: OtherGateways | undefined,
+  connections: Connections,
+  ...[request, response]: [...Parameters<OtherGateways["wire"]["take"]>]
+): boolean => {
+  if (gateways?.isFor(request) !== true) return false;
+  if (gateways.wire.take(request, response)) connections.claim(request.socket, undefined);
+  return true;
+};
+
+/** Builds the registry of runs that may outlive their clients, and the service for clients of other processes. */
 const attaching = Effect.fnUntraced(function* (
   meter: TrafficMeter["Service"],
   closing: Effect.Effect<void>,
-  settings: () => GatewaySettings,
+  { advertise }: Pick<GatewaySettings, "advertise">,
 ) {
-  const bus = Option.getOrUndefined(yield* Effect.serviceOption(WorkerBus));
   const clock = yield* Clock.Clock;
-  const siblings = yield* Siblings.make(bus);
-  const log = Option.getOrUndefined(yield* Effect.serviceOption(DeliveryStore));
   const recorder = Option.getOrUndefined(yield* Effect.serviceOption(RunRecorder));
-  const deliveries = log === undefined ? undefined : yield* Deliveries.make(log, recorder);
-  const tokenDigest = (name: string) => settings().tokens.find((token) => token.name === name)?.digest;
-  // The gateways over one log make the same keys, the workers of one machine too.
   const facts = recorder?.shared;
-  const secret = log === undefined ? (facts?.secret ?? bus?.secret) : Redacted.make(log.secret);
-  const attachments = yield* Attachments.make({ meter, siblings, closing, secret, deliveries, tokenDigest });
-  const cancels = yield* CancelsElsewhere.make(attachments, facts);
-  // Before the runs that linger are forgotten.
-  if (deliveries !== undefined) yield* Effect.addFinalizer(() => deliveries.owner.close);
+  const sockets = Option.getOrUndefined(yield* Effect.serviceOption(WorkerSockets));
+  const gateways =
+    advertise === undefined || facts === undefined ? undefined : yield* OtherGateways.make(advertise, facts);
+  const siblings = yield* Siblings.make(sockets, gateways, facts);
+  // All gateways that share a store derive the same keys.
+  const attachments = yield* Attachments.make({ meter, siblings, closing, secret: facts?.secret });
+  const cancels = yield* CancelsElsewhere.make(attachments, facts, recorder?.cancels);
   const serve: SiblingServing["serve"] = (wish, client) => {
     if (wish._tag === "Stream") return serveHeld(wish, client, attachments);
     const { asked, idempotencyKey, key, repeats } = wish;
@@ -209,23 +216,18 @@ const attaching = Effect.fnUntraced(function* (
   const serving = {
     hasRequest: (key: string) => attachments.hasRequest(key),
     hasRun: (runId: string, holder: string) => attachments.found(runId, holder) !== undefined,
-    ends: (runId: string, holder: string) => {
-      const run = attachments.found(runId, holder);
-      if (typeof run === "object") attachments.cancel(run);
-    },
     now: () => monotonicMs(clock),
     serve,
   };
   return {
     attachments,
     cancels,
-    /** @param slowMs as it is configured now */
+    gateways,
     serveSiblings: (run: SiblingServing["run"], slowMs: () => number): Effect.Effect<void, never, Scope.Scope> =>
       siblings?.serve({ ...serving, run, slowMs }) ?? Effect.void,
   };
 });
 
-/** What every run is given. */
 const relayOptionsOf = (
   { budget, keepAliveMs, prefills, retryEmpty }: GatewaySettings,
   { clocks: { connect: _, ...clocks } = {}, policy }: GatewayOptions,
@@ -236,29 +238,44 @@ const relayOptionsOf = (
   ...(policy === undefined ? {} : { policy: RecoveryPolicy.make({ stricter: policy }) }),
 });
 
-/** A shutdown waits so long for bytes that are written to reach their clients, in milliseconds. */
+/** Maximum time that a shutdown waits for written bytes to reach their clients, in milliseconds. */
 const flushMs = 2_000;
 
-/** Takes no more, waits, ends what remains, and only then closes connections: what was written has left by then. */
+/** Maximum time that a shutdown waits for the first requests on new connections, in milliseconds. */
+const firstRequestMs = 1_000;
+
+/** Interval at which those connections are checked, in milliseconds. */
+const firstRequestLookMs = 10;
+
+/** Returns after each connection has sent a request. Sockets take real time, even in a test that moves the clock. */
+const firstRequests = (connections: Connections): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    if (connections.unclaimed === 0) return Effect.void;
+    const looks = Effect.repeat(inRealTime(firstRequestLookMs), { while: () => connections.unclaimed > 0 });
+    return Effect.asVoid(endsWithin(looks, firstRequestMs));
+  });
+
+/** Refuses new requests, waits, ends the rest, and closes connections last, so that written bytes have left by then. */
 const drained = Effect.fnUntraced(function* (
   { close, server }: Pick<OpenPort.OpenPort, "close" | "server">,
-  served: FiberSet.FiberSet<void>,
-  pages: FiberSet.FiberSet<void>,
+  connections: Connections,
+  [served, pages]: readonly [FiberSet.FiberSet<void>, FiberSet.FiberSet<void>],
   drainMs: number,
   processor: Pick<StreamProcessor["Service"], "close">,
 ) {
   yield* Effect.sync(() => void server.close());
-  // Feeds have ended by now; what the page sends in one piece takes no longer than this.
+  yield* firstRequests(connections);
+  // Feeds have ended by now, and the page's other responses take less time than this.
   yield* within(FiberSet.awaitEmpty(pages), flushMs);
   yield* FiberSet.clear(pages);
   yield* within(FiberSet.awaitEmpty(served), drainMs);
   yield* processor.close("the gateway shuts down");
   yield* within(FiberSet.awaitEmpty(served), 2 * flushMs);
-  // What is no run goes on until then: a body that passes through is broken as a run's is.
+  // Passed-through requests get the same time. If they are still open, their bodies are broken like those of runs.
   yield* within(FiberSet.clear(served), flushMs);
   yield* Effect.sync(close);
 });
 
-/** A finalizer cannot be interrupted, but what it waits for can. */
+/** A finalizer cannot be interrupted, but its waits can. */
 const within = (waited: Effect.Effect<void>, ms: number): Effect.Effect<void> =>
   Effect.asVoid(Effect.timeoutOption(Effect.interruptible(waited), ms));

@@ -1,15 +1,17 @@
 /**
- * Puts a gateway together: its store, what answers its questions, its processor, its recovery and its server.
+ * Assembles a gateway from its store, question handling, processor, recovery and server.
  */
 import { Effect, Layer } from "effect";
 import type { ClientConfigError } from "../client/ClientConfig.ts";
 import { none } from "../domain/Prices.ts";
 import type { Paths } from "../paths/Paths.ts";
-import type { DeliveryStore } from "../recorder/delivery/DeliveryStore.ts";
 import type { RecorderError } from "../recorder/RecorderError.ts";
 import type { RunRecorder } from "../recorder/RunRecorder.ts";
 import { retentionOf } from "../recorder/retention/Retention.ts";
 import * as RunStore from "../recorder/store/RunStore.ts";
+import { inMemory } from "../recorder/store/RunStore.ts";
+import * as Spill from "../recorder/store/Spill.ts";
+import { WriteQueue } from "../recorder/WriteQueue.ts";
 import { TokenPrices } from "../runtime/contract/TokenPrices.ts";
 import { UserDecisions } from "../runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
@@ -26,17 +28,18 @@ import { Gateway } from "./Gateway.ts";
 import * as GatewayRecovery from "./GatewayRecovery.ts";
 import type { Page } from "./proxy/PageHandler.ts";
 import { TrafficMeter } from "./proxy/TrafficMeter.ts";
+import { type WorkerNumber, WorkerSockets } from "./workers/WorkerSockets.ts";
 
-/** A gateway, and what stands behind it. */
+/** Options of a complete gateway. */
 export interface GatewayProgram extends ProgramOptions {}
 
-/** What a process is among several that serve as one. */
-export interface WorkerPlace extends GatewayRecovery.DeadSiblings {
-  /** Its name in the store: by it a sibling takes its runs over at once when it has died. */
+/** Identity of a worker process within a gateway of several. */
+export interface WorkerPlace extends GatewayRecovery.DeadSiblings, WorkerNumber {
+  /** Name in the store, by which a sibling takes its runs over as soon as it has died. */
   readonly process: string;
 }
 
-/** What a gateway's page is built on. */
+/** Services that a gateway's page may use. */
 export type PageServices =
   | PathBoard
   | Paths
@@ -49,10 +52,10 @@ export type PageServices =
   | UserDecisions;
 
 /**
- * Makes a whole gateway. Options that `serve` would refuse fail as `GatewayError`.
+ * Provides a complete gateway. It fails with `GatewayError` for options that `serve` would refuse.
  *
- * @param page what serves the gateway's own paths; left out, there is nothing at them
- * @param worker what a process is among several that serve as one
+ * @param page serves the gateway's own paths; without it they are not found
+ * @param worker the identity of this process among several workers
  */
 export const layer = (
   program: GatewayProgram,
@@ -64,27 +67,28 @@ export const layer = (
   const hold = program.onQuestion === "hold";
   const leaseMs = program.leaseMs ?? programDefaults.leaseMs;
   const holdMs = program.holdMs ?? programDefaults.holdMs;
-  // A parked run has no client any more: a question rather takes its default than outlives its stream.
+  // A parked run would have lost its client, so a question takes its default rather than outlive its stream.
   const decisions = hold
     ? UserDecisions.layerDurable({ expiryMs: holdMs, parkAfterMs: Number.POSITIVE_INFINITY })
     : UserDecisions.layerHeadless();
   const recovery = GatewayRecovery.layer({
     headless: !hold,
     intervalMs: GatewayRecovery.lookMsOf(leaseMs),
-    // A dead gateway is looked for more often than what waits for a person or for its time.
+    // Dead gateways are looked for more often than parked runs.
     parkedMs: leaseMs,
     ...(hold ? { terms: { expiryMs: holdMs } } : {}),
     ...(worker === undefined ? {} : { siblings: worker }),
   });
-  const log = deliveriesOf(program);
+  const sockets: Layer.Layer<never, never, RunRecorder> =
+    worker === undefined ? Layer.empty : WorkerSockets.layer(worker);
   const behind = StreamProcessor.layer.pipe(
-    Layer.provideMerge(log),
     Layer.provideMerge(decisions),
     Layer.provideMerge(recovery),
-    // One for the runs, the API and the page: a try from the page lets the runs go.
+    // The runs, the API and the page share one board, so that a probe from the page releases the runs.
     Layer.provideMerge(Layer.provideMerge(PathBoard.layer, SharedPaths.layer)),
-    Layer.provideMerge(StoreHealth.watching(recorderOf(program, worker?.process))),
     Layer.merge(SharedTraffic.layer(TrafficMeter.layer)),
+    Layer.provideMerge(sockets),
+    Layer.provideMerge(queued(program, StoreHealth.watching(recorderOf(program, worker?.process)))),
     Layer.provideMerge(Layer.succeed(TokenPrices, program.prices ?? none)),
   );
   const gateway = Gateway.layer(program);
@@ -93,22 +97,30 @@ export const layer = (
     : Layer.provideMerge(Layer.provideMerge(gateway, page), behind);
 };
 
-/** The delivery log, where it is asked for: the store is a server then. */
-const deliveriesOf = (
+/** Puts the store behind a queue, so that its runs are volatile. Entries that an earlier process spilled are queued first. */
+const queued = <R, E>(
   program: GatewayProgram,
-): Layer.Layer<DeliveryStore, RecorderError, RunRecorder> | Layer.Layer<never> =>
-  program.deliveryLog === true ? RunStore.deliveries(storeOf(program)) : Layer.empty;
+  store: Layer.Layer<RunRecorder | R, E>,
+): Layer.Layer<RunRecorder | R | WriteQueue, E> => {
+  const name = storeOf(program);
+  if (name === inMemory) return WriteQueue.over(store);
+  const place = Spill.placeOf(name, program.stateDir);
+  const claims = Layer.effectDiscard(
+    Effect.flatMap(WriteQueue, (queue) => Effect.forkScoped(Spill.claimInto(queue, place))),
+  );
+  return Layer.provideMerge(claims, WriteQueue.over(store, Spill.spillTo(place)));
+};
 
 /**
- * A commit survives a crash of the process, not of the machine: a gateway's run is lost with its client in either case, and
- * the first byte of every response would wait for the disk.
+ * Uses synchronous level `normal`: a commit survives a crash of the process but not of the machine. Either crash loses the run
+ * with its client, and a stricter level would delay the first byte of every response by a disk write.
  */
 const recorderOf = (program: GatewayProgram, process: string | undefined): Layer.Layer<RunRecorder, RecorderError> => {
   const retention = retentionOf(program);
   return RunStore.layer({
     file: storeOf(program),
     synchronous: "normal",
-    // A time that is none was refused with the program's other options.
+    // An invalid duration was refused earlier, with the program's other options.
     ...("expected" in retention ? {} : { retention }),
     ...(program.leaseMs === undefined ? {} : { leaseMs: program.leaseMs }),
     ...(process === undefined ? {} : { process }),

@@ -1,11 +1,11 @@
 /**
- * Decides what becomes of a gateway's runs when its process has died.
+ * Decides what happens to the runs of a gateway whose process has died.
  *
- * Such a run cannot go on: its client saw the connection break and is gone, and a repeat by the client is a new run. The run ends as
- * `client_gone`, with the question that a dead process held for its client. One that is left and offers nothing that needs the client is
- * answered `stop` at once where the gateway holds no questions (`--on-question fail`).
+ * These runs cannot continue: the client saw its connection break, and a repeat is a new run. Such a run ends as `client_gone`,
+ * together with any question that the dead process held for its client. A remaining question that needs no client is answered
+ * `stop` at once if the gateway holds no questions (`--on-question fail`).
  *
- * Runs of other programs in the same store are recovered by the policy and left for their own program to take up.
+ * Runs of other programs in the same store are recovered by the policy and left for their own program to resume.
  */
 import { Context, Effect, Layer, Stream } from "effect";
 import type { QuestionTerms } from "../recorder/Question.ts";
@@ -18,40 +18,38 @@ import * as CrashRecovery from "../runtime/crash/CrashRecovery.ts";
 import { endByHand } from "../runtime/crash/Takeover.ts";
 import { runIdPrefix } from "./proxy/RelayHandler.ts";
 
-/** How a gateway recovers. */
+/** Options of the recovery of a gateway's runs. */
 export interface GatewayRecoveryOptions {
-  /** Expiry and defaults of questions. */
   readonly terms?: QuestionTerms;
-  /** No person answers questions: the program answers them `stop`. */
+  /** True if the program answers questions with `stop` because there is no person to answer them. */
   readonly headless: boolean;
-  /** From one look to the next, in milliseconds. */
   readonly intervalMs?: number;
-  /** Least from one look at parked runs to the next, in milliseconds; left out, each look is one. */
+  /** Minimum time between sweeps of parked runs, in milliseconds; by default each sweep includes them. */
   readonly parkedMs?: number;
-  /** Where several processes serve as one. */
+  /** Dead processes of the same gateway, if several serve as one. */
   readonly siblings?: DeadSiblings;
 }
 
-/** The processes that have died and whose runs this one is to recover. */
+/** Reports processes that have died and whose runs this process recovers. */
 export interface DeadSiblings {
-  /** The name in the store of the next one that has died. */
+  /** Waits for the next process that dies and returns its name in the store. */
   readonly ended: Effect.Effect<string>;
-  /** Told once its lease is over for every process: from then on each look finds its runs. */
+  /** Called after its lease was ended for every process; from then on each sweep finds its runs. */
   readonly recovered: (process: string) => void;
 }
 
-/** Longest from one look for dead gateways to the next, in milliseconds. */
+/** Maximum interval between sweeps for dead gateways, in milliseconds. */
 const lookMsMax = 1_000;
 
 /**
- * How long from one look for dead gateways to the next, in milliseconds. A lease is watched from the look on that has seen its
- * last beat: with one look a lease, the runs of a dead gateway were decided up to a second lease later.
+ * Computes the interval between sweeps for dead gateways, in milliseconds. A lease is timed from the sweep that saw its last
+ * beat. With one sweep per lease, the runs of a dead gateway were decided up to a second lease later.
  *
  * @param leaseMs lease of a gateway
  */
 export const lookMsOf = (leaseMs: number): number => Math.min(lookMsMax, leaseMs);
 
-/** Looks at once, and again and again while it lives. */
+/** Sweeps at once, and then at each interval. */
 export const layer = (options: GatewayRecoveryOptions): Layer.Layer<never, never, RunRecorder> => {
   const outage = new OutageLog({
     away: "runs of a gateway that has died are not ended; each look tries again",
@@ -73,11 +71,11 @@ export const layer = (options: GatewayRecoveryOptions): Layer.Layer<never, never
           : { due: fenced(Context.get(services, RunRecorder), options.siblings) }),
       }),
     ),
-    // What an earlier process has decided and not ended is no news to a sweep.
+    // A sweep does not report runs that an earlier process decided but did not end.
   ).pipe(Layer.merge(Layer.effectDiscard(Effect.forkScoped(ended))));
 };
 
-/** Returns when a sibling has died and its lease is over: its runs are there to be taken. */
+/** Returns after a sibling has died and its lease was ended, so that its runs can be taken over. */
 const fenced = (recorder: RunRecorder["Service"], { ended, recovered }: DeadSiblings): Effect.Effect<void> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.flatMap(restore(ended), (process) =>
@@ -91,9 +89,9 @@ const fenced = (recorder: RunRecorder["Service"], { ended, recovered }: DeadSibl
   );
 
 /**
- * Ends the runs of gateways that no process can go on with.
+ * Ends the runs of gateways that no process can continue.
  *
- * @param headless also those whose question no person answers
+ * @param headless also answers questions that have no person to answer them
  */
 export const endAbandoned = Effect.fn("GatewayRecovery.endAbandoned")(function* (headless: boolean) {
   const recorder = yield* RunRecorder;
@@ -109,14 +107,13 @@ const pageRuns = 200;
 const end = (recorder: RunRecorder["Service"], { run_id }: RunRecord): Effect.Effect<void, RecorderError> =>
   endByHand(recorder, run_id, clientGone).pipe(
     Effect.asVoid,
-    // Another gateway on the same store has looked after it.
+    // Another gateway on the same store has handled it.
     Effect.catchIf(
       ({ reason }) => reason === "owned" || reason === "run_ended" || reason === "fenced",
       () => Effect.void,
     ),
   );
 
-/** Why such a run ended. */
 const clientGone = "client_gone";
 
 const stop = ({ questions, run_id }: RunRecord): Effect.Effect<void, RecorderError, RunRecorder> => {
@@ -124,7 +121,7 @@ const stop = ({ questions, run_id }: RunRecord): Effect.Effect<void, RecorderErr
   if (revision === undefined) return Effect.void;
   return CrashRecovery.answer({ run_id, revision, choice: "stop", by: "program" }).pipe(
     Effect.asVoid,
-    // A person has answered it first, or it has ended.
+    // A person answered first, or the run has ended.
     Effect.catchTag("AnswerRefused", () => Effect.void),
   );
 };

@@ -1,8 +1,8 @@
 /**
- * Opens the port of a gateway: the server of Node with the gateway's limits, and who takes its requests.
+ * Opens a gateway's port: a Node server with the gateway's limits.
  *
- * The server is plain `node:http`: what has to be the same as without it (header names, their order and repetition, bytes,
- * flushed heads, a broken connection where a response broke) a framework would decide by itself.
+ * The server is plain `node:http`, because a framework would decide header names, their order and repetition, bytes, flushed
+ * heads and broken connections by itself. Clients must see all of these as they would without the gateway.
  */
 import { createServer, type Server as HttpServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
@@ -26,24 +26,27 @@ import { noProxy } from "./routing/Address.ts";
 
 type Server = HttpServer | TlsServer;
 
-/** Takes a request. `expects`: the client waits for a word before it sends its body. */
+/** Handles a request. `expects` is true if the client waits for `100 Continue` before it sends its body. */
 export type Listener = (request: IncomingMessage, response: ServerResponse, expects: boolean) => void;
 
-/** A port that takes connections. */
+/** A listening port. */
 export interface OpenPort {
   readonly server: Server;
-  /** The port that it has, also where any was wanted. */
+  /** The actual port, also if an arbitrary one was requested. */
   readonly number: number;
-  /** Closes all connections. Bytes that the system has not taken are lost: such a connection is reset, so that no client takes its part for whole. */
+  /**
+   * Closes all connections. A connection with bytes that the system has not accepted is reset, so that no client takes a partial
+   * response for whole.
+   */
   readonly close: () => void;
 }
 
 /**
- * Opens it.
+ * Opens the port.
  *
- * @param listener who takes the requests
- * @param connections counts those that are open
- * @throws GatewayError for a certificate that is none, or an address that cannot be had
+ * @param listener handles the requests
+ * @param connections counts the open connections
+ * @throws GatewayError for an invalid certificate or an unavailable address
  */
 export const open = Effect.fnUntraced(function* (
   settings: GatewaySettings,
@@ -56,11 +59,11 @@ export const open = Effect.fnUntraced(function* (
   return { server, number, close: closer(server, settings) };
 });
 
-/** `http://HOST:PORT` or `https://…`, without a slash at the end. */
+/** Formats `http://HOST:PORT` or `https://HOST:PORT`, without a trailing slash. */
 export const urlOf = ({ host, tls }: GatewaySettings, port: number): string =>
   `${tls === undefined ? "http" : "https"}://${host.includes(":") ? `[${host}]` : host}:${port}`;
 
-/** The response to a request, as the listener writes it. */
+/** Wraps the response to a request. */
 export const clientOf = (
   response: ServerResponse,
   expects: boolean,
@@ -77,12 +80,12 @@ const serverOf = ({ limits, tls }: GatewaySettings, listener: Listener): Effect.
     const options = {
       ...timeoutsOf(limits),
       maxHeaderSize: limits.maxHeaderBytes,
-      // Those limits are looked at so often.
+      // Node checks the timeouts above at this interval.
       connectionsCheckingInterval: Math.max(100, Math.min(5_000, Math.floor(limits.headMs / 4))),
       noDelay: true,
     };
     const taken = (request: IncomingMessage, response: ServerResponse, expects: boolean) => {
-      // The connection ends behind a response that broke: a request that comes after it is never answered, and must cost nothing.
+      // A broken response ends the connection, so a later request on it is never answered and must cost nothing.
       if (request.socket.writableEnded) return void request.resume();
       listener(request, response, expects);
     };
@@ -91,7 +94,7 @@ const serverOf = ({ limits, tls }: GatewaySettings, listener: Listener): Effect.
       tls === undefined
         ? createServer(options, asked)
         : yield* certified(() => createTlsServer({ ...options, ...keyOf(tls) }, asked));
-    // Without a listener Node asks for every body, also for one that is refused by its length.
+    // Without this listener Node invites every body, even one that is refused for its length.
     server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => taken(request, response, true));
     server.maxConnections = limits.maxConnections;
     server.on("connect", refuseTunnel);
@@ -106,14 +109,14 @@ const timeoutsOf = ({ headMs, idleConnectionMs, requestMs }: GatewaySettings["li
 
 const keyOf = ({ cert, key }: ListenTls) => ({ cert, key: Redacted.value(key) });
 
-/** OpenSSL's own words may hold a part of a key. */
+/** Replaces OpenSSL's message, which may contain part of a key. */
 const certified = <A>(make: () => A): Effect.Effect<A, GatewayError> =>
   Effect.try({
     try: make,
     catch: () => new GatewayError({ reason: "bad_option", message: "tls: expected a certificate and its key (PEM)" }),
   });
 
-/** Whether a gateway could listen with these options, but for its address, which may be taken. */
+/** Checks that a gateway could listen with these options. It does not check that the address is free. */
 export const check = (options: GatewayOptions): Effect.Effect<void, GatewayError> =>
   Effect.suspend((): Effect.Effect<unknown, GatewayError> => {
     const settings = settingsOf(options);
@@ -122,7 +125,7 @@ export const check = (options: GatewayOptions): Effect.Effect<void, GatewayError
     return tls === undefined ? Effect.void : certified(() => createSecureContext(keyOf(tls)));
   }).pipe(Effect.asVoid);
 
-/** Gives a server that listens its new limits, and a certificate that was renewed. */
+/** Applies new limits and a renewed certificate to a listening server. */
 export const reconfigured = (server: Server, { limits, tls }: GatewaySettings): Effect.Effect<void, GatewayError> =>
   Effect.gen(function* () {
     if (tls !== undefined && "setSecureContext" in server) yield* certified(() => server.setSecureContext(keyOf(tls)));
@@ -130,7 +133,7 @@ export const reconfigured = (server: Server, { limits, tls }: GatewaySettings): 
     Object.assign(server, timeoutsOf(limits));
   });
 
-/** Without a listener Node closes such a socket in silence; a client that takes the gateway for its proxy gets a response. */
+/** Answers a client that uses the gateway as its proxy. Without a listener Node closes such a socket silently. */
 const refuseTunnel = (_: IncomingMessage, socket: Duplex): void => {
   const body = JSON.stringify(errorBody(noProxy));
   const head = [
@@ -146,7 +149,7 @@ const refuseTunnel = (_: IncomingMessage, socket: Duplex): void => {
 
 const closer = (server: Server, { tls }: GatewaySettings): (() => void) => {
   const open = new Set<Socket>();
-  // What a client is still to be sent waits in its TLS socket, not in the one below.
+  // Pending bytes are buffered in the TLS socket, not in the one below it.
   server.on(tls === undefined ? "connection" : "secureConnection", (socket: Socket) => {
     open.add(socket);
     socket.once("close", () => open.delete(socket));

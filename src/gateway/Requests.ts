@@ -1,5 +1,5 @@
 /**
- * Takes a request in: admits it, finds where it goes, and says whether it is relayed, passed through or the page's.
+ * Admits a request, routes it, and decides if it is relayed, passed through or served by the page.
  */
 import type { IncomingMessage } from "node:http";
 import { Cause, Effect, Exit, Scope } from "effect";
@@ -54,7 +54,7 @@ import type { ReportedPaths } from "./wires/PassedStreams.ts";
 import { mayBeReplayed, replayPlan } from "./wires/Replays.ts";
 import { type PassedReason, passedReasonAt } from "./wires/Wires.ts";
 
-/** What serving a request needs of the gateway. */
+/** Services and settings for serving requests. */
 export interface RequestServing
   extends ProbeServing,
     Omit<RunServing, "routing">,
@@ -62,22 +62,21 @@ export interface RequestServing
     Pick<StreamServing, "cancels"> {
   readonly owners: ResponseOwners;
   readonly settings: GatewaySettings;
-  /** The way to an upstream. */
   readonly reach: (server: UpstreamSettings) => Upstream;
   readonly bodies: BodyStore;
   readonly connections: Connections;
-  /** Paths of streams without recovery that the log has. */
+  /** Paths of unrecovered streams that were logged already. */
   readonly reported: ReportedPaths;
   readonly page: Page["Service"] | undefined;
-  /** A shutdown has begun. */
+  /** Returns true after a shutdown has begun. */
   readonly draining: () => boolean;
-  /** Done when a shutdown begins. */
+  /** Completes when a shutdown begins. */
   readonly closing: Effect.Effect<void>;
 }
 
 /**
- * Serves one request to its end; whatever becomes of it stands in its response. Every request goes through here, so that no
- * defect behind one is silence (L11): it is logged, and the client gets a status or a broken connection.
+ * Serves one request to its end. Every request passes through here, so that no defect is silent (L11): it is logged, and the
+ * client gets an error status or a broken connection.
  */
 export const take = (
   request: IncomingMessage,
@@ -116,7 +115,9 @@ const served = (
     if (probe !== undefined) return serveProbe(probe, { method, headers }, client, serving);
     if ("refused" in address) return refuse(address.refused, undefined, client, serving);
     const admitted = admit({ method, headers, token: address.token }, serving.settings);
-    const refused = serving.draining() ? closing : "reason" in admitted ? admitted : undefined;
+    // A connection that was opened before the shutdown still gets its first request served.
+    const isLate = serving.draining() && !serving.connections.isUnclaimed(request.socket);
+    const refused = isLate ? closing : "reason" in admitted ? admitted : undefined;
     if (refused !== undefined || !isAdmitted(admitted))
       return refuse(refused ?? closing, spokenBy(address, headers, refused, serving), client, serving);
     client.access.learned({ token: admitted.token?.name });
@@ -151,7 +152,7 @@ const served = (
     return guarded(request, asked, verdict, client, serving);
   });
 
-/** Sends what the operator's account is open to. */
+/** Serves a request as the account guard's verdict permits. */
 const guarded = (
   request: IncomingMessage,
   asked: Omit<RoutedRequest, "isNaming">,
@@ -175,7 +176,7 @@ const guarded = (
   );
 };
 
-/** Recognises a request that may be replayed: a GET without a body, or a POST whose body says a length that may be kept. Others pass. */
+/** Recognises a replayable request: a GET without a body, or a POST whose declared length can be buffered. Others pass through. */
 const mayBeKept = (
   request: IncomingMessage,
   { method, url }: Pick<RoutedRequest, "method" | "url">,
@@ -187,7 +188,7 @@ const mayBeKept = (
   return length !== undefined && Number(length) <= limits.maxBodyBytes;
 };
 
-/** Files that browsers and crawlers ask of every server, and its root. They reach no provider. */
+/** The root, and files that browsers and crawlers request from every server. These requests reach no provider. */
 const rootFiles: ReadonlyMap<string, "pointer" | "nothing"> = new Map([
   ["/", "pointer"],
   ["/favicon.ico", "nothing"],
@@ -199,7 +200,7 @@ const pathOf = (target: string): string => {
   return (plainPath(path) ?? path).toLowerCase();
 };
 
-/** Tells a program where it is. A browser is told of the page by the refusal of what it loads. */
+/** Identifies the gateway to a program. A browser learns of the page from the refusal of its navigation. */
 const pointed = (client: ClientResponse, { page }: RequestServing): Effect.Effect<void> =>
   Effect.suspend(() => {
     client.access.isOwn();
@@ -209,7 +210,7 @@ const pointed = (client: ClientResponse, { page }: RequestServing): Effect.Effec
 
 const nothingThere: Refused = { status: 404, reason: "not_found", message: "There is nothing at this path." };
 
-/** A client that was admitted reads in its provider's words that its upgrade or method is not served. */
+/** Selects the provider's error format for an admitted client whose upgrade or method is not supported. */
 const spokenBy = (
   address: Address,
   headers: RelayHeaders,
@@ -225,17 +226,17 @@ interface RoutedRequest
     Pick<AttachingRequest, "attach">,
     Pick<RelayRequest, "method" | "tenant">,
     Admitted {
-  /** The provider's own path and query. */
+  /** Path and query without the gateway's own prefixes. */
   readonly target: string;
   readonly holder: Holder;
   readonly wish: RouteWish;
-  /** Its body may name a stored response, which belongs to the token that made it. */
+  /** True if the body may name a stored response, which belongs to the token that created it. */
   readonly isNaming: boolean;
 }
 
 const isAdmitted = (admitted: Admitted | Refused): admitted is Admitted => "token" in admitted;
 
-/** A request that looks like one to a model: its body is kept until its run has ended. */
+/** Serves a probable model request, and keeps its body until the run has ended. */
 const modelRequest = Effect.fnUntraced(function* (
   request: IncomingMessage,
   asked: RoutedRequest,
@@ -243,13 +244,15 @@ const modelRequest = Effect.fnUntraced(function* (
   serving: RequestServing,
 ): Effect.fn.Return<void, BodyRefused, StreamProcessor | Scope.Scope> {
   const { headers, method, outgoing, target, tenant, token, upstream, url, wish } = asked;
+  if (serving.settings.requireStore && serving.store().writes === "failing")
+    return yield* refuse(storeAway, upstream, client, serving);
   const body = yield* serving.bodies.read(request, client.invite, asked.holder);
-  // A copy of the body is kept for as long as a request that goes on with the response may have to be made of it.
+  // A decoded copy is kept only while a request that continues the response may be built from it.
   const copy = yield* Scope.fork(yield* Effect.scope);
   const keeps = mayGoOn(asked, serving.settings);
   const given = { method, url, headers, body, tenant };
   const recognising = recognised(given, { ...asked, keeps }, serving);
-  // What is known of the body is let go here: a run may take minutes.
+  // Everything known of the body is released here, since a run may take minutes.
   const routed = Effect.flatMap(
     recognising,
     (found): Effect.Effect<Routing | Refused | UnknownBody> =>
@@ -275,15 +278,14 @@ const modelRequest = Effect.fnUntraced(function* (
   yield* leftOut(routing);
   const options = asked.group === undefined ? serving.options : { ...serving.options, ...groupOf(asked) };
   const run = { ...serving, options, routing };
-  // No client attaches to a document that it can ask for again without a cost.
+  // An opaque response can be requested again for free, so no client attaches to it.
   yield* routing.plan.isOpaque ? relay(routing.plan, asked, client, run) : serveRun(routing.plan, asked, client, run);
 });
 
-/** A request that names a route which only a model request has. */
+/** True if the request is pinned to another route, which only a model request can take. */
 const isElsewhere = ({ server, wish }: RoutedRequest): boolean =>
   wish.pinned !== undefined && wish.pinned !== server.name;
 
-/** Says why routes do not take a request, to an operator who looks for it. */
 const leftOut = ({ left_out }: Routing): Effect.Effect<void> =>
   left_out.length === 0
     ? Effect.void
@@ -291,20 +293,23 @@ const leftOut = ({ left_out }: Routing): Effect.Effect<void> =>
         `routes do not take a request: ${left_out.map(({ id, reason }) => `${id}: ${reason}`).join("; ")}`,
       );
 
-/** The request that goes on with a response is made of the whole body: one of millions of objects would be gigabytes. */
+/**
+ * Disables automatic continuation for a body that must not be parsed. The continuing request is built from the whole body, and
+ * parsing one of millions of objects would take gigabytes.
+ */
 const followed = (way: Way, { mayBeParsed }: KnownBody): Way => (mayBeParsed ? way : { ...way, continueText: "ask" });
 
-/** Whether shown text of a request's response may go on by itself, by whichever route it comes. */
+/** True if the text of a response may be continued without asking, on any of its routes. */
 const mayGoOn = ({ continueText }: Pick<Way, "continueText">, settings: GatewaySettings): boolean =>
   goesOn.of(settings) ? continueText !== "ask" : continueText === "auto";
 
-/** Whether it may where its client says nothing. */
+/** True if a client that states no preference may get a continued response. */
 const goesOn = new Derived(({ continueText, servers }: GatewaySettings): boolean =>
   [continueText, ...[...servers.values()].map((server) => server.continueText)].includes("auto"),
 );
 
 /**
- * Clients that compress a body are recognised by a copy of it; what is sent is what they sent.
+ * Recognises a request by its decoded body. A compressed body is decoded into a copy, and the original is sent.
  *
  * @param keeps the plan keeps the copy, because its body may have to be changed
  */
@@ -341,13 +346,12 @@ const bodiless = (request: RelayRequest & { readonly body: Bytes }, upstream: Up
   return plan === undefined ? "not_an_object" : { plan, body };
 };
 
-/** A model request, and what is known of its body. */
 interface Recognised {
   readonly plan: RelayPlan;
   readonly body: KnownBody;
 }
 
-/** Says that a request goes without recovery although its address is a model's. */
+/** Logs that a request to a model's address passes through without recovery. */
 const unread = ({ access }: ClientResponse): Effect.Effect<void> =>
   Effect.suspend(() => {
     access.learned({ unread: true });
@@ -377,9 +381,9 @@ const through = (
 };
 
 /**
- * A POST that passes, in case its response streams.
+ * Describes a POST that passes through, in case its response streams.
  *
- * @param reason left out, the address says it
+ * @param reason derived from the address by default
  */
 const unrecovered = (
   { headers, method, target, url }: RoutedRequest,
@@ -393,8 +397,8 @@ const unrecovered = (
 };
 
 /**
- * The way of a request that is no run: it goes at once, whatever is known of its path, and its failure says nothing of it. A response
- * proves that its path was reached.
+ * Returns the upstream of a request that is not a run. The request is sent at once regardless of its path's state, and its failure does
+ * not count against the path. A response proves that the path is reachable.
  */
 const passing = ({ isNaming, server, tenant }: RoutedRequest, { owners, reach, watch }: RequestServing): Upstream => {
   const secrets = secretsOf(server);
@@ -410,7 +414,10 @@ const passing = ({ isNaming, server, tenant }: RoutedRequest, { owners, reach, w
   };
 };
 
-/** Clients of different tokens may share the upstream's credential: their groups stand apart all the same. A token's name has no blank. */
+/**
+ * Prefixes a group with its token's name, because clients with different tokens may share the upstream's credential. The
+ * separator is unambiguous: a token's name has no space.
+ */
 const groupOf = ({ group, tenant }: Pick<RoutedRequest, "group" | "tenant">): Pick<RunServing["options"], "group"> =>
   group === undefined ? {} : { group: tenant === undefined ? group : `${tenant} ${group}` };
 
@@ -460,6 +467,12 @@ const refuseBody = (
 ): Effect.Effect<void> =>
   reason === "broken" ? client.break : refuse(refusedBodies[reason], upstream, client, serving);
 
+const storeAway: Refused = {
+  status: 503,
+  reason: "store_away",
+  message: "The gateway's store of runs takes no writes (--require-store); try again.",
+  headers: askAgain,
+};
 const closing: Refused = { status: 503, reason: "closing", message: "The gateway is shutting down." };
 const tooLong: Refused = {
   status: 413,

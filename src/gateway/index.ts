@@ -1,6 +1,5 @@
 /**
- * Serves the providers' protocols from inside of a program: the gateway, what stands behind it, its configuration file, its page
- * and its table of clients.
+ * The gateway as a library: the server, its layers, configuration file, page and table of clients.
  */
 
 export { Traffic } from "./api/Traffic.ts";

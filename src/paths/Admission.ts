@@ -1,27 +1,27 @@
 /**
- * Says what a request asks of its path, what it is told, and how a path stands.
+ * Defines what a request asks of its path, what it gets back, and the status of a path.
  */
 import type * as Effect from "effect/Effect";
 import type { PathWay } from "./Path.ts";
 
-/** Whose requests share a cooldown: a path, a credential (by digest, "" for all) and a model. */
+/** Scope of a cooldown: the requests of one path, credential (by digest, "" for all) and model share it. */
 export interface Scope {
   readonly path: string;
   readonly credential: string;
   readonly model: string | undefined;
 }
 
-/** How things stand for a request of a scope. */
+/** Standing of a path and its cooldowns for a request of a scope. */
 export interface Standing {
   /** `down` also while the path is returning: a request waits for its turn. */
   readonly path: "up" | "down";
-  /** The path is back. It counts as down while those that wait for it are let go in waves. */
+  /** True if the path is back. It counts as down while waiting requests are released in waves. */
   readonly returning?: boolean;
-  /** What is left of an announced wait, in milliseconds; what another run has heard counts for `maxRetryAfterMs` at most. */
+  /** Remaining announced wait, in milliseconds. A wait that another run heard counts for at most `maxRetryAfterMs`. */
   readonly cooldownMs: number;
 }
 
-/** What a waiting run is told. Times are wall clock, milliseconds since the epoch. */
+/** Wait that is reported to a waiting run. Times are wall-clock times, in milliseconds since the epoch. */
 export interface Wait {
   readonly for: "path" | "cooldown";
   readonly since: number;
@@ -32,89 +32,91 @@ export interface Wait {
 export interface Refusal {
   readonly kind: "rate_limited" | "overloaded";
   readonly waitMs: number;
-  /** The wait is about this request alone, and holds no other. */
+  /** True if the wait is about this request alone and holds back no other. */
   readonly onlyThis: boolean;
 }
 
-/** A request that asks to go. */
+/** A request that asks to be sent. */
 export interface Admission {
   readonly scope: Scope;
-  /** Longest announced wait that this run keeps, in milliseconds. */
+  /** Maximum announced wait that this run observes, in milliseconds. */
   readonly maxRetryAfterMs: number;
-  /** Longest that the request waits, in milliseconds; infinite for ever. */
+  /** Maximum time that the request waits, in milliseconds; infinite for no limit. */
   readonly withinMs: number;
-  /** Called in the step in which a wait begins, or becomes another one. Must not throw. */
+  /** Called in the step in which a wait begins or becomes another one. Must not throw. */
   readonly told: (wait: Wait) => void;
   /**
-   * Given the way to say that the request is over or has a response, in the very step that lets it go: until then it counts among
-   * the requests that are let go together. To call it twice does nothing.
+   * Called in the very step that releases the request, with a function that reports that the request is over or has a response.
+   * Until then the request counts as in flight in its wave. Calling that function twice does nothing.
    */
   readonly hold: (leave: () => void) => void;
 }
 
-/** What became of it, and how long it has waited in milliseconds. */
+/** Outcome of an admission, and the time that the request waited, in milliseconds. */
 export type Admitted =
   | { readonly _tag: "admitted"; readonly waitedMs: number }
-  /** The time to wait was over (`waitMs` is 0), or would be before the announced wait is, of which `waitMs` are left. */
+  /** The time to wait was over (`waitMs` is 0), or would be over before the announced wait, which has `waitMs` left. */
   | { readonly _tag: "too_long"; readonly for: "path" | "cooldown"; readonly waitedMs: number; readonly waitMs: number }
-  /** As many requests wait as may. */
+  /** The maximum number of requests is already waiting, or the table was closed. */
   | { readonly _tag: "full"; readonly waitedMs: number };
 
-/** How a path stands, for a person. Times are wall clock, milliseconds since the epoch. */
+/** Status of a path, for a person. Times are wall-clock times, in milliseconds since the epoch. */
 export interface PathStatus {
   readonly path: string;
-  /** `returning`: it is back, and waiting runs are let go in waves. */
+  /** `returning`: it is back, and waiting runs are released in waves. */
   readonly state: "up" | "down" | "returning";
   readonly since: number;
-  /** Whether it was ever reached. */
   readonly reached: boolean;
   /** Probes since it went down. */
   readonly probes: number;
   readonly nextProbeAt?: number;
-  /** The code of the last failed probe or connect. */
+  /** Code of the last failed probe or connect. */
   readonly code?: string;
-  /** Runs that wait for it, for its cooldowns too. */
+  /** Runs that wait for it or for one of its cooldowns. */
   readonly waiting: number;
   readonly cooldowns: ReadonlyArray<{
     readonly model?: string;
-    /** The first eight characters of the credential's digest. */
+    /** First eight characters of the credential's digest. */
     readonly credential?: string;
     readonly kind: "rate_limited" | "overloaded";
     readonly until: number;
   }>;
 }
 
-/** What there is to ask and to tell of the paths of a process. */
+/** Operations on the paths of a process. */
 export interface PathsService {
-  /** From now on a path can be asked this way. */
+  /** Attaches the way in which a path can be probed. */
   readonly attach: (path: string, way: PathWay) => void;
-  /** A path was reached before this process began: its record says so. */
+  /** Marks a path as reached before this process began, because a record says so. */
   readonly wasReached: (path: string) => void;
   readonly hasReached: (path: string) => boolean;
   readonly standing: (scope: Scope, maxRetryAfterMs: number) => Standing;
-  /** Whether a request may go at once, without being counted: the path is up, nothing cools, nobody waits. */
+  /**
+   * Returns true if a request may be sent at once, without being counted: the path is up, and there is no cooldown and no waiting
+   * request.
+   */
   readonly isOpen: (scope: Scope) => boolean;
-  /** Waits until the request may go. An interruption ends the wait at once. */
+  /** Waits until the request may be sent. An interruption ends the wait at once. */
   readonly admit: (admission: Admission) => Effect.Effect<Admitted>;
   /**
-   * A response head has come, of any status. A run says so, and says `refused` where the head refuses, before it calls the `leave` that
-   * its admission gave it: else others go into a refusal that was heard.
+   * Reports a response head, of any status. A run reports it, and `refused` if the head refuses, before it calls the `leave` of
+   * its admission. Otherwise other requests would be released into a refusal that was already heard.
    */
   readonly answered: (scope: Scope) => void;
-  /** The head said that the provider takes no more for now. */
+  /** Reports that the head said that the provider takes no more for now. */
   readonly refused: (scope: Scope, refusal: Refusal) => void;
   /**
-   * No connection could be made, for a network reason (or, where the path was reached before, a certificate that is not the
-   * origin's). Done as soon as it is known whether the path is down.
+   * Reports that no connection could be made, for a network reason (or, if the path was reached before, because of a certificate
+   * that is not the origin's). Completes as soon as it is known if the path is down.
    */
   readonly unconnected: (scope: Scope, code: string | undefined) => Effect.Effect<void>;
-  /** A connection broke under a request. Many at once are an outage until a probe says otherwise. */
+  /** Reports a connection that broke under a request. Many at once are an outage until a probe says otherwise. */
   readonly broke: (scope: Scope) => void;
-  /** Asks a path that is silent, once for all that ask: whether it is lost. Nothing is lost where nobody can probe. */
+  /** Probes a silent path, once for all callers, and returns true if it is lost. A path that cannot be probed is never lost. */
   readonly isLost: (path: string) => Effect.Effect<boolean>;
-  /** This process has not run for a while: every path with runs on it is asked at once, idle connections go. */
+  /** Reports that this process was suspended: every path with runs on it is probed at once, and idle connections are closed. */
   readonly woke: () => void;
-  /** Asks a path now, and lets its runs go where it is back. Returns whether there is such a path. */
+  /** Probes a path now, and releases its runs if it is back. Returns true if there is such a path. */
   readonly tryNow: (path: string) => Effect.Effect<boolean>;
   readonly list: () => ReadonlyArray<PathStatus>;
 }

@@ -1,46 +1,45 @@
 /**
- * Says whether a route takes requests: pure, from the failures and successes of the runs that went by it.
+ * Decides if a route takes requests: pure, from the failures and successes of the runs that used it.
  *
- * Five failures of different runs within thirty seconds open a breaker, for ten seconds that double up to five minutes. Then one run
- * at a time may try the route: its success closes the breaker, and its failure opens it again.
+ * Five failures of different runs within thirty seconds open a breaker, for ten seconds that double up to five minutes. Then one
+ * run at a time may try the route: its success closes the breaker, and its failure opens it again.
  */
 
-/** Failures of different runs that open a breaker. */
+/** Number of failures of different runs that open a breaker. */
 export const failuresToOpen = 5;
 
-/** The time within which those failures count, in milliseconds. */
+/** Time within which those failures count, in milliseconds. */
 export const failuresWithinMs = 30_000;
 
-/** How long a breaker is open at first, in milliseconds. */
+/** First time that a breaker is open, in milliseconds. */
 export const openMs = 10_000;
 
-/** How long a breaker is open at most, in milliseconds. */
+/** Maximum time that a breaker is open, in milliseconds. */
 export const openMsMax = 300_000;
 
-/** How long a run that tries the route keeps others from it, in milliseconds: a response may take much longer. */
+/** Maximum time that a run's trial keeps others from the route, in milliseconds. A response may take much longer. */
 export const trialMs = 60_000;
 
-/** A failure of one run. Times are monotonic milliseconds. */
+/** A failure of one run. Times are in monotonic milliseconds. */
 interface Failed {
   readonly run: string;
   readonly at: number;
 }
 
-/** A breaker. */
+/** State of a breaker. */
 export type Breaker =
   | { readonly _tag: "closed"; readonly failures: ReadonlyArray<Failed> }
-  /** From `until` on one run may try the route. */
+  /** One run may try the route from `until` on. */
   | { readonly _tag: "open"; readonly until: number; readonly forMs: number }
-  /** A run tries the route. */
   | { readonly _tag: "trying"; readonly run: string; readonly since: number; readonly forMs: number };
 
-/** A breaker that knows nothing. */
+/** A breaker without failures. */
 export const closed: Breaker = { _tag: "closed", failures: [] };
 
-/** How a breaker stands for a run that does not go by the route yet. `half_open`: it may go as the one that tries. */
+/** Standing of a breaker for a run that does not use the route yet. `half_open`: the run may use it as the one that tries. */
 export type BreakerStanding = "closed" | "half_open" | "open";
 
-/** How a breaker stands at `now`. */
+/** Returns the standing of a breaker at `now`. */
 export const standing = (breaker: Breaker, now: number): BreakerStanding => {
   switch (breaker._tag) {
     case "closed":
@@ -52,13 +51,13 @@ export const standing = (breaker: Breaker, now: number): BreakerStanding => {
   }
 };
 
-/** A run goes by the route from now on. Where the breaker is half open it is the one that tries. */
+/** Records that a run starts to use the route. If the breaker is half open, this run is the one that tries. */
 export const entered = (breaker: Breaker, run: string, now: number): Breaker =>
   breaker._tag !== "closed" && standing(breaker, now) === "half_open"
     ? { _tag: "trying", run, since: now, forMs: breaker.forMs }
     : breaker;
 
-/** A run has met a failure that speaks against the route. */
+/** Records a failure of a run that counts against the route. */
 export const failed = (breaker: Breaker, run: string, now: number): Breaker => {
   switch (breaker._tag) {
     case "closed": {
@@ -67,14 +66,14 @@ export const failed = (breaker: Breaker, run: string, now: number): Breaker => {
       return failures.length >= failuresToOpen ? open(now, openMs) : { _tag: "closed", failures };
     }
     case "open":
-      // It went before the breaker opened, and says nothing new.
+      // The run started before the breaker opened, so its failure says nothing new.
       return breaker;
     case "trying":
       return breaker.run === run ? open(now, longer(breaker.forMs)) : breaker;
   }
 };
 
-/** The route has refused what is its own: its credential or its model. No request is taken until that is mended. */
+/** Records that the route failed on its own credential or model. It takes no requests until a trial succeeds. */
 export const refused = (breaker: Breaker, now: number): Breaker => {
   switch (breaker._tag) {
     case "closed":
@@ -86,13 +85,13 @@ export const refused = (breaker: Breaker, now: number): Breaker => {
   }
 };
 
-/** The route has answered a run. While the breaker is open that was asked for before, and says nothing of now. */
+/** Records a response to a run. While the breaker is open, the response was requested earlier and says nothing about now. */
 export const answered = (breaker: Breaker, run: string): Breaker => {
   if (breaker._tag === "closed") return breaker.failures.length === 0 ? breaker : closed;
   return breaker._tag === "trying" && breaker.run === run ? closed : breaker;
 };
 
-/** The run that tries has left without a word on the route: the next one may try. */
+/** Records that the trying run left without an outcome: the next one may try. */
 export const left = (breaker: Breaker, run: string, now: number): Breaker =>
   breaker._tag === "trying" && breaker.run === run ? { _tag: "open", until: now, forMs: breaker.forMs } : breaker;
 

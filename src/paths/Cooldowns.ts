@@ -1,43 +1,46 @@
 /**
- * Keeps what providers have announced: until when the requests of a scope are to wait.
+ * Keeps the waits that providers have announced: until when the requests of a scope must wait.
  *
- * A rate limit holds the requests of its path, credential and model. An overload holds those of its path and model: the
+ * A rate limit holds back the requests of its path, credential and model. An overload holds back those of its path and model: the
  * credential that heard it until its end, the others only for a few seconds, or until its end once two credentials heard it.
- * Pure: each call is given the time, in monotonic milliseconds.
+ * Pure: each call takes the time, in monotonic milliseconds.
  */
 import { label } from "../domain/Limits.ts";
 import type { Refusal, Scope } from "./Admission.ts";
 import type { Waves } from "./Waves.ts";
 
-/** Most scopes that are kept. Beyond it the oldest is forgotten that nobody waits for. */
+/** Maximum scopes that are kept. Beyond it the oldest one that no request waits for is evicted. */
 export const cooldownsMax = 4_096;
 
-/** Longest announced wait that is believed, in milliseconds: a year. */
+/** Maximum announced wait that is believed, in milliseconds: a year. */
 export const waitMaxMs = 366 * 86_400_000;
 
-/** How long an overload that one credential heard holds the requests of others, in milliseconds. */
+/** Time for which an overload that one credential heard holds back the requests of others, in milliseconds. */
 export const overloadOthersMs = 5_000;
 
-/** The one request that goes before its cooldown is over, because it waits no longer for what another one heard. */
+/**
+ * The one request that is sent before its cooldown is over, because it has waited its maximum for a wait that another request
+ * heard.
+ */
 export interface Trial {
-  /** Its head has come. */
+  /** True if its head has come. */
   answered: boolean;
 }
 
-/** What holds the requests of one scope. */
+/** Cooldown that holds back the requests of one scope. */
 export class Hold {
   readonly key: string;
   readonly path: string;
-  /** Undefined for an overload, which is of no credential. */
+  /** Undefined for an overload, which belongs to no credential. */
   readonly credential: string | undefined;
   readonly model: string | undefined;
   readonly kind: Refusal["kind"];
-  /** The credential that heard it; undefined where two did. */
+  /** The credential that heard it; undefined if two did. */
   heardBy: string | undefined;
   heardAt: number;
   until: number;
   trial: Trial | undefined;
-  /** Lets those go that waited; there is none before somebody did. */
+  /** Releases the requests that waited; undefined until a request has waited. */
   waves: Waves | undefined;
 
   constructor(key: string, scope: Scope, kind: Refusal["kind"], until: number, heardAt: number) {
@@ -51,18 +54,18 @@ export class Hold {
     this.until = until;
   }
 
-  /** When it no longer holds the requests of a credential. */
+  /** Returns the time from which it no longer holds back the requests of a credential. */
   endOf(credential: string): number {
     const whole = this.kind === "rate_limited" || this.heardBy === undefined || this.heardBy === credential;
     return whole ? this.until : Math.min(this.until, this.heardAt + overloadOthersMs);
   }
 
-  /** When it no longer holds a request that keeps what others heard for so long at most. */
+  /** Returns the time from which it no longer holds back a request that observes others' waits for at most `maxRetryAfterMs`. */
   endFor(credential: string, maxRetryAfterMs: number): number {
     return Math.min(this.endOf(credential), this.heardAt + maxRetryAfterMs);
   }
 
-  /** Another refusal of the same scope. The longer wait wins; the one that a trial or a later wave meets stands for itself. */
+  /** Records another refusal of the same scope. The longer wait wins, but a refusal of a trial or of a later wave replaces it. */
   heard({ credential }: Scope, waitMs: number, now: number, heardAt: number): void {
     const over = now >= this.until;
     const until = now + waitMs;
@@ -74,7 +77,7 @@ export class Hold {
     this.waves = undefined;
   }
 
-  /** The trial is over. A head that refused nothing ends the cooldown for everybody. */
+  /** Ends the trial. A head that refused nothing ends the cooldown for all requests. */
   tried(trial: Trial, now: number): void {
     if (this.trial !== trial) return;
     this.trial = undefined;
@@ -82,16 +85,16 @@ export class Hold {
   }
 }
 
-/** Names a model in a key: a client may spell it, at any length. */
+/** Returns the name of a model in a key. A client may send a name of any length, so it is truncated. */
 export const modelKey = (model: string | undefined): string => (model === undefined ? "" : label(model));
 
-/** Under what the cooldowns of a scope are kept. */
+/** Keys of a scope's cooldowns. */
 export interface HoldKeys {
   readonly limit: string;
   readonly overload: string;
 }
 
-/** The keys of a scope. Who asks often keeps them. */
+/** Returns the keys of a scope. Frequent callers keep them. */
 export const holdKeysOf = ({ path, credential, model }: Scope): HoldKeys => {
   const overload = `${path}\n${modelKey(model)}`;
   return { limit: `${overload}\n${credential}`, overload };
@@ -102,12 +105,12 @@ const keyOf = (scope: Scope, kind: Refusal["kind"]): string => {
   return kind === "overloaded" ? keys.overload : keys.limit;
 };
 
-/** All cooldowns of a process, the one that was heard last at the end. */
+/** All cooldowns of a process, the last one heard at the end. */
 export class Cooldowns {
   readonly #holds = new Map<string, Hold>();
   readonly #isWaitedFor: (hold: Hold) => boolean;
 
-  /** @param isWaitedFor whether requests wait for a cooldown; such a one is not forgotten */
+  /** @param isWaitedFor returns true if requests wait for a cooldown, which is then not evicted */
   constructor(isWaitedFor: (hold: Hold) => boolean) {
     this.#isWaitedFor = isWaitedFor;
   }
@@ -116,12 +119,15 @@ export class Cooldowns {
     return this.#holds.size;
   }
 
-  /** What may hold a request of a scope: a rate limit and an overload. Those that are over and that nobody waits for are forgotten. */
+  /**
+   * Returns the cooldowns that may hold back a request of a scope: a rate limit and an overload. Evicts those that are over and
+   * that no request waits for.
+   */
   of(scope: Scope, now: number): ReadonlyArray<Hold> {
     return this.#holds.size === 0 ? none : this.under(holdKeysOf(scope), now);
   }
 
-  /** The same, by the keys of the scope. */
+  /** Returns the same by the keys of the scope. */
   under(keys: HoldKeys, now: number): ReadonlyArray<Hold> {
     if (this.#holds.size === 0) return none;
     const limit = this.#current(keys.limit, now);
@@ -138,9 +144,9 @@ export class Cooldowns {
   }
 
   /**
-   * A provider has refused. One that is about a single request holds no other.
+   * Records a provider's refusal. One that is about a single request holds back no other.
    *
-   * @param heardAt when it did, which may have been at another process
+   * @param heardAt time at which it was heard, perhaps by another process
    */
   refused(scope: Scope, refusal: Refusal, now: number, heardAt = now): void {
     if (refusal.onlyThis || !(refusal.waitMs > 0)) return;
@@ -156,12 +162,7 @@ export class Cooldowns {
     }
   }
 
-  /** What is left of the wait of one kind, in milliseconds. */
-  leftOf(scope: Scope, kind: Refusal["kind"], now: number): number {
-    return Math.max(0, (this.#holds.get(keyOf(scope, kind))?.until ?? now) - now);
-  }
-
-  /** Those that are waited for move to the end, so that the search for room stays short. */
+  /** Moves those that requests wait for to the end, so that the search for room stays short. */
   #makeRoom(): boolean {
     let tries = this.#holds.size;
     for (const [key, hold] of this.#holds) {
@@ -173,7 +174,7 @@ export class Cooldowns {
     return this.#holds.size < cooldownsMax;
   }
 
-  /** The cooldowns that are not over, by path. */
+  /** Returns the cooldowns that are not over, by path. */
   byPath(now: number): ReadonlyMap<string, ReadonlyArray<Hold>> {
     return Map.groupBy(
       [...this.#holds.values()].filter(({ until }) => now < until),

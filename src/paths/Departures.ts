@@ -1,9 +1,9 @@
 /**
- * Lets the requests that wait for a path go, and tells them for what they wait.
+ * Releases the requests that wait for a path, and reports to them what they wait for.
  *
- * A request goes when its path is up, or has room in its wave, and each cooldown of its scope is over and has room in its own wave. What
- * a request cannot outwait is given up at once: it never waits in vain. What is decided is put in the outbox, since a run that is let go
- * may go on at once and ask again.
+ * A request is released if its path is up or has room in its wave, and each cooldown of its scope is over and has room in its own
+ * wave. A request that cannot outlast its wait is rejected at once instead of waiting in vain. Decisions are put in the outbox,
+ * because a released run may continue at once and ask again.
  */
 import type { Admission, Admitted, Wait } from "./Admission.ts";
 import type { Cooldowns, Hold, Trial } from "./Cooldowns.ts";
@@ -12,33 +12,32 @@ import * as State from "./PathState.ts";
 import type { Lane, Waiter } from "./Queue.ts";
 import { firstWaveOf, Waves } from "./Waves.ts";
 
-/** Most requests that wait. */
+/** Maximum requests that wait. */
 export const waitingMax = 10_000;
 
 /**
- * How long the next request waits behind one of its wave that is over while no head came, in milliseconds: its run may be about to say
- * that it could not connect.
+ * Delay of the next request after one of its wave ended while no head came, in milliseconds: its run may be about to report that
+ * it could not connect.
  */
 export const headlessMs = 20;
 
-/** How a request that was let go has left its place. */
+/** Reported when a released request is over or has a response. */
 export interface Left {
-  /** Others may go after so many milliseconds. */
+  /** Delay after which others may be released, in milliseconds. */
   readonly afterMs: number;
-  /** It was counted by a cooldown too. */
+  /** True if a cooldown counted it too. */
   readonly wasHeld: boolean;
 }
 
-/** Called where a request that was let go has a response or is over. */
 type OnLeft = (entry: Entry, now: number, left: Left) => void;
 
-/** What the requests have to be told behind the step that decides it. */
+/** Calls to the waiting requests, made after the step that decides them. */
 export class Outbox {
   readonly #calls: Array<() => void> = [];
   readonly #failed: (error: unknown) => void;
   #isOpen = false;
 
-  /** @param failed is told of a call that throws: one run that dies must not keep the others waiting */
+  /** @param failed called with the error of a call that throws: one run that dies must not keep the others waiting */
   constructor(failed: (error: unknown) => void) {
     this.#failed = failed;
   }
@@ -47,7 +46,9 @@ export class Outbox {
     this.#calls.push(call);
   }
 
-  /** Tells them. What one of them puts in is told by the outermost call, so that runs that go on at once do not nest. */
+  /**
+   * Makes the calls. The outermost `empty` also makes the calls that they add, so that runs that continue at once do not nest.
+   */
   empty(): void {
     if (this.#isOpen) return;
     this.#isOpen = true;
@@ -62,10 +63,10 @@ export class Outbox {
   }
 }
 
-/** Whether a request may go: the others of its lane may where it may not, unless the lane is closed. */
+/** Readiness of a request. `waits`: others of its lane may be ready. `closed`: no request of its lane is. */
 type Readiness = "ready" | "waits" | "closed";
 
-/** The requests of all paths on their way out. */
+/** Requests of all paths that wait to be sent. */
 export class Departures {
   readonly #world: TableWorld;
   readonly #cooldowns: Cooldowns;
@@ -85,7 +86,7 @@ export class Departures {
     return this.#waiting >= waitingMax;
   }
 
-  /** Lets a request go or lets it wait. All that came before it go first, as far as they may. */
+  /** Releases a request or lets it wait. All requests before it are released first, as far as they may be. */
   add(entry: Entry, admission: Admission, now: number, done: (admitted: Admitted) => void): Waiter {
     const waiter = entry.queue.add(admission, now, done);
     this.#waiting += 1;
@@ -100,13 +101,13 @@ export class Departures {
     return waiter;
   }
 
-  /** The run was interrupted: the request waits no longer, and gives its place back where it was let go in this very step. */
+  /** Withdraws the request of an interrupted run. If it was released in this very step, it gives its place back. */
   withdraw(entry: Entry, waiter: Waiter): void {
     if (entry.queue.remove(waiter)) this.#waiting -= 1;
     else waiter.leave?.();
   }
 
-  /** Ends every wait: nobody serves it any more. */
+  /** Ends every wait, because the table is no longer served. */
   close(entry: Entry, now: number): void {
     for (const waiter of entry.queue.waiters) {
       this.withdraw(entry, waiter);
@@ -115,7 +116,7 @@ export class Departures {
     }
   }
 
-  /** Does for the requests of a path what the time, or something that was heard, has made due. */
+  /** Does everything that time or news has made due for the requests of a path. */
   step(entry: Entry, now: number): void {
     for (const waiter of entry.queue.late(now)) this.#giveUp(entry, waiter, now);
     this.pump(entry, now);
@@ -124,7 +125,7 @@ export class Departures {
     this.plan(entry, now);
   }
 
-  /** Lets go those that may, in order of their coming. */
+  /** Releases the requests that may go, in order of arrival. */
   pump(entry: Entry, now: number): void {
     const { queue } = entry;
     entry.waves?.passed(now);
@@ -146,7 +147,7 @@ export class Departures {
     }
   }
 
-  /** Whether a request may go, as far as cooldowns say. */
+  /** Returns the readiness of a request, as far as cooldowns decide. */
   #readiness({ admission, lane }: Waiter, now: number): Readiness {
     const { credential } = lane.scope;
     let readiness: Readiness = "ready";
@@ -196,7 +197,7 @@ export class Departures {
     this.#outbox.put(() => waiter.done({ _tag: "admitted", waitedMs }));
   }
 
-  /** One request goes in place of a probe: nobody can probe the path. */
+  /** Sends one request in place of a probe, because the path cannot be probed. */
   #goAsProbe(entry: Entry, now: number): (at: number) => void {
     entry.state = State.tried(entry.state, now);
     const { probedAt } = entry.state;
@@ -207,7 +208,7 @@ export class Departures {
     };
   }
 
-  /** A request waits no longer: its time is over, or would be before the announced wait is. */
+  /** Ends a request's wait: its time is over, or would be over before the announced wait. */
   #giveUp(entry: Entry, waiter: Waiter, now: number): void {
     if (!entry.queue.remove(waiter)) return;
     this.#waiting -= 1;
@@ -221,7 +222,7 @@ export class Departures {
     return this.#cooldowns.under(lane.holds, now);
   }
 
-  /** Until when a request waits for cooldowns as it keeps them; 0 for none. */
+  /** Returns the time until which a request observes cooldowns; 0 if there are none. */
   #coolsUntil(waiter: Waiter, now: number): number {
     const { maxRetryAfterMs, scope } = waiter.admission;
     return this.#holds(waiter, now).reduce(
@@ -230,7 +231,7 @@ export class Departures {
     );
   }
 
-  /** Tells the requests of a lane where they wait for something else than before. */
+  /** Reports to the requests of a lane if they wait for something else than before. */
   #retell(entry: Entry, lane: Lane, now: number): void {
     const holds = this.#cooldowns.under(lane.holds, now);
     const until = holds.reduce((last, hold) => Math.max(last, hold.endOf(lane.scope.credential)), 0);
@@ -241,7 +242,7 @@ export class Departures {
     for (const waiter of lane.waiters) this.#tell(entry, waiter, now);
   }
 
-  /** Tells a request for what it waits, or that it would wait in vain. */
+  /** Reports to a request what it waits for, or that it would wait in vain. */
   #tell(entry: Entry, waiter: Waiter, now: number): void {
     const until = this.#coolsUntil(waiter, now);
     if (until > now && until > waiter.deadline) {
@@ -262,7 +263,9 @@ export class Departures {
     this.#outbox.put(() => waiter.admission.told(told));
   }
 
-  /** Says when cooldowns may let somebody go. What could have gone by now waits for something else than a time. */
+  /**
+   * Plans when cooldowns may release a request. A request that they would already release waits for something other than time.
+   */
   plan(entry: Entry, now: number): void {
     entry.lanesAt = Number.POSITIVE_INFINITY;
     if (this.#cooldowns.size === 0) return;
@@ -272,7 +275,7 @@ export class Departures {
     }
   }
 
-  /** When something is to be done for those that wait for a path; infinite where nothing is but what somebody has to say. */
+  /** Returns the time at which something is due for the requests of a path; infinite if only news can make something due. */
   nextAt({ queue, state, waves, way, lanesAt }: Entry, now: number): number {
     let at = queue.deadlineFrom;
     if (queue.size === 0) return at;
@@ -281,7 +284,7 @@ export class Departures {
     return lanesAt > now ? Math.min(at, lanesAt) : at;
   }
 
-  /** When cooldowns may let a request of a lane go. */
+  /** Returns the time at which cooldowns may release a request of a lane. */
   #laneAt(lane: Lane, now: number): number {
     let at = 0;
     for (const hold of this.#cooldowns.under(lane.holds, now)) {
@@ -297,7 +300,7 @@ export class Departures {
   }
 }
 
-/** Whether a path lets one more request go, as far as cooldowns do not say. */
+/** True if a path lets one more request go, apart from cooldowns. */
 const isOpen = ({ state, waves, way }: Entry, now: number): boolean => {
   if (state.state === "down") return way === undefined && now >= state.probeAt;
   return waves?.hasRoom !== false;
@@ -309,11 +312,10 @@ const leastOf = ({ waiters }: Lane): number => {
   return least;
 };
 
-/** What requests wait for. A path that is down comes before what cools on it. */
+/** Returns what requests wait for. A path that is down takes precedence over its cooldowns. */
 const waitsForOf = ({ state }: Entry, holds: ReadonlyArray<Hold>, now: number): Wait["for"] =>
   state.state !== "down" && holds.some(({ until, waves }) => now < until || waves !== undefined) ? "cooldown" : "path";
 
-/** Calls a function once, however often it is asked to. */
 const once = (call: () => void): (() => void) => {
   let called = false;
   return () => {

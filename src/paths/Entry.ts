@@ -1,72 +1,75 @@
 /**
- * Describes one path as the table of all keeps it, and what the table needs of its world.
+ * Describes one path as the table of all paths keeps it, and the dependencies of the table.
  */
 import type { PathWay } from "./Path.ts";
 import { type PathState, unknownPath } from "./PathState.ts";
 import { Queue } from "./Queue.ts";
 import type { Waves } from "./Waves.ts";
 
-/** What a table needs of its world. */
+/** Dependencies of a table. */
 export interface TableWorld {
-  /** Monotonic milliseconds. */
+  /** Returns monotonic milliseconds. */
   readonly now: () => number;
-  /** Milliseconds since the epoch. */
+  /** Returns milliseconds since the epoch. */
   readonly wall: () => number;
-  /** Between 0 and 1. */
+  /** Returns a number between 0 and 1. */
   readonly jitter: () => number;
-  /** Something is to be done at a time, perhaps earlier than was known. */
+  /** Called when something becomes due at a time, perhaps earlier than was known. */
   readonly due: (at: number) => void;
-  /** A path is to be asked now; what is found comes by `probed`. */
+  /** Called when a path must be probed now. The result is passed to `probed`. */
   readonly probe: (due: DueProbe) => void;
-  /** A run that waits has thrown what it must not. */
+  /** Called when a waiting run has thrown, which it must not. */
   readonly failed: (error: unknown) => void;
-  /** Tells the other processes what this one has found out of a path; left out where there are none. */
+  /** Reports this process's findings about a path to the other processes; omitted if there are none. */
   readonly found?: (path: string, word: PathWord) => void;
-  /** How many processes let requests go together; one where it is left out. */
+  /** Returns the number of processes that release requests together; omitted for one. */
   readonly processes?: () => number;
 }
 
-/** A path that is to be asked. */
+/** A path that must be probed. */
 export interface DueProbe {
   readonly path: string;
   readonly way: PathWay;
-  /** Tells it from other probes of the path. */
+  /** Distinguishes it from other probes of the path. */
   readonly number: number;
 }
 
 /**
- * What one process finds out of a path, for the others: it was reached for the first time, a probe or a connect says that it is down, or
- * it is back behind that.
+ * Finding of one process about a path, for the others: it was reached for the first time, a probe or a connect found it down, or
+ * it is back after that.
  */
 export type PathWord = "reached" | "down" | "returning";
 
-/** One path. Times are monotonic milliseconds. */
+/** One path. Times are in monotonic milliseconds. */
 export interface Entry {
   readonly id: string;
   way: PathWay | undefined;
   state: PathState;
-  /** While it is returning. */
+  /** Set while it is returning. */
   waves: Waves | undefined;
   readonly queue: Queue;
-  /** When a run last told of it or asked for it. */
+  /** Time at which a run last reported on it or asked for it. */
   usedAt: number;
-  /** When somebody last wanted to know how it stands. */
+  /** Time at which its standing was last wanted. */
   wantedAt: number;
-  /** When requests may go because of what was heard: not in the same step, which may hear next that they may not. */
+  /**
+   * Time at which requests may be released because of news. It is in a later step, because the current one may still bring a
+   * refusal.
+   */
   stepAt: number;
-  /** When cooldowns may let a request go, as it was last planned. */
+  /** Time at which cooldowns may release a request, as last planned. */
   lanesAt: number;
-  /** Something was heard since the requests were told for what they wait. */
+  /** True if there was news since the requests were told what they wait for. */
   hasNews: boolean;
-  /** What the other processes were told of it last; undefined once it is over. */
+  /** Finding last reported to the other processes; undefined after it is over. */
   told: PathWord | undefined;
-  /** The number of the probe that is under way; a wake takes it for lost. */
+  /** Number of the probe in flight. A wake abandons it. */
   probe: number;
-  /** Those who want to know what the next probe finds: whether it has failed. */
+  /** Called when the next probe ends, with true if it failed. */
   readonly askers: Set<(failed: boolean) => void>;
 }
 
-/** A path of which nothing is known yet. */
+/** Returns the entry of a path about which nothing is known yet. */
 export const newEntry = (id: string, now: number): Entry => ({
   id,
   way: undefined,

@@ -1,30 +1,30 @@
 /**
- * Describes a path, the way from this process to one origin, and how a transport lets it be asked.
+ * Describes a path, the way from this process to one origin, and how a transport lets it be probed.
  */
 import * as Context from "effect/Context";
 import type * as Effect from "effect/Effect";
 
-/** The path of a request, and whose requests share a cooldown on it. */
+/** The path of a request, and the credential that its cooldowns apply to. */
 export interface Path {
-  /** Names the way: scheme, host, port and the proxy in front, as the transport spells them. */
+  /** Identifies the way: scheme, host, port and the proxy in front, as the transport spells them. */
   readonly id: string;
-  /** Tells credentials apart, by a digest and never by the credential itself. Left out: one for all. */
+  /** Distinguishes credentials, by a digest and never by the credential itself. Omitted: one for all. */
   readonly credential?: string;
-  /** How the path can be asked, where somebody can. */
+  /** The way in which the path can be probed, if there is one. */
   readonly way?: PathWay;
 }
 
-/** What a probe has found: a connection could be made, or why not. */
+/** Result of a probe: a connection could be made, or the reason that none could. */
 export type Probed =
   | { readonly _tag: "works" }
   | {
       readonly _tag: "failed";
-      /** `certificate`: somebody answered who is not the origin (a captive portal). */
+      /** `certificate`: the host that answered is not the origin (a captive portal). */
       readonly reason: "network" | "certificate";
       readonly code?: string;
     };
 
-/** How a transport lets its path be asked. */
+/** A transport's way to probe its path. */
 export interface PathWay {
   /**
    * Makes a connection (TCP, a proxy's CONNECT, TLS with its certificate checked) and closes it. It never sends a request, and it
@@ -35,7 +35,9 @@ export interface PathWay {
   readonly dropIdle: () => void;
 }
 
-/** Tells the attempt that runs which path its request takes, and how that can be asked. A transport calls it before it sends anything. */
+/**
+ * Reports the path of a request, and how it can be probed, to the running attempt. A transport calls it before it sends anything.
+ */
 export type ReportPath = (path: Path) => void;
 
 /** The listener to which a transport below an attempt reports its path; undefined if no run listens. */

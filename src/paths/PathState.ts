@@ -1,69 +1,66 @@
 /**
- * Says of one path whether it is up, down or returning, and when it is to be asked next.
+ * Decides if one path is up, down or returning, and when it is probed next.
  *
- * Pure: each function is given the state, the time in monotonic milliseconds and, where a probe is planned, a jitter between
- * 0 and 1. It returns the same object where nothing changes.
+ * Pure: each function takes the state, the time in monotonic milliseconds and, if it plans a probe, a jitter between 0 and 1. It
+ * returns the same object if nothing changes.
  */
 import type { Probed } from "./Path.ts";
 
-/** The first spacing of probes, in milliseconds; it doubles. */
+/** First interval of probes, in milliseconds; it doubles. */
 export const probeFirstMs = 250;
 
-/** Longest spacing of probes in the first minute, in milliseconds. */
+/** Maximum interval of probes in the first minute, in milliseconds. */
 export const probeSoonMs = 1_000;
 
-/** How long probes come at the short spacing, in milliseconds. */
+/** Time for which probes come at the short interval, in milliseconds. */
 export const probeSoonForMs = 60_000;
 
-/** Spacing of probes after the first minute, in milliseconds. */
+/** Interval of probes after the first minute, in milliseconds. */
 export const probeLateMs = 5_000;
 
-/** The first spacing of runs that are let go in place of a probe, in milliseconds; it doubles. */
+/** First interval of runs that are released in place of a probe, in milliseconds; it doubles. */
 export const trialFirstMs = 1_000;
 
-/** Longest spacing of such runs, in milliseconds; also how long one of them is waited for. */
+/** Maximum interval of such runs, in milliseconds; also the maximum time to wait for the outcome of one. */
 export const trialMaxMs = 15_000;
 
-/** More breaks than this within `massBreakMs` are an outage until a probe says otherwise. */
+/** Maximum breaks within `massBreakMs`. More of them are an outage until a probe says otherwise. */
 export const massBreaks = 8;
 
-/** The time in which breaks count together, in milliseconds. */
+/** Time within which breaks count together, in milliseconds. */
 export const massBreakMs = 1_000;
 
-/** Nothing is planned. */
 const never = Number.POSITIVE_INFINITY;
 
-/** What is known of a path. */
+/** State of a path. */
 export interface PathState {
   readonly state: "up" | "down" | "returning";
-  /** When this state began. */
   readonly since: number;
-  /** Whether a head or a working probe ever came over it. A path that was never reached is never down. */
+  /** True if a head or a working probe ever came over it. A path that was never reached is never down. */
   readonly reached: boolean;
-  /** Where the schedule of probes began. */
+  /** Time at which the schedule of probes began. */
   readonly scheduleAt: number;
-  /** How far the schedule has come. */
+  /** Steps taken in the schedule. */
   readonly tries: number;
   /** Failed probes since the path went down; 0 while an outage is only suspected. */
   readonly probes: number;
-  /** When a probe is due, or a run may go in its place; infinite where none is. */
+  /** Time at which a probe is due, or a run may go in its place; infinite if none is planned. */
   readonly probeAt: number;
-  /** When the last one began. */
+  /** Time at which the last one began. */
   readonly probedAt: number;
-  /** A probe is under way. */
   readonly probing: boolean;
-  /** A run went in place of a probe, and its outcome is awaited. */
+  /** True if a run went in place of a probe and its outcome is pending. */
   readonly trying: boolean;
-  /** A head has come since the path returned. */
+  /** True if a head has come since the path returned. */
   readonly proven: boolean;
-  /** The path went down again before a head had come: it lets one run go at first. */
+  /** True if the path went down again before a head had come: it lets one run go at first. */
   readonly relapsed: boolean;
   readonly code: string | undefined;
-  /** When connections broke, within the last `massBreakMs`. */
+  /** Times at which connections broke, within the last `massBreakMs`. */
   readonly breaks: ReadonlyArray<number>;
 }
 
-/** A path of which nothing is known yet. */
+/** Returns the state of a path about which nothing is known yet. */
 export const unknownPath = (now: number): PathState => ({
   state: "up",
   since: now,
@@ -81,7 +78,9 @@ export const unknownPath = (now: number): PathState => ({
   breaks: [],
 });
 
-/** How long until the next probe, or the next run in its place, in milliseconds: 20% more or less than the schedule says. */
+/**
+ * Returns the time until the next probe, or the next run in its place, in milliseconds: 20% more or less than the schedule says.
+ */
 const spacing = (state: PathState, canProbe: boolean, now: number, jitter: number): number => {
   const soon = Math.min(probeFirstMs * 2 ** state.tries, probeSoonMs);
   const trial = Math.min(trialFirstMs * 2 ** state.tries, trialMaxMs);
@@ -89,7 +88,7 @@ const spacing = (state: PathState, canProbe: boolean, now: number, jitter: numbe
   return (canProbe ? probe : trial) * (0.8 + 0.4 * jitter);
 };
 
-/** The path is down. An outage that no head has interrupted goes on with its schedule. */
+/** Takes the path down. An outage that no head has interrupted continues its schedule. */
 const down = (
   state: PathState,
   canProbe: boolean,
@@ -124,23 +123,24 @@ const returning = (state: PathState, proven: boolean, now: number): PathState =>
   breaks: [],
 });
 
-/** The path was reached before this process began. */
+/** Marks the path as reached before this process began. */
 export const wasReached = (state: PathState): PathState => (state.reached ? state : { ...state, reached: true });
 
-/** The next probe is due, but for one that was made just now. */
+/** Makes the next probe due, except right after another one. */
 const dueSoon = (state: PathState, now: number): PathState => {
   const probeAt = Math.min(state.probeAt, Math.max(now, state.probedAt + probeFirstMs));
   return probeAt === state.probeAt ? state : { ...state, probeAt };
 };
 
 /**
- * Another process has found the path down, or back. That is its own trouble until a probe from here says the same: the path is asked, and
- * stays what it is meanwhile. One that went down again before a head had come keeps its schedule, whoever says that it is back.
+ * Handles the finding of another process that the path is down or back. That may be the other process's own problem until a probe
+ * from here confirms it: the path is probed and keeps its state meanwhile. A path that went down again before a head had come
+ * keeps its schedule, even if another process says that it is back.
  */
 export const hinted = (state: PathState, isDown: boolean, now: number): PathState =>
   (state.state === "down") === isDown || (!isDown && state.relapsed) ? state : dueSoon(state, now);
 
-/** A response head has come. Over a path that counts as down it says that a probe is worth while, or that the path is back. */
+/** Records a response head. Over a path that counts as down it means that a probe is worthwhile, or that the path is back. */
 export const answered = (state: PathState, canProbe: boolean, now: number): PathState => {
   if (state.state === "up") return wasReached(state);
   if (state.state === "returning") return state.proven ? state : { ...state, proven: true };
@@ -148,11 +148,11 @@ export const answered = (state: PathState, canProbe: boolean, now: number): Path
   return dueSoon(state, now);
 };
 
-/** Somebody wants to know: the next probe is due. */
+/** Makes the next probe due, because a caller wants to know. */
 export const asked = (state: PathState, now: number): PathState =>
   state.probeAt <= now ? state : { ...state, probeAt: now };
 
-/** A probe begins. */
+/** Records that a probe begins. */
 export const probing = (state: PathState, now: number): PathState => ({
   ...state,
   probing: true,
@@ -160,7 +160,7 @@ export const probing = (state: PathState, now: number): PathState => ({
   probeAt: never,
 });
 
-/** A probe is over. */
+/** Records the result of a probe. */
 export const probed = (state: PathState, found: Probed, now: number, jitter: number): PathState => {
   if (found._tag === "failed") {
     if (!state.reached) return { ...state, probing: false, probeAt: never, code: found.code ?? state.code };
@@ -170,9 +170,7 @@ export const probed = (state: PathState, found: Probed, now: number, jitter: num
   return state.state === "down" ? returning(reached, false, now) : reached;
 };
 
-/**
- * A connect failed and no probe is to be waited for: the path is returning, or nobody can probe it.
- */
+/** Records a failed connect that no probe confirms: the path is returning, or it cannot be probed. */
 export const unconnected = (
   state: PathState,
   canProbe: boolean,
@@ -184,7 +182,7 @@ export const unconnected = (
   return down(state, canProbe, code, now, jitter);
 };
 
-/** One run goes in place of a probe. Another one goes after the longest spacing, should this one have no outcome until then. */
+/** Records that one run goes in place of a probe. If it has no outcome within the maximum interval, another one goes. */
 export const tried = (state: PathState, now: number): PathState => ({
   ...state,
   probedAt: now,
@@ -192,7 +190,7 @@ export const tried = (state: PathState, now: number): PathState => ({
   trying: true,
 });
 
-/** The run that went in place of a probe is over and says nothing of the path. */
+/** Records that the run that went in place of a probe is over and says nothing about the path. */
 export const undecided = (state: PathState, now: number, jitter: number): PathState =>
   state.state === "down"
     ? {
@@ -202,7 +200,7 @@ export const undecided = (state: PathState, now: number, jitter: number): PathSt
       }
     : state;
 
-/** A connection broke under a request. */
+/** Records a connection that broke under a request. */
 export const broke = (state: PathState, canProbe: boolean, now: number, jitter: number): PathState => {
   if (state.state === "down") return state;
   const breaks = [...state.breaks.filter((at) => now - at < massBreakMs), now];
@@ -224,7 +222,10 @@ export const broke = (state: PathState, canProbe: boolean, now: number, jitter: 
   };
 };
 
-/** This process has not run for a while: the path is asked at once, and often again. A probe from before is taken for lost. */
+/**
+ * Restarts the schedule after this process was suspended: the path is probed at once, and often after that. A probe in flight is
+ * abandoned.
+ */
 export const woke = (state: PathState, now: number): PathState => ({
   ...state,
   scheduleAt: now,
@@ -233,7 +234,7 @@ export const woke = (state: PathState, now: number): PathState => ({
   probing: false,
 });
 
-/** Nobody waits any more, or nobody has asked for so long that what was known is old. */
+/** Resets the path to up: no request waits any more, or the state was not asked for and is out of date. */
 export const settled = (state: PathState, now: number): PathState => ({
   ...state,
   state: "up",

@@ -1,8 +1,8 @@
 /**
- * Decides for all paths of a process which requests may go, each in the step in which something is heard.
+ * Decides for all paths of a process which requests may go, each in the step that brings the news.
  *
- * It has no fiber and no timer: `look` does what the time has made due, `nextAt` says when that is, and its world is told where that
- * comes nearer. What a step decides is told to those who wait behind the step, since a run that is let go may go on at once and ask again.
+ * It has no fiber and no timer: `look` does what is due, `nextAt` returns when that is, and `TableWorld.due` is called if that
+ * becomes earlier. Waiting requests learn the decisions of a step after it, because a released run may continue at once and ask again.
  */
 import type { Admission, Admitted, PathStatus, Refusal, Scope, Standing } from "./Admission.ts";
 import { Cooldowns, type Hold } from "./Cooldowns.ts";
@@ -12,28 +12,27 @@ import type { PathWay, Probed } from "./Path.ts";
 import * as State from "./PathState.ts";
 import { firstWaveOf, Waves } from "./Waves.ts";
 
-/** Most paths that are kept. Beyond it the one is forgotten that was used longest ago and that nobody waits for. */
+/** Maximum paths that are kept. Beyond it the least recently used one that no request waits for is evicted. */
 export const pathsMax = 1_024;
 
 /**
- * How long a path that is back lets requests go in waves, also while none waits, in milliseconds: runs that broke together do not ask
- * together.
+ * Time for which a path that is back releases requests in waves, even while none waits, in milliseconds: runs that broke together
+ * do not ask together.
  */
 export const returningMs = 5_000;
 
-/** A path is asked after a wake if it was used within so long, in milliseconds. */
+/** Maximum time since its last use for a path to be probed after a wake, in milliseconds. */
 export const inUseMs = 3_600_000;
 
-/** A path that is down is no longer asked once nobody wanted it for so long, in milliseconds. Then nothing is known of it. */
+/** Time after which a path that is down and was not wanted is no longer probed, in milliseconds. Nothing is known of it then. */
 export const wantedMs = 120_000;
 
 const nothing = (): void => {};
 
-/** What is known of all paths. */
+/** State of all paths. */
 export class PathTable {
   readonly #world: TableWorld;
   readonly #entries = new Map<string, Entry>();
-  /** The entries that have something to do. */
   readonly #busy = new Set<Entry>();
   readonly #cooldowns = new Cooldowns((hold) => this.#isWaitedFor(hold));
   readonly #outbox = new Outbox((error) => this.#world.failed(error));
@@ -66,21 +65,13 @@ export class PathTable {
     return this.#entries.get(path)?.state.reached ?? false;
   }
 
-  /** What another process has found out of a path. It is no proof here: the path is asked from here. */
+  /** Handles a finding of another process about a path. It is no proof here: the path is probed from here. */
   heard(path: string, word: PathWord): void {
     const now = this.#world.now();
     const entry = this.#entry(path, now);
     entry.state = State.wasReached(entry.state);
     if (word !== "reached") entry.state = State.hinted(entry.state, word === "down", now);
     this.#step(entry, now);
-  }
-
-  /** What is known of each path, for a process that begins (`heard`). */
-  words(): ReadonlyArray<readonly [string, PathWord]> {
-    return [...this.#entries.values()].flatMap(({ id, state }): ReadonlyArray<readonly [string, PathWord]> => {
-      if (state.state === "down" && state.probes > 0) return [[id, "down"]];
-      return state.reached ? [[id, "reached"]] : [];
-    });
   }
 
   standing(scope: Scope, maxRetryAfterMs: number): Standing {
@@ -95,11 +86,6 @@ export class PathTable {
     };
   }
 
-  /** What is left of the wait of one kind for a scope, whatever else holds it. */
-  leftOf(scope: Scope, kind: Refusal["kind"]): number {
-    return this.#cooldowns.leftOf(scope, kind, this.#world.now());
-  }
-
   isOpen(scope: Scope): boolean {
     if (this.#isClosed) return true;
     const entry = this.#entries.get(scope.path);
@@ -111,7 +97,7 @@ export class PathTable {
       .every((hold) => hold.waves === undefined && now >= hold.endOf(scope.credential));
   }
 
-  /** Lets a request go or puts it in the queue. The returned function takes it out again. */
+  /** Releases a request or puts it in the queue. The returned function takes it out again. */
   admit(admission: Admission, done: (admitted: Admitted) => void): () => void {
     const { scope } = admission;
     const now = this.#world.now();
@@ -147,12 +133,16 @@ export class PathTable {
       hold.waves?.answered();
       if (hold.trial !== undefined) hold.trial.answered = true;
     }
-    // Nobody goes in this step: the same head may refuse.
+    // No request is released in this step: the same head may refuse.
     if (entry.queue.size > 0) entry.stepAt = now;
     this.#settle(entry, now);
   }
 
-  /** @param agoMs milliseconds since then: another process may have heard it */
+  /**
+   * Records a provider's refusal.
+   *
+   * @param agoMs milliseconds since the refusal: another process may have heard it
+   */
   refused(scope: Scope, refusal: Refusal, agoMs = 0): void {
     const now = this.#world.now();
     const entry = this.#entry(scope.path, now);
@@ -162,7 +152,10 @@ export class PathTable {
     this.#step(entry, now);
   }
 
-  /** Calls `done` as soon as it is known whether the path is down. The returned function leaves the others to wait for it. */
+  /**
+   * Calls `done` as soon as it is known if the path is down. The returned function stops waiting; other callers still wait for
+   * the probe.
+   */
   unconnected(scope: Scope, code: string | undefined, done: () => void): () => void {
     const now = this.#world.now();
     const entry = this.#entry(scope.path, now);
@@ -183,7 +176,10 @@ export class PathTable {
     this.#step(entry, now);
   }
 
-  /** Tells whether the path is lost, once it is known. The returned function leaves the others to wait for it. */
+  /**
+   * Calls `done` with true if the path is lost, as soon as that is known. The returned function stops waiting; other callers
+   * still wait for the probe.
+   */
   isLost(path: string, done: (lost: boolean) => void): () => void {
     const entry = this.#entries.get(path);
     if (entry?.way === undefined) {
@@ -221,7 +217,7 @@ export class PathTable {
     }
   }
 
-  /** Nobody serves the table any more: those that wait find no place, and it holds no request from now on. */
+  /** Closes the table, which is no longer served: waiting requests end as `full`, and it holds back no request from now on. */
   close(): void {
     this.#isClosed = true;
     const now = this.#world.now();
@@ -233,13 +229,13 @@ export class PathTable {
     this.#outbox.empty();
   }
 
-  /** Does what the time has made due. */
+  /** Does everything that time has made due. */
   look(): void {
     const now = this.#world.now();
     for (const entry of [...this.#busy]) this.#step(entry, now);
   }
 
-  /** What a probe has found. One that a wake took for lost is not heard. */
+  /** Records the result of a probe. The result of an abandoned probe is ignored. */
   probed({ path, number }: Pick<DueProbe, "path" | "number">, found: Probed): void {
     const entry = this.#entries.get(path);
     if (entry?.probe !== number || !entry.state.probing) return;
@@ -253,9 +249,9 @@ export class PathTable {
   }
 
   /**
-   * When `look` has something to do; infinite while it has not.
+   * Returns the time at which `look` has something to do; infinite if it has not.
    *
-   * @param now when the last look began: what has become due since is still to be done, in monotonic milliseconds
+   * @param now the start of the last look, in monotonic milliseconds: anything that has become due since is still to be done
    */
   nextAt(now = this.#world.now()): number {
     let at = Number.POSITIVE_INFINITY;
@@ -298,7 +294,7 @@ export class PathTable {
     return entry;
   }
 
-  /** One that has nothing to do, or else one that is down and that nobody waits for. */
+  /** Evicts a path that has nothing to do, or else one that is down and that no request waits for. */
   #forgetOne(): void {
     const free = [...this.#entries.values()].filter(({ askers, queue }) => askers.size === 0 && queue.size === 0);
     const idle = free.filter((entry) => !this.#busy.has(entry));
@@ -343,7 +339,7 @@ export class PathTable {
     this.#tell(entry, before);
   }
 
-  /** Tells the other processes what they do not know. What is only suspected here is not told. */
+  /** Reports news to the other processes. A mere suspicion is not reported. */
   #tell(entry: Entry, before: State.PathState): void {
     const { id, state } = entry;
     if (state.reached && !before.reached) this.#world.found?.(id, "reached");
@@ -354,7 +350,6 @@ export class PathTable {
     this.#world.found?.(id, word);
   }
 
-  /** Does all that can be done for a path now. */
   #step(entry: Entry, now: number): void {
     entry.stepAt = Number.POSITIVE_INFINITY;
     wanted(entry, now);
@@ -362,7 +357,7 @@ export class PathTable {
     this.#settle(entry, now);
   }
 
-  /** Ends what nobody waits for any more, plans what is next, and tells those that the step has let go. */
+  /** Ends the states that no request waits for any more, plans what is next, and makes the calls to the requests of the step. */
   #settle(entry: Entry, now: number): void {
     const { state, queue } = entry;
     if (queue.size === 0) {
@@ -378,7 +373,6 @@ export class PathTable {
     this.#outbox.empty();
   }
 
-  /** Asks a path whose probe is due. */
   #probe(entry: Entry, now: number): void {
     const { state, way, id } = entry;
     if (way === undefined || state.probing || state.probeAt > now) return;
@@ -389,7 +383,6 @@ export class PathTable {
     this.#outbox.put(() => this.#world.probe({ path: id, way, number }));
   }
 
-  /** When something is to be done for a path. */
   #entryAt(entry: Entry, now: number): number {
     const { state, way, queue } = entry;
     let at = Math.min(entry.stepAt, this.#departures.nextAt(entry, now));
@@ -400,22 +393,25 @@ export class PathTable {
   }
 }
 
-/** What is to be told of a path: that it is back, only to those who take it for down. */
+/** Returns the finding to report about a path. It is reported as back only after it was reported as down. */
 const wordOf = ({ state, told }: Entry): PathWord | undefined => {
   if (state.state === "down") return state.probes > 0 ? "down" : undefined;
   return state.state === "returning" && told === "down" ? "returning" : undefined;
 };
 
-/** Idle connections may be dead. A transport that cannot drop them keeps no other path waiting. */
+/** Closes idle connections, which may be dead. A transport that fails to close them keeps no other path waiting. */
 const dropIdle = ({ way }: Entry): void => {
   try {
     way?.dropIdle();
   } catch {
-    // Its next request finds out.
+    // The next request of the transport finds out.
   }
 };
 
-/** What somebody waits for is wanted: the last one that may wait no longer decides on what is known, and not on what is forgotten. */
+/**
+ * Marks a path with waiting requests as wanted, so that the last one that stops waiting decides on a known state and not on a
+ * forgotten one.
+ */
 const wanted = (entry: Entry, now: number): void => {
   if (entry.queue.size > 0) entry.wantedAt = now;
 };

@@ -1,10 +1,10 @@
 /**
- * Knows of every path of this process whether it is up, down or cooling, and lets requests go when they may.
+ * Knows every path of this process as up, down or cooling, and releases requests when they may go.
  *
- * One service for all runs. Runs ask it before every request and tell it what they meet; transports tell it how a path can be asked.
- * What is known stands in `PathTable`, which decides in one step and has no fiber; here are its clock, its timer and its probes. One
- * timer serves all paths, and there is none while every path is up. Timer and probes are forked from synchronous code, in the step that
- * needs them: a request that finds its path down is not to wait for a turn of another fiber.
+ * One service serves all runs. Runs ask it before every request and report what they meet; transports report how a path can be
+ * probed. `PathTable` holds the state and decides in one step, without a fiber; this module has its clock, its timer and its
+ * probes. One timer serves all paths, and there is none while every path is up. Timer and probes are forked from synchronous
+ * code, in the step that needs them, so that a request that finds its path down does not wait for a turn of another fiber.
  */
 import * as Clock from "effect/Clock";
 import * as Context from "effect/Context";
@@ -33,12 +33,12 @@ export type {
   Wait,
 } from "./Admission.ts";
 
-/** Longest that a probe may take, in milliseconds, should its transport set no limit. */
+/** Maximum duration of a probe, in milliseconds, if its transport sets no limit. */
 const probeMaxMs = 15_000;
 
 const unheard = (code: string): Probed => ({ _tag: "failed", reason: "network", code });
 
-/** What a probe has found, as it counts. Types do not hold every caller: what says nothing that is known has failed. */
+/** Reads the result of a probe. An untyped caller may return anything: an unknown result counts as failed. */
 const readProbed = (found: unknown): Probed => {
   const it = Json.record(found);
   if (it?._tag === "works") return { _tag: "works" };
@@ -47,13 +47,13 @@ const readProbed = (found: unknown): Probed => {
   return { _tag: "failed", reason, ...(typeof it.code === "string" ? { code: label(it.code) } : {}) };
 };
 
-/** The way's own effect: plain JavaScript may have none there by now. */
+/** Returns the way's effect. Plain JavaScript may have none there by now. */
 const probeOf = (way: PathWay): Effect.Effect<unknown> => {
   const probe: unknown = way.probe;
   return Effect.isEffect(probe) ? way.probe : Effect.die(new TypeError("probe: expected an Effect"));
 };
 
-/** Asks a path. A probe that dies or hangs has failed; one that cannot be interrupted is not waited for. */
+/** Probes a path. A probe that dies or hangs has failed; one that cannot be interrupted is abandoned. */
 const ask = (way: PathWay): Effect.Effect<Probed> =>
   Effect.flatMap(
     Effect.forkDetach(
@@ -75,19 +75,19 @@ const ask = (way: PathWay): Effect.Effect<Probed> =>
 /** The other processes that serve as one with this one. */
 export type Siblings = Pick<TableWorld, "found" | "processes">;
 
-/** The paths of one of several processes. */
-export interface PathsAmong extends Pick<PathTable, "heard" | "leftOf" | "refused" | "words"> {
+/** Paths of one of several processes. */
+export interface PathsAmong extends Pick<PathTable, "heard" | "refused"> {
   readonly own: PathsService;
 }
 
-/** Serves a table: wakes it in time, and asks the paths that are to be asked. */
+/** Serves a table: wakes it in time, and probes the paths that are due. */
 class Keeper {
   readonly table: PathTable;
   readonly #clock: Clock.Clock;
   readonly #fork: <A>(effect: Effect.Effect<A>) => Fiber.Fiber<A>;
   readonly #probes = new Set<Fiber.Fiber<void>>();
   #timer: Fiber.Fiber<void> | undefined;
-  /** When the timer rings; infinite without one. */
+  /** Time at which the timer rings; infinite without one. */
   #wakesAt = Number.POSITIVE_INFINITY;
   #closed = false;
 
@@ -127,9 +127,9 @@ class Keeper {
 
   #wake(): void {
     this.#timer = undefined;
-    // What the look plans is due together behind it: no timer is set in between.
+    // The timer for everything that the look plans is set once, after it: no timer is set in between.
     this.#wakesAt = Number.NEGATIVE_INFINITY;
-    // A timer may ring a moment early: what becomes due while the look runs is not done by it, and is due still.
+    // A timer may ring a moment early: work that becomes due during the look is not done by it and is still pending.
     const from = monotonicMs(this.#clock);
     this.table.look();
     this.#wakesAt = Number.POSITIVE_INFINITY;
@@ -144,7 +144,6 @@ class Keeper {
   }
 }
 
-/** The service over a table. */
 const serviceOf = (table: PathTable): PathsService => ({
   attach: (path, way) => table.attach(path, way),
   wasReached: (path) => table.wasReached(path),
@@ -174,14 +173,14 @@ const serviceOf = (table: PathTable): PathsService => ({
   list: () => table.list(),
 });
 
-/** An interruption removes the request where it waits, and gives its place back where it was let go in the same step. */
+/** An interruption removes the request if it waits, and gives its place back if it was released in the same step. */
 const admit = (table: PathTable, admission: Admission): Effect.Effect<Admitted> =>
   Effect.callback<Admitted>((resume) => {
     const leave = table.admit(admission, (admitted) => resume(Effect.succeed(admitted)));
     return Effect.sync(leave);
   });
 
-/** The table of a process; its timer and its probes end with the scope. */
+/** Makes the table of a process. Its timer and its probes end with the scope. */
 const kept = Effect.fnUntraced(function* (siblings?: Siblings): Effect.fn.Return<PathTable, never, Scope.Scope> {
   const random = yield* Random.Random;
   const services = yield* Effect.context<never>();
@@ -190,24 +189,21 @@ const kept = Effect.fnUntraced(function* (siblings?: Siblings): Effect.fn.Return
   return keeper.table;
 });
 
-/** Makes the paths of a process; their timer and their probes end with the scope. */
 const make: Effect.Effect<PathsService, never, Scope.Scope> = Effect.map(kept(), serviceOf);
 
-/** Makes the paths of one of several processes that tell each other how they stand. */
+/** Makes the paths of one of several processes that share their findings. */
 export const makeAmong = (siblings: Siblings): Effect.Effect<PathsAmong, never, Scope.Scope> =>
   Effect.map(kept(siblings), (table) => ({
     own: serviceOf(table),
     heard: (path, word) => table.heard(path, word),
-    leftOf: (scope, kind) => table.leftOf(scope, kind),
     refused: (scope, refusal, agoMs) => table.refused(scope, refusal, agoMs),
-    words: () => table.words(),
   }));
 
-/** The paths of a process. */
+/** Service for the paths of a process. */
 export class Paths extends Context.Service<Paths, PathsService>()("effect-stream-recovery/Paths") {
-  /** Makes the paths of a process; their timer and their probes end with the scope. */
+  /** Makes the paths of a process. Their timer and their probes end with the scope. */
   static readonly make = make;
 
-  /** One for all that share it. */
+  /** Layer with one service for all that share it. */
   static readonly layer: Layer.Layer<Paths> = Layer.effect(Paths, make);
 }

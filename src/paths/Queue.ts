@@ -1,37 +1,39 @@
 /**
- * Holds the requests that wait for one path, in order of their coming, and apart by what may hold them.
+ * Holds the requests that wait for one path in order of arrival, grouped by the cooldowns that may hold them back.
  */
 import type { Admission, Admitted, Scope, Wait } from "./Admission.ts";
 import { type HoldKeys, holdKeysOf, modelKey } from "./Cooldowns.ts";
 
-/** A request that waits. Times are monotonic milliseconds. */
+/** A waiting request. Times are in monotonic milliseconds. */
 export interface Waiter {
   readonly admission: Admission;
   readonly lane: Lane;
   readonly since: number;
-  /** When it waits no longer; infinite for ever. */
+  /** Time at which it stops waiting; infinite for no limit. */
   readonly deadline: number;
   readonly done: (admitted: Admitted) => void;
-  /** What it was last told; undefined before it was told anything. */
+  /** Wait that was last reported to it; undefined before the first report. */
   told: Wait | undefined;
-  /** Until when, by the monotonic clock. */
+  /** End of that wait, by the monotonic clock. */
   toldUntil: number;
-  /** Gives back the place of one that was let go. */
+  /** Gives back the place of a released request. */
   leave: (() => void) | undefined;
 }
 
-/** The requests of one credential and model, which the same cooldowns hold. */
+/** Requests of one credential and model, which the same cooldowns hold back. */
 export interface Lane {
   readonly key: string;
   readonly scope: Scope;
   readonly holds: HoldKeys;
   readonly waiters: Set<Waiter>;
-  /** The least that one of them keeps of what others heard, in milliseconds. May be of one that is gone: then it is too small. */
+  /**
+   * Minimum `maxRetryAfterMs` of its requests, in milliseconds. It may belong to a request that is gone: then it is too small.
+   */
   leastRetryAfterMs: number;
-  /** What its requests wait for, and until when as far as it is known. */
+  /** Wait of its requests, and its end if known. */
   waitsFor: Wait["for"] | undefined;
   waitsUntil: number;
-  /** The last look in which none of its requests could go. */
+  /** Number of the last look in which none of its requests could go. */
   closedIn: number;
 }
 
@@ -48,13 +50,13 @@ const emptyLane = (key: string, scope: Scope): Lane => ({
   closedIn: 0,
 });
 
-/** The requests that wait for one path. */
+/** Requests that wait for one path. */
 export class Queue {
   readonly #lanes = new Map<string, Lane>();
   readonly #models = new Map<string, number>();
-  /** All requests, in order of their coming. */
+  /** All requests, in order of arrival. */
   readonly #waiters = new Set<Waiter>();
-  /** No deadline is before; may be of one that is gone. */
+  /** Lower bound of the deadlines. It may belong to a request that is gone. */
   #deadlineFrom = Number.POSITIVE_INFINITY;
 
   get size(): number {
@@ -77,7 +79,6 @@ export class Queue {
     return this.#deadlineFrom;
   }
 
-  /** Puts a request at the end. */
   add(admission: Admission, now: number, done: (admitted: Admitted) => void): Waiter {
     const { maxRetryAfterMs, scope, withinMs } = admission;
     const key = laneKey(scope);
@@ -102,7 +103,7 @@ export class Queue {
     return waiter;
   }
 
-  /** Whether it still waited. */
+  /** Removes a request. Returns true if it still waited. */
   remove(waiter: Waiter): boolean {
     if (!this.#waiters.delete(waiter)) return false;
     const { lane } = waiter;
@@ -116,13 +117,12 @@ export class Queue {
     return true;
   }
 
-  /** Whether a request waits of a model, and of a credential where one is given. */
+  /** Returns true if a request of a model waits, and of a credential if one is given. */
   has(model: string | undefined, credential: string | undefined): boolean {
     if (credential === undefined) return this.#models.has(modelKey(model));
     return this.#lanes.has(laneKey({ path: "", credential, model }));
   }
 
-  /** Those whose time is over. */
   late(now: number): ReadonlyArray<Waiter> {
     if (now < this.#deadlineFrom) return [];
     const late: Array<Waiter> = [];

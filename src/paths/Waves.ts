@@ -1,23 +1,23 @@
 /**
- * Lets waiting requests go in waves: as many at once as the other side has shown that it takes.
+ * Releases waiting requests in waves: as many at once as the other side has shown that it takes.
  *
- * A wave begins with eight requests. Each answered head lets two more go, so a wave doubles with each round of heads; a second
- * without a refusal doubles it too. A refusal halves it. Pure: each call is given the time, in monotonic milliseconds.
+ * A wave begins with eight requests. Each answered head releases two more, so a wave doubles with each round of heads; a second
+ * without a refusal doubles it too. A refusal halves it. Pure: each call takes the time, in monotonic milliseconds.
  */
 
-/** Requests that go together at first. */
+/** Number of requests in the first wave. */
 export const firstWave = 8;
 
-/** The part of one of so many processes, which let requests go together. */
+/** Returns the first wave of one process if several release requests together. */
 export const firstWaveOf = (processes: number): number => Math.max(1, Math.floor(firstWave / processes));
 
-/** A wave doubles after so long without a refusal, in milliseconds. */
+/** Time without a refusal after which a wave doubles, in milliseconds. */
 export const waveQuietMs = 1_000;
 
-/** Beyond this a wave holds nothing back. */
+/** Maximum size of a wave. At this size it holds nothing back. */
 const waveMax = 1 << 20;
 
-/** One return: from its first request to the last one that had to wait. */
+/** One return of a path or a cooldown: from its first request to the last one that had to wait. */
 export class Waves {
   #size: number;
   #going = 0;
@@ -30,22 +30,21 @@ export class Waves {
     this.#quietSince = now;
   }
 
-  /** Most requests that may be on their way now. */
+  /** Maximum requests that may be in flight now. */
   get size(): number {
     return this.#size;
   }
 
-  /** Requests that went and neither have a head nor are over. */
+  /** Requests that were sent and neither have a head nor are over. */
   get going(): number {
     return this.#going;
   }
 
-  /** Heads that have come of requests that went. */
+  /** Heads that have come for requests that were sent. */
   get heads(): number {
     return this.#heads;
   }
 
-  /** Whether a request went. */
   get hasBegun(): boolean {
     return this.#went > 0;
   }
@@ -54,7 +53,7 @@ export class Waves {
     return this.#going < this.#size;
   }
 
-  /** When the wave doubles if no refusal comes. */
+  /** Time at which the wave doubles if no refusal comes. */
   get growsAt(): number {
     return this.#quietSince + waveQuietMs;
   }
@@ -64,25 +63,28 @@ export class Waves {
     this.#went += 1;
   }
 
-  /** A head has come. Only as many heads count as requests went: one of a request from before proves nothing about this wave. */
+  /**
+   * Records a head. At most as many heads count as requests were sent: the head of an earlier request proves nothing about this
+   * wave.
+   */
   answered(): void {
     if (this.#heads === this.#went) return;
     this.#heads += 1;
     this.#size = Math.min(this.#size + 1, waveMax);
   }
 
-  /** The provider takes no more for now. */
+  /** Records that the provider takes no more for now. */
   refused(now: number): void {
     this.#size = Math.max(1, Math.floor(this.#size / 2));
     this.#quietSince = now;
   }
 
-  /** A request that went has a response, or is over. */
+  /** Records that a request has a response or is over. */
   left(): void {
     this.#going -= 1;
   }
 
-  /** Doubles the wave for each quiet second that is over. */
+  /** Doubles the wave for each quiet second that has passed. */
   passed(now: number): void {
     while (now >= this.growsAt && this.#size < waveMax) {
       this.#size *= 2;

@@ -1,26 +1,26 @@
 /**
- * Says how long to wait before an automatic retry.
+ * Computes the wait before an automatic retry.
  *
- * The wait doubles from 0.5 s to 30 s. Jitter is half of it, so that parallel agents do not retry in lockstep. A provider's own
- * wait comes first.
+ * The wait doubles from 0.5 s to 30 s. Half of it is jitter, so that parallel agents do not retry in lockstep. A wait that the
+ * provider announced takes precedence.
  */
 import { isWaited, waitFor } from "./RetryBudget.ts";
 import type { Situation } from "./Situation.ts";
 
-/** First wait of a failure that was processed, or of a request that was not sent, in milliseconds. */
+/** First wait after a failure that was processed or a request that was not sent, in milliseconds. */
 export const baseMs = 500;
 
-/** First wait of a failure that the provider did not process (429, 503, overload), in milliseconds. */
+/** First wait after a failure that the provider did not process (429, 503, overload), in milliseconds. */
 export const notProcessedBaseMs = 2_000;
 
-/** Longest wait that doubling reaches, in milliseconds. */
+/** Maximum wait that doubling reaches, in milliseconds. */
 export const longestMs = 30_000;
 
-/** Doublings after which every base is past `longestMs`: keeps the power finite for any counter. */
+/** Maximum doublings. Every base exceeds `longestMs` by then, and the power stays finite for any counter. */
 const doublingsMax = 16;
 
 /**
- * The wait before a retry, the throttle's wait included.
+ * Computes the wait before a retry, including the throttle's wait.
  *
  * @returns whole milliseconds, with the input's jitter applied
  */
@@ -30,8 +30,9 @@ export const delayMs = (s: Situation): number => {
   const wait = retryAfter === undefined ? d * (0.5 + 0.5 * s.jitter) : retryAfter + s.jitter * d;
   switch (waitFor(s)) {
     case "path":
-      // How long it is away is not known: the run goes when it is back, and not before the end of a wait that was announced. What was
-      // sent has met a provider that may not be back yet: its retries would be spent in one instant without their backoff.
+      // The length of an outage is unknown: the retry is sent when the path is back, but not before an announced wait ends. A
+      // request that was sent also waits its backoff, because the provider may still be recovering and its retries would be spent
+      // at once.
       return Math.round(Math.max(isWaited(s) ? (retryAfter ?? 0) : wait, s.run.cooldown_ms));
     case "cooldown":
       return Math.round(Math.max(wait, s.run.cooldown_ms));
@@ -40,7 +41,7 @@ export const delayMs = (s: Situation): number => {
   }
 };
 
-/** The step of the doubling, before jitter. */
+/** Returns the current step of the doubling, before jitter. */
 const stepMs = (s: Situation): number => {
   if (s.facts.delivery === "not_sent") return doubled(baseMs, s.run.not_processed_retries);
   if (s.notProcessed) return doubled(notProcessedBaseMs, s.run.not_processed_retries);

@@ -1,7 +1,7 @@
 /**
- * Says what a question offers, what its `retry` may repeat, and what an unattended one takes.
+ * Determines the choices of a question, what its `retry` may repeat, and the default of an unattended question.
  *
- * A decision names calls only. A tool that the provider may have run unseen has no call, and a person is told of it all the same.
+ * A decision names only calls. A tool that the provider may have run unseen has no call, so `mayRepeat` adds it.
  */
 import type { ToolRow } from "../domain/AttemptFacts.ts";
 import type { Choice, Decision } from "../domain/Decision.ts";
@@ -10,13 +10,13 @@ import { isUnprovable } from "./PolicyRows.ts";
 import { aboutOutcome, type RuleEntry } from "./Rules.ts";
 import * as Situation from "./Situation.ts";
 
-/** The list's word for tools that a provider runs itself and that the stream told nothing of. */
+/** Entry of `mayRepeat` for tools that the provider runs and that the stream did not report. */
 export const providerTools = "tools that the provider runs";
 
-/** The list's word for tools of unknown effect. */
+/** Entry of `mayRepeat` for tools of unknown effect. */
 export const unknownTools = "tools of unknown effect";
 
-/** The choices of a rule's question, at least two: what was shown can be accepted or, if the caller can discard, retried. */
+/** Lists the choices of a rule's question: always `stop`, and at least one of `retry` and `accept`. */
 export const of = (s: Situation.Situation, entry: RuleEntry): ReadonlyArray<Choice> => {
   const offered: Array<Choice> = [];
   if (s.run.discardable || s.facts.shown === "nothing") offered.push("retry");
@@ -28,15 +28,18 @@ export const of = (s: Situation.Situation, entry: RuleEntry): ReadonlyArray<Choi
 };
 
 /**
- * Whether a question makes a difference to the response: something can be asked for again, continued, or told of a call.
- * `accept` and `stop` both leave the caller with what it has.
+ * Returns true if an offered choice can change the response: a retry, a continuation, or a statement about a call. `accept` and
+ * `stop` both leave the caller with what it has.
  *
  * @param offered the question's choices
  */
 export const matter = (offered: ReadonlyArray<Choice>): boolean =>
   offered.some((choice) => choice !== "accept" && choice !== "stop");
 
-/** The keys of calls that ran or may have run. Without a guard nothing proves that a runtime did not start on cut input. */
+/**
+ * Lists the keys of calls that ran or may have run. Without a guard, nothing proves that a runtime did not start on partial
+ * input.
+ */
 export const repeatedCalls = (s: Situation.Situation): ReadonlyArray<string> =>
   s.ledger.any ? s.facts.tools.filter((row) => mayHaveRun(s, row)).map((row) => row.call) : [];
 
@@ -48,10 +51,10 @@ const mayHaveRun = (s: Situation.Situation, row: ToolRow): boolean =>
   row.phase === "settled";
 
 /**
- * What a person's `retry` may repeat: keys of calls that ran or may have run, then `providerTools` or `unknownTools` where side
- * effects cannot be proven. A retry that may repeat something is never the default, and needs a second word.
+ * Lists what a person's `retry` may repeat: keys of calls that ran or may have run, then `providerTools` or `unknownTools` if
+ * side effects cannot be proven. A retry that may repeat something is never the default and needs a second confirmation.
  *
- * @param incident what was decided, and on what
+ * @param incident the decision and its input
  */
 export const mayRepeat = (incident: DecisionInput & { readonly decision: Decision }): ReadonlyArray<string> => {
   const { decision } = incident;
@@ -66,10 +69,10 @@ export const mayRepeat = (incident: DecisionInput & { readonly decision: Decisio
 };
 
 /**
- * What an unattended question takes: a choice that it offers, and never a retry that may repeat something.
+ * Chooses the default of an unattended question: an offered choice, but never a retry that may repeat something.
  *
- * @param repeated what a retry may repeat
- * @param wanted what a program or the policy says; `stop` where it cannot be taken
+ * @param repeated calls and tools that a retry may repeat
+ * @param wanted the choice of a program or policy; replaced by `stop` if it cannot be taken
  */
 export const defaultOf = (
   offered: ReadonlyArray<Choice>,

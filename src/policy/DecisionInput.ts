@@ -1,8 +1,8 @@
 /**
- * Holds everything that a decision is taken on, and reads it from JSON.
+ * Defines the input of a decision and reads it from JSON.
  *
- * The same five values are stored with an incident to decide it again (law L9). In JSON everything but `failure.kind` may
- * be left out: facts are then those of a fresh attempt, run and budget have their defaults, jitter is 0.5.
+ * The same five values are stored with an incident, so that it can be decided again (law L9). JSON may omit everything but
+ * `failure.kind`: facts default to those of a fresh attempt, run and budget to their defaults, jitter to 0.5.
  */
 import * as Effect from "effect/Effect";
 import * as Result from "effect/Result";
@@ -14,20 +14,22 @@ import { label } from "../domain/Limits.ts";
 import { Budget, defaultBudget, fresh as freshRun, RunFacts } from "../domain/RunFacts.ts";
 import type { RunIncident } from "../domain/RunIncident.ts";
 
-/** What `decide` takes. */
+/** Input of `decide`. */
 export interface DecisionInput {
   readonly facts: AttemptFacts;
   readonly failure: Failure.Failure;
   readonly run: RunFacts;
   readonly budget: Budget;
-  /** From 0 to 1: spreads the delay. */
+  /** Spreads the delay. From 0 to 1. */
   readonly jitter: number;
 }
 
-/** The jitter of an input that gives none: the middle. */
+/** Jitter of an input that omits it. */
 export const defaultJitter = 0.5;
 
-/** JSON that is no decision input. `field` is a path like `facts.tools[0].phase`; the message begins with it. */
+/**
+ * Reports JSON that is not a decision input. `field` is a path, for example `facts.tools[0].phase`; the message begins with it.
+ */
 export class DecisionInputError extends Schema.TaggedError<DecisionInputError>()("DecisionInputError", {
   reason: Schema.Literals(["unknown_field", "missing_field", "bad_value"]),
   field: Schema.String,
@@ -37,8 +39,8 @@ export class DecisionInputError extends Schema.TaggedError<DecisionInputError>()
 /**
  * Reads a decision input from parsed JSON.
  *
- * @param json a value of unknown origin
- * @returns the input with everything that was left out filled in, or the first thing that is wrong with it
+ * @param json an untrusted value
+ * @returns the input with defaults filled in, or the first error
  */
 export const parse = (json: unknown): Result.Result<DecisionInput, DecisionInputError> => {
   const filled = withKindDefaults(json);
@@ -51,12 +53,12 @@ export const parse = (json: unknown): Result.Result<DecisionInput, DecisionInput
 };
 
 /**
- * Gives what a stored incident was decided on, so that the rules of today give its decision again (law L9).
+ * Returns the input of a stored incident, adapted so that the current rules give its decision again (law L9).
  *
- * Version 1 knew no codes: a failure that left its flags open was retried by its kind alone. And it asked about every refused
- * continuation, also where credentials could be refreshed.
+ * Version 1 had no codes: it retried a failure with open flags by its kind alone. It also asked about every refused continuation,
+ * even if credentials could be refreshed.
  *
- * @param incident an incident as it is stored
+ * @param incident an incident as stored
  */
 export const ofIncident = (incident: RunIncident): DecisionInput => {
   const { decision, facts, failure, jitter, run } = incident;
@@ -68,8 +70,8 @@ export const ofIncident = (incident: RunIncident): DecisionInput => {
 };
 
 /**
- * Versions 1 and 2 had another use for a spent `max_not_processed`: a request that was not sent was not retried, and a failure whose
- * mark progress had overruled counted as an ordinary retry.
+ * Versions 1 and 2 treated a spent `max_not_processed` differently: a request that was not sent was not retried, and a failure
+ * whose mark progress had overruled counted as an ordinary retry.
  */
 const budgetOfVersion2 = ({ budget, facts, run }: RunIncident): Budget => {
   if (run.not_processed_retries < budget.max_not_processed) return budget;
@@ -100,18 +102,18 @@ const document = <const K extends Failure.FailureKind>(kind: K) =>
 type Decoder = (json: unknown) => Result.Result<DecisionInput, Schema.SchemaError>;
 
 const decoder = (kind: Failure.FailureKind): Decoder => {
-  // The union over kinds is put back together here: every document decodes to one member of `Failure`.
+  // Restores the union over kinds: every document decodes to one member of `Failure`.
   const schema: Schema.Decoder<DecisionInput> = document(kind) as unknown as Schema.Decoder<DecisionInput>;
   return Schema.decodeUnknownResult(schema, { onExcessProperty: "error" });
 };
 
-/** A decoder a kind, so that what is wrong is said about the kind that was meant. */
+/** One decoder per kind, so that errors describe the kind that was meant. */
 const decoders = Object.fromEntries(
   Object.keys(Failure.kinds).map((kind) => [kind, decoder(kind as Failure.FailureKind)]),
-  // `Object.keys` and `fromEntries` lose the literal keys of the record that they were taken from.
+  // `Object.keys` and `fromEntries` lose the literal keys of the record.
 ) as Record<Failure.FailureKind, Decoder>;
 
-/** What a kind's own field is taken for when it is left out; of cancels and rejections the one that retries nothing. */
+/** Defaults for the fields of a kind. For cancels and rejections they are values that are never retried. */
 const kindDefaults: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   stalled: { clock: "idle" },
   rejected: { reason: "invalid_request" },
@@ -167,7 +169,7 @@ const explained = (issue: SchemaIssue.Issue, json: unknown): DecisionInputError 
   return new DecisionInputError({ reason: "bad_value", field, message: `${field}: ${expected}, got ${got}` });
 };
 
-/** A member name that is no plain word is quoted: it came from outside and may hold a line break. */
+/** Quotes a member name unless it is a plain word: it is untrusted and may contain a line break. */
 const pathStep = (path: string, step: PropertyKey): string => {
   if (typeof step === "number") return `${path}[${step}]`;
   const name = label(String(step));
@@ -177,11 +179,11 @@ const pathStep = (path: string, step: PropertyKey): string => {
 
 const member = (value: unknown, step: PropertyKey): unknown =>
   typeof value === "object" && value !== null && Object.hasOwn(value, step)
-    ? // `hasOwn` proves the member, whatever the object is.
+    ? // `hasOwn` proves that the member exists.
       (value as Readonly<Record<PropertyKey, unknown>>)[step]
     : undefined;
 
-/** Longest piece of a wrong value that an error repeats, in UTF-16 code units. */
+/** Maximum length of a wrong value in an error, in UTF-16 code units. */
 const shownCharactersMax = 64;
 
 const shown = (value: unknown): string => {

@@ -1,5 +1,5 @@
 /**
- * Builds a decision from a ruling: what it rests on, the calls it concerns and, for a question, what it offers.
+ * Builds a decision from a ruling: its reasons, the calls it concerns and, for a question, its choices.
  */
 import type { Decision, Rule } from "../domain/Decision.ts";
 import { leavesIncompleteCall } from "../domain/Failure.ts";
@@ -9,10 +9,10 @@ import { type RuleEntry, type Ruling, rules, rulings } from "./Rules.ts";
 import type { Situation } from "./Situation.ts";
 
 /**
- * A ruling as a decision.
+ * Turns a ruling into a decision.
  *
  * @param version the policy's version
- * @param retry how an automatic retry goes: its wait in milliseconds, and whether it moves to the next route
+ * @param retry delay in milliseconds and route of an automatic retry
  */
 export const make = (s: Situation, ruling: Ruling, version: string, retry: RetryManner = atOnce): Decision => {
   if (ruling.action === "auto_retry_once") {
@@ -36,7 +36,6 @@ export const make = (s: Situation, ruling: Ruling, version: string, retry: Retry
   return ruling.action === "ask_user" ? question(s, ruling, version) : stop(s, ruling, version);
 };
 
-/** How an automatic retry goes. */
 interface RetryManner {
   readonly delayMs: number;
   readonly moves: boolean;
@@ -44,7 +43,7 @@ interface RetryManner {
 
 const atOnce: RetryManner = { delayMs: 0, moves: false };
 
-/** The facts that a rule rests on, as `name=value` of a fixed vocabulary, the failure first. */
+/** Lists the facts that a rule rests on as `name=value` from a fixed vocabulary, the failure first. */
 export const because = (s: Situation, rule: Rule): ReadonlyArray<string> => reasons(s, rules[rule]);
 
 const reasons = (s: Situation, entry: RuleEntry): ReadonlyArray<string> => [failureFact(s), ...entry.because(s)];
@@ -73,9 +72,9 @@ const stop = (s: Situation, { entry, rule }: Ruling, version: string): Decision 
   });
 
 /**
- * A question, unless there is nothing to ask: a run whose terminal marker was seen and whose content is malformed ends as
- * complete, because runtimes give such an error back to the model. A caller that cannot discard reads the call itself, and would
- * take it for finished: its run stops, and the call is withheld.
+ * Builds a question, unless there is nothing to ask. A run with a terminal marker and malformed content ends as complete, because
+ * runtimes return such an error to the model. A caller that cannot discard reads the call itself and would take it as finished:
+ * its run stops, and the call is withheld.
  */
 const question = (s: Situation, ruling: Ruling, version: string): Decision => {
   const { entry, rule } = ruling;
@@ -99,8 +98,8 @@ const question = (s: Situation, ruling: Ruling, version: string): Decision => {
 };
 
 /**
- * A decision while it is made. Its optional fields are set one by one: spreads of them took a seventh of the time of a decision. They
- * are set in the order of its schema: a decision that is made again from a record is the same text as the one on record.
+ * A decision under construction. Optional fields are set one by one, because spreads took a seventh of the time of a decision.
+ * They follow the order of the schema, so that a decision made again from a record has the same text.
  */
 type Made = { -readonly [K in keyof Decision]: Decision[K] };
 

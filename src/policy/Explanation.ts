@@ -1,9 +1,9 @@
 /**
- * Says a decision in a plain sentence or two: what happened, whether a tool ran, what is safe to do.
+ * Explains a decision in one or two plain sentences: what happened, if a tool ran, what is safe to do.
  *
- * What happened stands here, by the kind of the failure; what is done about it stands with each rule in Rules.ts. Both are
- * fixed phrases: never a message, a name or content that came from outside. A rejection keeps the provider's own kind: a bill
- * that is not paid is never a lost connection.
+ * This module describes the failure by its kind; Rules.ts has the sentence of each rule. All phrases are fixed and contain no
+ * message, name or content from outside. A rejection keeps the provider's own reason, so an unpaid bill is never described as a
+ * lost connection.
  */
 import { type AttemptFacts, fresh } from "../domain/AttemptFacts.ts";
 import type { Decision } from "../domain/Decision.ts";
@@ -15,12 +15,11 @@ import { hasCutCall, hasUnknownOutcome, rowsOf } from "./CutCalls.ts";
 import { type RuleEntry, rules } from "./Rules.ts";
 
 /**
- * The sentence of a decision. It contradicts none of the facts, and it never throws: a value that is not understood is
- * described as unknown.
+ * Explains a decision. The text contradicts none of the facts. Never throws: an unknown value is described as unknown.
  *
- * @param decision what was decided
- * @param given the failure that it was decided on
- * @param facts the facts that it was decided on
+ * @param decision the decision
+ * @param given the failure that was decided on
+ * @param facts the facts that were decided on
  */
 export const explain = (decision: Decision, given: Failure, facts: AttemptFacts): string => {
   const failure = FailureReading.read(given);
@@ -29,12 +28,12 @@ export const explain = (decision: Decision, given: Failure, facts: AttemptFacts)
   const late = rule === "already_complete" && !isMalformed(failure);
   const happened = late ? `The answer had already ended when ${lateWords(failure)}` : whatHappened(failure, known);
   const tools = () => toolSentence(known);
-  // A caller without types may bring a rule of a newer version.
+  // An untyped caller may pass a rule of a newer version.
   const entry: RuleEntry | undefined = Object.hasOwn(rules, rule) ? rules[rule] : undefined;
   if (entry === undefined) return `${happened}; ${tools()}`;
   const parts = { because: Array.isArray(because) ? because : [], failure, facts: known, tools };
   const said = typeof entry.sentence === "string" ? entry.sentence : entry.sentence(parts);
-  // An unknown outcome is never left out, whatever the rule is about. A retry keeps its tools, or none was left open.
+  // An unknown outcome is always mentioned. An automatic retry is exempt: it keeps its tools, or none was left open.
   const isUnsaid = entry.action !== "auto_retry_once" && hasUnknownOutcome(known) && !said.includes(outcomeUnknown);
   const unknown = isUnsaid ? ` A tool had ${outcomeUnknown}.` : "";
   return `${happened}; ${said}${unknown}${mannerOf(route, wait_for)}`;
@@ -46,12 +45,11 @@ const mannerOf = (route: Decision["route"], waitFor: Decision["wait_for"]): stri
   return waitFor !== undefined && Object.hasOwn(waits, waitFor) ? ` ${waits[waitFor]}` : "";
 };
 
-/** Every sentence about a tool of unknown outcome contains these words. */
+/** Part of every sentence about a tool of unknown outcome. */
 const outcomeUnknown = "started and its outcome is not known";
 
 const noDecision: Partial<Decision> & Pick<Decision, "rule"> = { rule: "unknown_failure" };
 
-/** Describes the failure after a complete answer. */
 const lateWords = (failure: Failure): string => {
   if (failure.kind !== "cancelled") return "the stream failed";
   return lateCancels[failure.by];
@@ -64,15 +62,14 @@ const lateCancels = {
   provider: "the model provider cancelled it",
 } as const;
 
-/** What a retry waits for before it goes. */
 const waits = {
   path: "It goes when the provider can be reached again.",
   cooldown: "It goes when the wait is over that the provider has announced.",
 } as const;
 
 /**
- * Says in a clause what failed, for failures that only their code tells apart: nothing was sent for the first two, and the others are
- * bodies that are not what their heads say. Undefined for any other code.
+ * Describes in a clause the failures that only their code identifies. Nothing was sent for the first two; the others are bodies
+ * that do not match their headers. Undefined for any other code.
  */
 export const codedWords = ({ code, kind }: Pick<Failure, "code" | "kind">): string | undefined =>
   code === undefined || (kind !== "protocol" && kind !== "rejected") ? undefined : coded.get(code);
@@ -93,12 +90,12 @@ const whatHappened = (failure: Failure, facts: AttemptFacts): string => {
   const { delivery, progress, shown } = facts;
   const words = codedWords(failure);
   if (words !== undefined) return sentenceCase(words);
-  // Facts may be given in part: what was shown has come, and so has a call.
+  // Partial facts may omit progress: shown content or a call proves that something arrived.
   const isEmpty = progress === "none" && shown === "nothing" && rowsOf(facts).length === 0;
   const hasContent = progress === "reasoning" || progress === "output" || shown === "reasoning" || shown === "text";
   switch (failure.kind) {
     case "transport":
-      // A request of which nothing was sent has lost no connection.
+      // If nothing was sent, no connection was lost.
       return !hasContent && (failure.operation === "connect" || delivery === "not_sent")
         ? "The connection to the model provider could not be made"
         : "The connection to the model provider was lost";
@@ -107,7 +104,7 @@ const whatHappened = (failure: Failure, facts: AttemptFacts): string => {
         ? "The model provider's response had nothing in it"
         : "The model's answer ended early, without the provider's end marker";
     case "stalled":
-      // The clocks before the first content do not fit an answer that has some.
+      // The clocks that run before the first content cannot describe an answer that has content.
       return stalls[hasContent && isBeforeContent(failure.clock) ? "idle" : failure.clock];
     case "rate_limited":
       return "The model provider limits the rate of requests";
@@ -142,7 +139,7 @@ const whatHappened = (failure: Failure, facts: AttemptFacts): string => {
   }
 };
 
-/** Why new text was not joined to what was shown, in words that go on from a colon. */
+/** Reasons that new text was not joined to the shown text, phrased to follow a colon. */
 export const seamFaults: Readonly<Record<SeamFault, string>> = {
   differs: "the new text did not begin with the end of what was shown",
   stopped: "the new text ended before the end of what was shown had come again",
@@ -151,7 +148,7 @@ export const seamFaults: Readonly<Record<SeamFault, string>> = {
   unwritable: "what joins the two cannot be written in this protocol",
 };
 
-/** The code of such a failure is one of those words; another one came from outside. */
+/** The code of such a failure is a `SeamFault`. Any other code came from outside. */
 const fault = ({ code }: Failure): string => {
   const known: Readonly<Record<string, string>> = seamFaults;
   return code !== undefined && Object.hasOwn(known, code) ? `: ${known[code]}` : "";

@@ -1,10 +1,9 @@
 /**
- * Reads the input of a decision that no schema has checked: a word that the vocabulary does not have is taken at its worst.
+ * Reads the input of a decision that no schema has checked, and takes an unknown value at its worst.
  *
- * `decide` is typed, and its callers are not always: plain JavaScript, a cast, a record of a newer version. An input that
- * fits is given back as it is, so that this costs a decision a few comparisons. A value that does not fit becomes the one
- * that permits least (laws L2 and L8): a foreign word the top of its chain, a counter that is no number a spent one, a
- * limit that is no number none at all.
+ * `decide` is typed, but its input may come from plain JavaScript, a cast or a record of a newer version. A valid input is
+ * returned unchanged, at the cost of a few comparisons. An invalid value becomes the one that permits least (laws L2 and L8): a
+ * foreign word becomes the top of its chain, an invalid counter a spent one, an invalid limit zero.
  */
 import {
   type AttemptFacts,
@@ -21,7 +20,7 @@ import { type AttemptMode, type Budget, defaultBudget, fresh as freshRun, type R
 import type { Executor, SideEffects, ToolEffect } from "../domain/SideEffects.ts";
 import type { DecisionInput } from "./DecisionInput.ts";
 
-/** The input as far as it can be believed; the same object where all of it can. */
+/** Returns the part of an input that can be believed; the same object if all of it can. */
 export const read = (given: DecisionInput): DecisionInput => {
   const failure = FailureReading.read(given.failure);
   const facts = isFacts(given.facts) ? given.facts : repairedFacts(given.facts);
@@ -35,12 +34,12 @@ export const read = (given: DecisionInput): DecisionInput => {
     budget === given.budget &&
     jitter === given.jitter;
   if (same) return given;
-  // Neither reading of an unknown marker is safe: `true` may be a false success, `false` a response that is asked for twice.
+  // Neither default is safe: `true` may report a false success, `false` may request a response twice.
   const marker = typeof Json.record(given.facts)?.terminal_seen === "boolean";
   return { failure: marker ? failure : { kind: "unknown" }, facts, run, budget, jitter };
 };
 
-// Spelt out, word by word and field by field: every decision asks this, and has about a microsecond.
+// Spelled out word by word and field by field: every decision runs these checks and takes about a microsecond.
 const isDelivery = (it: unknown): it is Delivery => it === "accepted" || it === "ambiguous" || it === "not_sent";
 const isProgress = (it: unknown): it is Progress =>
   it === "output" || it === "started" || it === "reasoning" || it === "none";
@@ -52,7 +51,7 @@ const isPhase = (it: unknown): it is ToolPhase => phases.has(it);
 const isMode = (it: unknown): it is AttemptMode =>
   it === "first" || it === "replay" || it === "continue" || it === "resume";
 
-/** A count or a time that a decision may rely on. */
+/** True for a count or time that a decision may rely on. */
 const isAmount = (value: unknown): value is number =>
   typeof value === "number" && value >= 0 && value < Number.POSITIVE_INFINITY;
 
@@ -137,18 +136,18 @@ const isBudget = (it: Budget): boolean =>
 
 const isPath = (it: unknown): it is RunFacts["path"] => it === "up" || it === "down";
 
-/** A limit that may be left out. */
+/** True for a limit, which may be omitted. */
 const isLimit = (value: unknown): boolean => value === undefined || isAmount(value);
 
-/** A call of which nothing is known: it may have run, and may have done anything. */
+/** A call about which nothing is known: it may have run and done anything. */
 const worstRow: ToolRow = { call: "", tool: "", executor: "runtime", effect: "unknown", phase: "outcome_unknown" };
 
-/** The facts that permit least. A fact that is new stands here, and in `isFacts` with its type. */
+/** Facts that permit least. A new fact is added here and, with its type, in `isFacts`. */
 const worstFacts: AttemptFacts = {
   delivery: "accepted",
   progress: "output",
   shown: "text",
-  // Text of an unknown time stands behind every call, and a call of an unknown time before every text.
+  // Text of unknown position counts as after every call, and a call of unknown position as before every text.
   text_through: Number.MAX_SAFE_INTEGER,
   call_through: 0,
   settled_through: 0,
@@ -158,9 +157,8 @@ const worstFacts: AttemptFacts = {
   counters: fresh.counters,
 };
 
-/** The facts of a run that permit least. */
 const worstRun: RunFacts = {
-  // A failure in a continuation that is not retryable asks, where any other mode stops.
+  // A continuation asks after a failure that is not retryable; any other mode stops.
   mode: "first",
   user_cancelled: true,
   lifecycle_closed: true,
@@ -193,7 +191,6 @@ const worstRun: RunFacts = {
   group_wasted_tokens: Number.MAX_SAFE_INTEGER,
 };
 
-/** The budget that allows nothing. */
 const worstBudget: Budget = {
   max_auto_retries: 0,
   max_not_processed: 0,
@@ -208,7 +205,7 @@ const worstBudget: Budget = {
   max_group_wasted_tokens: 0,
 };
 
-/** Fields that the first versions did not have, with what they say of those: a caller of old may still leave them out. */
+/** Fields that the first versions lacked, with the values that describe those versions. An old caller may still omit them. */
 const newRunFields: Partial<RunFacts> = {
   path: freshRun.path,
   waited_for_path: freshRun.waited_for_path,
@@ -232,7 +229,7 @@ const newLimits: Partial<Budget> = {
   max_moves: defaultBudget.max_moves,
 };
 
-/** A value with the fields that it leaves out. What is no object has none. */
+/** Fills in omitted fields. A value that is not an object is returned as it is. */
 const whole = <A extends object>(given: A, missing: Partial<A>): A =>
   Json.record(given) === undefined ? given : { ...missing, ...given };
 
@@ -242,15 +239,15 @@ const readRun = (given: RunFacts): RunFacts => {
   const it = Json.record(given);
   const isPathKnown = isPath(it?.path);
   if (isPathKnown && isAmount(it?.cooldown_ms)) return run;
-  // What is taken for an outage or a cooldown must not move the run, and spare it its counters: neither reading of a path is safe.
+  // A guessed outage or cooldown must not move the run or spare its counters: no default for a path is safe.
   return { ...run, next_route: "none", elapsed_ms: isPathKnown ? run.elapsed_ms : worstRun.elapsed_ms };
 };
 
 const readBudget = (given: Budget): Budget => (isBudget(given) ? given : repaired(given, worstBudget, isBudget));
 
-/** A value whose every field is the given one where that can be believed, and the worst one where it cannot. */
+/** Keeps each given field that can be believed and replaces the others by the worst value. */
 const repaired = <A extends object>(given: A, worst: A, fits: (it: A) => boolean): A => {
-  // A value that is no object has no field.
+  // A value that is not an object has no fields.
   const it: Partial<A> = Json.record(given) === undefined ? {} : given;
   // `Object.keys` loses the literal keys of the worst value.
   const names = Object.keys(worst) as ReadonlyArray<string> as ReadonlyArray<keyof A>;
@@ -258,7 +255,7 @@ const repaired = <A extends object>(given: A, worst: A, fits: (it: A) => boolean
   return { ...worst, ...Object.fromEntries(believed.map((name) => [name, it[name]])) };
 };
 
-/** Of a ledger the rows that can be believed stay; of a call that is run by a foreign word neither effect nor outcome is known. */
+/** Repairs each row of the ledger. If the executor of a call is unknown, so are its effect and its outcome. */
 const repairedFacts = (given: AttemptFacts): AttemptFacts => {
   const facts = repaired(given, worstFacts, isFacts);
   const rows: unknown = Json.record(given)?.tools;

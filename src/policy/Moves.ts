@@ -1,32 +1,32 @@
 /**
- * Holds the table of what moves a run to its next route: row by row what the failed attempt met, and when it moves.
+ * Holds the table of failures that move a run to its next route.
  *
- * Only a replay of the run's first request moves, so everything that forbids a replay forbids a move, and no continuation crosses.
- * A move has no backoff, and costs none of the budget of retries.
+ * Only a replay of the run's first request moves: whatever forbids a replay forbids a move, and a continuation stays on its
+ * route. A move has no backoff and uses none of the retry budget.
  */
 import type { Failure, FailureKind, RejectedReason } from "../domain/Failure.ts";
 import type { RunFacts } from "../domain/RunFacts.ts";
 import type { Situation } from "./Situation.ts";
 
-/** A cooldown or a Retry-After that is longer than this moves before it is waited for, in milliseconds. */
+/** Maximum cooldown or Retry-After that a run waits for instead of moving, in milliseconds. */
 export const patienceMs = 5_000;
 
-/** One row of the table. The first row that fits says whether the run moves. */
+/** One row of the table. The first row that applies decides if the run moves. */
 export interface MoveRow {
-  /** What happened, as docs/routes.md prints it. */
+  /** The failure as docs/routes.md prints it. */
   readonly failure: string;
-  /** When the run moves for it. */
+  /** The condition of the move as docs/routes.md prints it. */
   readonly moves: string;
   /**
-   * The row speaks of failures that are not retryable on their own route: what moves by it passes row 7 of the policy. By any
-   * other row only a retryable failure moves.
+   * True if the row is about failures that are not retryable on their own route: a move by this row passes row 7 of the policy.
+   * By any other row, only a retryable failure moves.
    */
   readonly passes?: true;
-  /** Whether it moves; undefined where the row says nothing of it. Pure. */
+  /** Returns true to move, false to stay, undefined if the row does not apply. Pure. */
   readonly fits: (s: Situation) => boolean | undefined;
 }
 
-/** The table, in the order in which its rows are asked. */
+/** Rows of the table, in evaluation order. */
 export const moveRows: ReadonlyArray<MoveRow> = [
   {
     failure: "a continuation or a resume failed",
@@ -114,25 +114,26 @@ const finishes: ReadonlySet<FailureKind> = new Set(["refused", "empty", "model_l
 
 const turnedAway: ReadonlySet<FailureKind> = new Set(["server_error", "rate_limited", "overloaded"]);
 
-/** The stream broke; a cancel of ours stands above. */
+/** True if the stream broke. An earlier row handles our own cancels. */
 const isBroken = ({ kind }: Failure): boolean =>
   kind === "transport" || kind === "truncated" || kind === "protocol" || kind === "cancelled";
 
-/** What says whose fault a failure is. */
 interface OwnFault extends Pick<Situation, "failure"> {
   readonly run: Pick<RunFacts, "own_route">;
 }
 
-/** Whether the route refuses what is its own: the run's request is well, and its next route may take it. */
+/**
+ * Returns true if the route failed on its own credential or model: the request itself is fine, and the next route may take it.
+ */
 export const isOwnFault = ({ failure, run }: OwnFault): boolean =>
   run.own_route &&
   failure.kind === "rejected" &&
   (failure.reason === "auth" || failure.reason === "not_found" || failure.reason === "invalid_request");
 
 /**
- * Whether a replay of the failed attempt goes to the next route.
+ * Returns true if a replay of the failed attempt goes to the next route.
  *
- * @param table the policy's rows; none where it never moves
+ * @param table the policy's rows; empty if it never moves
  */
 export const moves = (s: Situation, table: ReadonlyArray<MoveRow> = moveRows): boolean => {
   if (s.run.next_route !== "up" || s.run.moves >= s.budget.max_moves) return false;

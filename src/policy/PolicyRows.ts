@@ -1,36 +1,35 @@
 /**
- * Holds the nineteen rows of the default policy, in the order in which they are asked.
+ * Holds the nineteen rows of the default policy, in evaluation order.
  *
- * This is the table: `stream-recovery policy` prints these rows, and `decide` asks them. To change a rule change its row; where that
- * decides a stored incident differently, raise `version` in RecoveryPolicy.ts too (law L9).
+ * `stream-recovery policy` prints these rows, and `decide` evaluates them. To change a rule, change its row. If that decides a
+ * stored incident differently, also raise `version` in RecoveryPolicy.ts (law L9).
  */
 import type { Rule } from "../domain/Decision.ts";
 import { moves } from "./Moves.ts";
 import { type Ruling, rulings } from "./Rules.ts";
 import type { Situation } from "./Situation.ts";
 
-/** One row: a condition and an action, as code and as the words that the table prints. The first row that fits decides. */
+/** One row: a condition and an action, as code and as the printed text. The first row that applies decides. */
 export interface PolicyRow {
-  /** The number that tests, comments and docs/policy.md call the row by. */
+  /** Number of the row in tests, comments and docs/policy.md. */
   readonly number: number;
-  /** The condition in words, as the table prints it. */
+  /** Condition as the table prints it. */
   readonly condition: string;
-  /** What is done, in words: an action, or the mode of an automatic retry. */
+  /** Action in words, or the mode of an automatic retry. */
   readonly action: string;
-  /** Every rule that this row can give. */
   readonly rules: ReadonlyArray<Rule>;
-  /** The ruling where the row fits, else nothing. Pure. */
+  /** Returns the ruling if the row applies. Pure. */
   readonly fits: (s: Situation) => Ruling | undefined;
 }
 
-/** A row of one rule. */
+/** Builds a row that gives one rule. */
 export const rowOf = (number: number, rule: Rule, condition: string, test: (s: Situation) => boolean): PolicyRow => {
   const ruling = rulings[rule];
   const action = ruling.action === "auto_retry_once" ? ruling.mode : ruling.action;
   return { number, condition, action, rules: [rule], fits: (s) => (test(s) ? ruling : undefined) };
 };
 
-/** Rows 1 to 7: what no fact about tools or text can change. */
+/** Rows 1 to 7, which no fact about tools or text can change. */
 export const endRows: ReadonlyArray<PolicyRow> = [
   rowOf(
     1,
@@ -56,7 +55,7 @@ export const endRows: ReadonlyArray<PolicyRow> = [
   ),
 ];
 
-/** Rows 8 to 19: what may be repeated, resumed or continued. */
+/** Rows 8 to 19, which decide what may be repeated, resumed or continued. */
 const recoveryRows: ReadonlyArray<PolicyRow> = [
   rowOf(8, "tool_outcome_unknown", "a runtime call of unknown outcome, not read_only", (s) => s.ledger.outcomeUnknown),
   rowOf(
@@ -131,13 +130,13 @@ const recoveryRows: ReadonlyArray<PolicyRow> = [
   },
 ];
 
-/** All rows of the default policy. The last one always fits. */
+/** All rows of the default policy. The last one always applies. */
 export const rows: ReadonlyArray<PolicyRow> = [...endRows, ...recoveryRows];
 
 const cancelledBy = (s: Situation, by: "user" | "lifecycle" | "caller"): boolean =>
   s.failure.kind === "cancelled" && s.failure.by === by;
 
-/** The response was cut off, so that its rest may still be had. */
+/** True if the response was cut off, so that its rest may still be available. */
 const interrupted = (s: Situation): boolean => {
   switch (s.failure.kind) {
     case "transport":
@@ -153,11 +152,11 @@ const interrupted = (s: Situation): boolean => {
   }
 };
 
-/** Whether the provider may have changed something that no part of the stream told of. */
+/** True if the provider may have changed something that the stream did not report. */
 const changesUnseen = ({ side_effects: exposed }: Situation["facts"]): boolean =>
   exposed === null || exposed.provider.mutating + exposed.provider.unknown > 0;
 
-/** Whether the request got so far that the provider may have changed something unseen. */
+/** Returns true if the request got far enough for the provider to change something unseen. */
 export const isUnprovable = (s: Situation): boolean =>
   changesUnseen(s.facts) && s.facts.delivery !== "not_sent" && !s.notProcessed && !s.resolved.in_band;
 
@@ -167,7 +166,7 @@ const afterText = (s: Situation): Ruling => {
   return s.run.continue_text === "auto" ? rulings.continue_text : rulings.text_shown;
 };
 
-/** The first reason that fits: why nothing can be duplicated. */
+/** Returns the first reason that a replay cannot duplicate anything. */
 export const replayed = (s: Situation): Ruling => {
   if (s.credentials) return rulings.credentials_refreshed;
   if (s.facts.delivery === "not_sent") return rulings.not_sent;

@@ -1,5 +1,5 @@
 /**
- * Prints a policy's rows and its table of moves: as Markdown for docs/policy.md and docs/routes.md, as JSON for programs.
+ * Prints a policy's rows and its table of moves, as Markdown for docs/policy.md and docs/routes.md and as JSON for programs.
  */
 import type { Rule } from "../domain/Decision.ts";
 import type { RecoveryPolicy } from "./RecoveryPolicy.ts";
@@ -9,14 +9,14 @@ import { rulings } from "./Rules.ts";
 
 /** One row as data. */
 export interface TableRow {
-  /** The row's number; the questions before an automatic retry have none. */
+  /** Number of the row; null for the checks before an automatic retry. */
   readonly number: number | null;
   readonly if: string;
   readonly then: string;
   readonly rules: ReadonlyArray<Rule>;
 }
 
-/** The rows of a policy in the order in which they are asked, and then the questions before an automatic retry. */
+/** Lists the rows of a policy in evaluation order, then the checks before an automatic retry. */
 export const table = (policy: RecoveryPolicy = standard): ReadonlyArray<TableRow> => [
   ...policy.rows.map((row) => tableRow(row.number, row.condition, row.action, row.rules)),
   ...vetoes.map(({ condition, rule }) =>
@@ -24,7 +24,7 @@ export const table = (policy: RecoveryPolicy = standard): ReadonlyArray<TableRow
   ),
 ];
 
-/** The table as Markdown, without a line break at its end. */
+/** Formats the table as Markdown, without a trailing line break. */
 export const markdown = (policy: RecoveryPolicy = standard): string =>
   [
     "| # | if | then | rule |",
@@ -41,11 +41,11 @@ export interface MoveTableRow {
   readonly moves: string;
 }
 
-/** The rows of a policy's table of moves, in the order in which they are asked; none where it never moves. */
+/** Lists the rows of a policy's table of moves in evaluation order; empty if it never moves. */
 export const moveTable = (policy: RecoveryPolicy = standard): ReadonlyArray<MoveTableRow> =>
   policy.moves.map(({ failure, moves }) => ({ failure, moves }));
 
-/** The table of moves as Markdown, without a line break at its end; empty where the policy never moves. */
+/** Formats the table of moves as Markdown, without a trailing line break; empty if the policy never moves. */
 export const moveMarkdown = (policy: RecoveryPolicy = standard): string =>
   policy.moves.length === 0
     ? ""

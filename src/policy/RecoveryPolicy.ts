@@ -1,8 +1,8 @@
 /**
- * Decides what becomes of a failed attempt: `auto_retry_once`, `ask_user` or `do_not_retry`.
+ * Decides what follows a failed attempt: `auto_retry_once`, `ask_user` or `do_not_retry`.
  *
- * Pure, total and deterministic: the first row that fits gives the rule, more questions stand before an automatic retry
- * (RetryBudget.ts) and say where it goes (Moves.ts), and time and jitter are arguments. Start reading in PolicyRows.ts: it is the table.
+ * Decisions are pure, total and deterministic; time and jitter are arguments. The first row that applies gives the rule. Before
+ * an automatic retry, RetryBudget.ts may veto it and Moves.ts picks its route. Start reading in PolicyRows.ts, the table.
  */
 import type { Decision, Rule } from "../domain/Decision.ts";
 import { isFinish } from "../domain/Failure.ts";
@@ -20,38 +20,38 @@ import * as StrictPolicy from "./StrictPolicy.ts";
 export type { DecisionInput } from "./DecisionInput.ts";
 export { everyRetryAsks, PolicyError, type StricterRules } from "./StricterRules.ts";
 
-/** Version of the rules. Raised whenever a stored incident could be decided differently (law L9). */
+/** Version of the rules, raised whenever a stored incident could be decided differently (law L9). */
 export const version = "3";
 
-/** A private member keeps object literals and spreads from being a policy: only this module makes one. */
+/** Prevents object literals and spreads from being a policy: only this module makes one. */
 declare class Made {
   private readonly made: true;
 }
 
-/** A policy that `make` made: a name to store with an incident, the version of its rules, and the decision. */
+/** A policy made by `make`: a name to store with an incident, the version of its rules, and the decision. */
 export interface RecoveryPolicy extends Made {
   readonly name: string;
   readonly version: string;
-  /** The rows, in the order in which they are asked: what `stream-recovery policy` prints. */
+  /** Rows in evaluation order, as `stream-recovery policy` prints them. */
   readonly rows: ReadonlyArray<PolicyRow>;
-  /** What moves a run to its next route, in the order in which it is asked; empty where the policy never moves. */
+  /** Rows that move a run to its next route, in evaluation order; empty if the policy never moves. */
   readonly moves: ReadonlyArray<MoveRow>;
-  /** Total and deterministic; never throws for decoded input. */
+  /** Total and deterministic. Never throws for decoded input. */
   readonly decide: (input: DecisionInput) => Decision;
 }
 
 /** Decides by the default policy. */
 export const decide = (input: DecisionInput): Decision => standard.decide(input);
 
-/** What `make` takes. */
+/** Options of `make`. */
 export interface Options {
-  /** The policy's name in incidents. Default: the base's name, with `+stricter` where rules were tightened. */
+  /** Name of the policy in incidents. Default: the base's name, with `+stricter` if rules were tightened. */
   readonly name?: string;
-  /** Which preset is tightened. Default: `default`. */
+  /** Preset to tighten. Default: `default`. */
   readonly base?: "default" | "strict";
   /**
-   * Actions for rules, each a move down the chain `auto_retry_once` > `ask_user` > `do_not_retry`. A looser one does not
-   * compile. A replay rule that is tightened tightens the rules that its facts grow into (law L2).
+   * Stricter actions by rule, each further down the chain `auto_retry_once` > `ask_user` > `do_not_retry`. A looser action does
+   * not compile. Tightening a replay rule also tightens the rules that its facts grow into (law L2).
    */
   readonly stricter?: StricterRules;
 }
@@ -59,7 +59,7 @@ export interface Options {
 /**
  * Makes a policy from a preset and stricter actions for some of its rules.
  *
- * @throws PolicyError where an unchecked configuration names an unknown rule or would loosen one
+ * @throws PolicyError if an unchecked configuration names an unknown rule or would loosen one
  */
 export const make = (options: Options = {}): RecoveryPolicy => {
   const base = options.base === "strict" ? strict : standard;
@@ -73,7 +73,6 @@ export const make = (options: Options = {}): RecoveryPolicy => {
   });
 };
 
-/** What a policy is made of: its rows, its moves, its veto and its wait. */
 interface Plan {
   readonly rows: ReadonlyArray<PolicyRow>;
   readonly moves: ReadonlyArray<MoveRow>;
@@ -103,13 +102,13 @@ const fromPlan = (name: string, plan: Plan): RecoveryPolicy =>
     },
   });
 
-/** Whether the failed attempt's request may be sent again on its own route. */
+/** True if the failed attempt's request may be sent again on its own route. */
 const mayRepeat = (s: Situation.Situation): boolean => s.resolved.retryable || s.credentials;
 
 /**
- * The ruling of a run that does not go on by itself. A failure that is not retryable passed row 7 for a move and for nothing else:
- * where it does not move it stops, and no row behind and no veto makes a question of it. A finish that no route takes any further
- * is the end of its response, as it is where it is no failure.
+ * Returns the ruling of a run that is not retried automatically. A failure that is not retryable passes row 7 only to move. If it
+ * does not move, it stops: no later row and no veto turns it into a question. A finish that does not move completes its response,
+ * as it does if it is not configured as a failure.
  */
 const settled = (s: Situation.Situation, ruling: Ruling): Ruling => {
   if (mayRepeat(s)) return ruling;
@@ -119,7 +118,7 @@ const settled = (s: Situation.Situation, ruling: Ruling): Ruling => {
     : stands;
 };
 
-/** What the rows above row 7 say, they say of every failure. */
+/** Rules of rows 1 to 7, which apply to every failure. */
 const endRules: ReadonlySet<Rule> = new Set(endRows.flatMap(({ rules }) => rules));
 
 const firstFit = (candidates: ReadonlyArray<PolicyRow>, s: Situation.Situation): Ruling => {
@@ -127,7 +126,7 @@ const firstFit = (candidates: ReadonlyArray<PolicyRow>, s: Situation.Situation):
     const ruling = row.fits(s);
     if (ruling !== undefined) return ruling;
   }
-  // The last row of every preset fits always; a question is the safe answer to a plan that forgot it.
+  // The last row of every preset always applies. A plan that lacks such a row asks, which is safe.
   return rulings.unknown_failure;
 };
 
@@ -151,10 +150,10 @@ const strictPlan: Plan = {
 
 const standard = fromPlan("default", standardPlan);
 
-/** The first published form of this design as a preset: StrictPolicy.ts. */
+/** Preset of the first published form of this policy; see StrictPolicy.ts. */
 export const strict: RecoveryPolicy = fromPlan("strict", strictPlan);
 
 export {
-  /** The policy of the table: PolicyRows.ts. */
+  /** The default policy; see PolicyRows.ts. */
   standard as default,
 };

@@ -1,9 +1,8 @@
 /**
- * Holds everything that is said of each rule, in one table: what it does, what it rests on, what a person is told.
+ * Holds everything about each rule in one table: its action, its reasons, and its sentence for a person.
  *
- * A rule that `Rule` names does not compile before it stands here. Decisions, their reasons and sentences, the questions they
- * put, the ways in which configuration may tighten them and the ends of runs are read from this table; the conditions and
- * their order stand in PolicyRows.ts and RetryBudget.ts, which name each rule again.
+ * A name in `Rule` does not compile without an entry here. Decisions, reasons, sentences, questions, stricter configurations and
+ * the ends of runs are read from this table. Conditions and their order are in PolicyRows.ts and RetryBudget.ts.
  */
 import type { AttemptFacts } from "../domain/AttemptFacts.ts";
 import type { Rule } from "../domain/Decision.ts";
@@ -12,55 +11,50 @@ import type { AttemptMode } from "../domain/RunFacts.ts";
 import { hasCutCall } from "./CutCalls.ts";
 import type { Situation } from "./Situation.ts";
 
-/** What a sentence may be made of: kinds and counts, never a name or a text that came from outside. */
+/** Parts of a sentence: kinds and counts, never a name or text from outside. */
 export interface SentenceParts {
   readonly failure: Failure;
   readonly facts: AttemptFacts;
-  /** What the decision rests on, as it stands in it. */
   readonly because: ReadonlyArray<string>;
-  /** Whether a tool ran, as a sentence of its own. Only a sentence that says it reads the ledger, which a caller may lack. */
+  /** Returns a sentence that says if a tool ran. Only sentences that include it read the ledger, which a caller may lack. */
   readonly tools: () => string;
 }
 
 interface Said {
-  /** The facts that forced the rule beside the failure, as `name=value` of a fixed vocabulary: safe to store and export. */
+  /** Facts besides the failure that forced the rule, as `name=value` from a fixed vocabulary: safe to store and export. */
   readonly because: (s: Situation) => ReadonlyArray<string>;
-  /** What a person is told behind what happened: whether a tool ran, what is safe to do. */
+  /** Sentence after the description of the failure: if a tool ran, and what is safe to do. */
   readonly sentence: string | ((parts: SentenceParts) => string);
 }
 
-/** A rule that sends a request without a question. */
 interface RetryRule extends Said {
   readonly action: "auto_retry_once";
   readonly mode: "resume" | "continue";
 }
 
-/** A rule that sends the failed attempt's own request once more. */
 interface ReplayRule extends Said {
   readonly action: "auto_retry_once";
   readonly mode: "replay";
-  /** The replay rule that comes next as an attempt's facts grow: what tightens this one tightens that one too (law L2). */
+  /** The next replay rule as an attempt's facts grow. Tightening this rule also tightens that one (law L2). */
   readonly growsInto: Rule | undefined;
 }
 
-/** A rule that asks a person. */
 interface QuestionRule extends Said {
   readonly action: "ask_user";
-  /** A question whether a call ran can be settled by the tool's own `verify`, and offers `it_ran` and `it_did_not_run`. */
+  /** `whether_it_ran` can be settled by the tool's own `verify` and offers `it_ran` and `it_did_not_run`. */
   readonly asks: "what_next" | "whether_it_ran";
 }
 
-/** A rule that stops. */
 interface StopRule extends Said {
   readonly action: "do_not_retry";
-  /** How the run ends: complete, stopped, or left by its caller, so that another process may go on with it. */
+  /** End of the run: complete, stopped, or left by its caller, so that another process may take it over. */
   readonly run: "completed" | "stopped" | "left";
 }
 
-/** Everything that is said of one rule. */
+/** Entry of one rule. */
 export type RuleEntry = RetryRule | ReplayRule | QuestionRule | StopRule;
 
-/** Stands among the reasons where numbers of tokens are not all the provider's own. */
+/** Reason that marks some numbers of tokens as estimates. */
 const estimated = "tokens=estimated";
 
 /** The table, in the order of `Rule`. */
@@ -320,13 +314,12 @@ type Entries = typeof rules;
 /** A rule that asks a person. */
 export type AskingRule = { [R in Rule]: Entries[R]["action"] extends "ask_user" ? R : never }[Rule];
 
-/** What a row gives before budget and Retry-After are asked: a rule, with the action that the table says of it. */
+/** Result of a row before budget and Retry-After are checked: a rule, with its action from the table. */
 export type Ruling = { readonly rule: Rule; readonly entry: RuleEntry } & (
   | { readonly action: "auto_retry_once"; readonly mode: Exclude<AttemptMode, "first"> }
   | { readonly action: "ask_user" | "do_not_retry" }
 );
 
-/** The ruling of a rule. */
 const rulingOf = (rule: Rule): Ruling => {
   const entry: RuleEntry = rules[rule];
   return entry.action === "auto_retry_once"
@@ -334,24 +327,24 @@ const rulingOf = (rule: Rule): Ruling => {
     : { rule, entry, action: entry.action };
 };
 
-// `Object.keys` loses the literal keys of the table, and `fromEntries` those of the record that is made of them.
+// `Object.keys` loses the literal keys of the table, and `fromEntries` those of the record.
 const names = Object.keys(rules) as ReadonlyArray<Rule>;
 
-/** The ruling of each rule, made once: a decision is taken in about a microsecond. */
+/** Ruling of each rule, built once: a decision takes about a microsecond. */
 export const rulings = Object.fromEntries(names.map((rule) => [rule, rulingOf(rule)])) as {
   readonly [R in Rule]: Ruling;
 };
 
-/** How a run ends that a rule has stopped; a rule that configuration made stop has stopped it as any other. */
+/** Returns how a run ends after a rule stopped it. A rule that configuration turned into a stop ends it as stopped. */
 export const runAfter = (rule: Rule): StopRule["run"] => {
   const entry: RuleEntry = rules[rule];
   return entry.action === "do_not_retry" ? entry.run : "stopped";
 };
 
-/** Whether the question of a rule is about a call of unknown outcome. */
+/** Returns true if the rule's question is about a call of unknown outcome. */
 export const asksWhetherItRan = (rule: Rule): boolean => aboutOutcome(rules[rule]);
 
-/** The same of the rule's entry, which a decision has at hand. */
+/** Returns true if the entry's question is about a call of unknown outcome. */
 export const aboutOutcome = (entry: RuleEntry): boolean =>
   entry.action === "ask_user" && entry.asks === "whether_it_ran";
 

@@ -1,46 +1,45 @@
 /**
- * Prepares the input of a decision for the rules of a policy: its ledger is read once, its flags are filled in.
+ * Prepares the input of a decision for the rules of a policy: reads its ledger once and fills in its flags.
  */
 import type { AttemptFacts, Shown } from "../domain/AttemptFacts.ts";
 import * as Failure from "../domain/Failure.ts";
 import type { DecisionInput } from "./DecisionInput.ts";
 import * as InputReading from "./InputReading.ts";
 
-/** What the rows of the ledger say together. A row that is not read_only "changes". */
+/** Summary of the ledger's rows. A row that is not read_only "changes". */
 export interface LedgerFacts {
-  /** Runtime calls that change, by how far the furthest got. */
+  /** This and the next five: true if a runtime call that changes reached that phase and is still in it. */
   inputStarted: boolean;
   inputComplete: boolean;
   handedOver: boolean;
   dispatched: boolean;
   outcomeUnknown: boolean;
   settledChanging: boolean;
-  /** A runtime call of any effect settled. */
+  /** True if a runtime call of any effect settled. */
   settled: boolean;
-  /** A provider-executed call that changes was seen. */
+  /** True if a provider-executed call that changes was seen. */
   providerChanging: boolean;
-  /** There are calls. */
   any: boolean;
 }
 
-/** A decision's input, with the conditions read that more than one rule rests on. */
+/** Input of a decision, with the conditions that several rules share. */
 export interface Situation extends DecisionInput {
   readonly ledger: LedgerFacts;
-  /** The failure's flags, filled in from the table of kinds. */
+  /** Flags of the failure, filled in from the table of kinds. */
   readonly resolved: Failure.Flags;
-  /** Every runtime tool was made by ToolGuard, as the snapshot proves. */
+  /** True if ToolGuard made every runtime tool, as the snapshot proves. */
   readonly guarded: boolean;
-  /** Reasoning that a caller cannot discard counts as text. */
+  /** Reasoning counts as text if the caller cannot discard it. */
   readonly shown: Shown;
-  /** The provider did nothing, and nothing that it sent says otherwise. */
+  /** True if the provider did nothing and nothing that it sent contradicts that. */
   readonly notProcessed: boolean;
-  /** The failure is `rejected.auth`, and other credentials can be tried once. */
+  /** True if the failure is `rejected.auth` and other credentials can be tried once. */
   readonly credentials: boolean;
-  /** The failure is about what the model wrote: the provider's marker does not make it complete. */
+  /** True if the failure is about the model's output: the provider's marker does not make it complete. */
   readonly malformed: boolean;
 }
 
-/** Reads an input once; a value that is not understood is taken at its worst. */
+/** Prepares an input. A value that is not understood is taken at its worst. */
 export const make = (given: DecisionInput): Situation => {
   const input = InputReading.read(given);
   const { facts, failure, run } = input;

@@ -1,22 +1,22 @@
 /**
- * Holds the rows of the strict policy: the first published form of this policy (PawWork #863).
+ * Holds the rows of the strict policy, the first published form of this policy (PawWork #863).
  *
- * One retry after a fixed second, and only of an attempt that provably did nothing: any output, call or partial input
- * asks, an incomplete snapshot asks, nothing is continued or resumed, and nothing moves to another route. It waits for a path and for
- * an announced wait as the default policy does. Guard and effects excuse nothing. Row numbers are
- * those of the default rows that they tighten.
+ * It retries once, after a fixed second, and only an attempt that provably did nothing: any output, call or partial input asks,
+ * an incomplete snapshot asks, and nothing is continued, resumed or moved to another route. Guard and effects excuse nothing. It
+ * waits for a path and for an announced wait as the default policy does. Row numbers are those of the default rows that they
+ * tighten.
  */
 import { endRows, type PolicyRow, replayed, rowOf } from "./PolicyRows.ts";
 import { isWaited, waitFor } from "./RetryBudget.ts";
 import type { Situation } from "./Situation.ts";
 
-/** The fixed wait, in milliseconds. */
+/** Fixed wait, in milliseconds. */
 export const fixedDelayMs = 1_000;
 
-/** Automatic retries of a run, whatever they cost. */
+/** Maximum automatic retries of a run, including those that cost the provider nothing. */
 export const retriesMax = 1;
 
-/** Row 7 without routes: what another route might take stops here. */
+/** Row 7 without moves: a failure that another route might take stops here. */
 const stopRow = rowOf(
   7,
   "not_retryable",
@@ -70,7 +70,7 @@ const otherwise: PolicyRow = {
   fits: replayed,
 };
 
-/** All rows of the strict policy. The last one always fits. */
+/** Rows of the strict policy. The last one always applies. */
 export const rows: ReadonlyArray<PolicyRow> = [
   ...endRows.map((row) => (row.number === stopRow.number ? stopRow : row)),
   ...callRows,
@@ -78,8 +78,8 @@ export const rows: ReadonlyArray<PolicyRow> = [
 ];
 
 /**
- * The fixed second, or the provider's own wait where that is longer, and the throttle's. What its path never took has no other wait once
- * the path is back.
+ * Computes the wait: the fixed second or a longer announced wait, plus the throttle's wait. A request that its path never took
+ * waits only for an announced wait after the path is back.
  */
 export const delayMs = (s: Situation): number => {
   const announced = Math.max(s.failure.retry_after_ms ?? 0, s.run.cooldown_ms);
@@ -93,6 +93,6 @@ export const delayMs = (s: Situation): number => {
   }
 };
 
-/** Whether the run had its one automatic retry. A request that its path never took is none. */
+/** Returns true if the run had its one automatic retry. A request that its path never took does not count. */
 export const spent = (s: Situation): boolean =>
   !isWaited(s) && s.run.auto_retries + s.run.not_processed_retries >= retriesMax;

@@ -1,5 +1,5 @@
 /**
- * Makes rules stricter by configuration, and refuses to make one looser.
+ * Makes rules stricter by configuration, and rejects a configuration that loosens one.
  */
 import * as Schema from "effect/Schema";
 import { Action, Rule } from "../domain/Decision.ts";
@@ -8,20 +8,20 @@ import { type RuleEntry, type Ruling, rules } from "./Rules.ts";
 
 type Entries = typeof rules;
 
-/** What an action may be moved down to; a stop stays. */
+/** Stricter actions of each action. A stop has none. */
 interface Lower {
   readonly auto_retry_once: "ask_user" | "do_not_retry";
   readonly ask_user: "do_not_retry";
 }
 
-/** Lower actions by rule: an automatic rule may ask or stop, a question may stop, a rule that stops is not named. */
+/** Stricter actions by rule: an automatic retry may become a question or a stop, and a question may become a stop. */
 export type StricterRules = {
   readonly [R in Rule as Entries[R]["action"] extends keyof Lower
     ? R
     : never]?: Entries[R]["action"] extends keyof Lower ? Lower[Entries[R]["action"]] : never;
 };
 
-/** A policy configuration that cannot be used. */
+/** Reports a policy configuration that cannot be used. */
 export class PolicyError extends Schema.TaggedError<PolicyError>()("PolicyError", {
   reason: Schema.Literals(["unknown_rule", "not_stricter"]),
   rule: Schema.String,
@@ -29,15 +29,15 @@ export class PolicyError extends Schema.TaggedError<PolicyError>()("PolicyError"
 }) {}
 
 /**
- * Checks a configuration that types may not have checked, and carries the action of each replay rule to the rules that
- * its facts grow into: a request that is not repeated when nothing was shown is not repeated when something was (law L2).
+ * Checks a configuration that types may not have checked. The action of each replay rule also applies to the rules that its facts
+ * grow into: a request that is not repeated after nothing was shown is not repeated after something was (law L2).
  *
- * @throws PolicyError for an unknown rule, or an action that is not below the rule's own
+ * @throws PolicyError for an unknown rule, or an action that is not stricter than the rule's own
  */
 export const checked = (stricter: StricterRules): ReadonlyMap<Rule, Action> => {
   const lowered = new Map<Rule, Action>();
   for (const [rule, action] of Object.entries(stricter)) {
-    // `exactOptionalPropertyTypes` keeps undefined out of typed callers; plain JavaScript may still spread it in.
+    // `exactOptionalPropertyTypes` keeps undefined out of typed callers. Plain JavaScript may still pass it.
     if (action === undefined) continue;
     if (!isRule(rule)) throw unknownRule(rule);
     const rank = rankOf(action);
@@ -49,7 +49,7 @@ export const checked = (stricter: StricterRules): ReadonlyMap<Rule, Action> => {
   return lowered;
 };
 
-/** A ruling under a checked configuration. */
+/** Applies a checked configuration to a ruling. */
 export const tightened = (lowered: ReadonlyMap<Rule, Action>, ruling: Ruling): Ruling => {
   const action = lowered.get(ruling.rule);
   return action === undefined || action === "auto_retry_once"
@@ -57,19 +57,19 @@ export const tightened = (lowered: ReadonlyMap<Rule, Action>, ruling: Ruling): R
     : { action, rule: ruling.rule, entry: ruling.entry };
 };
 
-/** Every automatic retry asks: for a run whose own policy is not known and might have asked. */
+/** Turns every automatic retry into a question, for a run whose own policy is unknown and might have asked. */
 export const everyRetryAsks: StricterRules = Object.fromEntries(
   Object.entries(rules).flatMap(([rule, { action }]) => (action === "auto_retry_once" ? [[rule, "ask_user"]] : [])),
 );
 
-/** A rule, and the rules that follow it as the facts of an attempt grow. */
+/** Returns a rule and the rules that follow it as the facts of an attempt grow. */
 const grownFrom = (rule: Rule): ReadonlyArray<Rule> => {
   const entry: RuleEntry = rules[rule];
   const next = "growsInto" in entry ? entry.growsInto : undefined;
   return next === undefined ? [rule] : [rule, ...grownFrom(next)];
 };
 
-/** The place of an action in the chain in which permission shrinks; -1 for a word that is no action. */
+/** Returns the position of an action in the chain of shrinking permission; -1 for an unknown word. */
 const rankOf = (action: string): number => chain.indexOf(action);
 
 const chain: ReadonlyArray<string> = Action.literals;

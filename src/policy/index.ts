@@ -1,5 +1,5 @@
 /**
- * The policy alone: what may be repeated after a model stream broke, as pure functions that need no runtime.
+ * The policy alone: decides what may be repeated after a model stream broke, as pure functions that need no runtime.
  */
 
 export * as Attempt from "../domain/AttemptFacts.ts";

@@ -1,9 +1,9 @@
 /**
- * Builds the request that goes on with a broken response, from the request that asked for it and the parts that were kept of it.
+ * Builds the request that continues a broken response, from the original request and the parts that were kept.
  *
- * Pure: the caller gives the body that was sent, what it collected, what became of each call and the results that it has, and
- * gets a new body. In it every kept call has exactly one result, no call that was cut appears, nothing is asked to go on in
- * words while a call is open, and the last message is never the assistant's but with the `seam` of a provider that takes a prefill.
+ * Pure: the caller passes the body that was sent, the collected parts, the outcome of each call and the available results, and
+ * gets a new body. In it every kept call has exactly one result, no cut call appears, and no words ask for a continuation while a
+ * call is open. The last message is never the assistant's, except with the `seam` of a provider that accepts a prefill.
  */
 import * as Result from "effect/Result";
 import type * as Json from "../domain/Json.ts";
@@ -27,7 +27,7 @@ export { ReceivedItem } from "./continuation/Received.ts";
 export { seamWords } from "./continuation/SeamRequest.ts";
 export { carryOn, cutCall, cutHosted, goOn, lostCall } from "./continuation/Words.ts";
 
-/** What was received and kept of one response. */
+/** The kept part of one response. */
 export const Received = receivedOf(protocols.ids);
 export type Received = ReceivedAnswer<ProtocolId>;
 
@@ -35,7 +35,7 @@ export type Received = ReceivedAnswer<ProtocolId>;
  * Builds the body of the next request.
  *
  * @param protocol the protocol of the broken response
- * @param input the body that was sent, what was received, what became of the calls, their results
+ * @param input the body that was sent, the kept part, the outcomes of the calls, and their results
  * @returns a new body, or ContinuationError that names the field
  */
 export const build = (
@@ -43,41 +43,41 @@ export const build = (
   input: ContinuationInput,
 ): Result.Result<Json.JsonRecord, ContinuationError> => buildIn(protocols.get(protocol), input);
 
-/** `build` in a protocol that need not be in the registry. */
+/** Like `build`, for a protocol that need not be in the registry. */
 export const buildIn = (
   { continuation, id, seamRefusal }: WireProtocol,
   input: ContinuationInput,
 ): Result.Result<Json.JsonRecord, ContinuationError> =>
   Result.flatMap(prepare(id, input), (prepared) => {
-    // The body may be another one than that which the seam was planned for.
+    // The seam may have been planned for another body.
     const refused = prepared.seam === undefined ? undefined : seamRefusal(prepared.body);
     return refused === undefined ? continuation.build(prepared) : refusal("seam", "body", refused);
   });
 
 /**
- * Adds what the user says behind a response. The words by which the last response was to be gone on with give way to it, and a
- * message of the user's that stands last becomes one with it: some servers refuse two in a row.
+ * Adds the user's message after a response. It replaces the words that ask for a continuation, and merges with a trailing user
+ * message, because some servers refuse two in a row.
  *
  * @param protocol the protocol of the body
  * @param body the request so far, as parsed JSON; it is not changed
- * @param text what the user says
+ * @param text the user's message
  */
 export const userTurn = (protocol: ProtocolId, body: Json.JsonRecord, text: string): Json.JsonRecord =>
   Turn.userTurn(protocols.get(protocol).continuation.turn, body, text);
 
-/** Which parts are collected, and how much of them. */
+/** Selects the parts to collect and limits their size. */
 export interface CollectOptions extends Collector.Options {
   /** The attempt's number in its run; default 1. */
   readonly attempt?: number;
-  /** Ordinal of the last part that is kept, from 1; default all. What `AttemptDiscarded.keep_through` says. */
+  /** Ordinal of the last part to keep, from 1, as in `AttemptDiscarded.keep_through`; default all. */
   readonly keepThrough?: number;
 }
 
 /**
- * Collects what was received of one response out of all its parts at once; `collector` does it part by part.
+ * Collects one response from all its parts at once; `collector` does it part by part.
  *
  * @param protocol the protocol of the parts
- * @param parts the attempt's parts in their order
+ * @param parts the attempt's parts in order
  */
 export const collect = <Id extends string>(
   protocol: Id,

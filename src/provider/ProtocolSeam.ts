@@ -1,9 +1,9 @@
 /**
- * Joins the decoded parts of continuations to those that a client has read: the `seam` of a run whose parts come from the decoders
- * of this package.
+ * Joins the decoded parts of continuations to those that a client has read: the `seam` of a run whose parts come from the
+ * decoders of this package.
  *
- * It follows what leaves for the client with a fold of the protocol, so that the parts of a continuation have the content keys and
- * the ordinals of calls that go on with it. One for each run.
+ * It follows the parts that leave for the client with a fold of the protocol, so that the parts of a continuation continue the
+ * content keys and the ordinals of calls. Each run has its own seam.
  */
 import * as Json from "../domain/Json.ts";
 import type { Observation, Usage } from "../domain/Observation.ts";
@@ -14,35 +14,35 @@ import type { SplicedEvent } from "./seam/Splice.ts";
 import type { Spliced, SplicedJoin } from "./seam/SplicedJoin.ts";
 import type { Fold, Part, SseEvent, Tolerance } from "./stream/Protocol.ts";
 
-/** The request whose responses are gone on with. */
+/** The request whose responses are continued. */
 export interface Options<Id extends string = ProtocolId> extends ResponseSeam.Options {
   readonly protocol: Id;
 }
 
 /**
- * Describes how runs of a request join their text: `seam: ProtocolSeam.make({ protocol, body, url })`. Each run makes its own seam of
- * it. `Continuation.build` makes the request of its plan, with `seam: context.seam`.
+ * Creates the seam of each run of a request: `seam: ProtocolSeam.make({ protocol, body, url })`. `Continuation.build` creates the
+ * request for its plan, with `seam: context.seam`.
  *
  * @param options protocol, body and address of the run's first request
  */
 export const make =
   <Id extends ProtocolId>(options: Options<Id>): (() => TextSeam<Part<Id>>) =>
   () =>
-    // The registry gives the protocol of the very id that it is asked for.
+    // The registry returns the protocol of exactly the requested id.
     makeIn(protocols.get(options.protocol) as unknown as WireProtocol<Id>, options);
 
 /** The seam of one run, in a protocol that need not be in the registry. */
 export const makeIn = <Id extends string>(
   protocol: WireProtocol<Id>,
   options: ResponseSeam.Options & {
-    /** How many choices the body asks for, where it is not read before something breaks. */
+    /** The number of choices that the body requests, if the body is read only after a failure. */
     readonly choices?: number | undefined;
   },
 ): FoldedSeam<Id> => new PartSeam(protocol, options);
 
-/** A seam that need not read a second time what a decoder has read. */
+/** A seam that can reuse a decoder's fold instead of reading an event again. */
 export interface FoldedSeam<Id extends string> extends TextSeam<Part<Id>> {
-  /** @param fold how the part's own decoder went on with its event */
+  /** @param fold the step of the part's own decoder over this event */
   readonly left: (part: Part<Id>, observation: Observation, fold?: Fold) => void;
 }
 
@@ -51,7 +51,7 @@ class PartSeam<Id extends string> implements FoldedSeam<Id> {
   readonly #response: ResponseSeam.ResponseSeam;
   readonly #start: unknown;
   readonly #choices: number | undefined;
-  /** The fold of everything that has left. It never changes in place, so that a continuation goes on with its own. */
+  /** The fold of everything that has left. It is immutable, so that a continuation folds its own copy. */
   #client: unknown;
 
   constructor(protocol: WireProtocol<Id>, options: Parameters<typeof makeIn<Id>>[1]) {
@@ -70,14 +70,14 @@ class PartSeam<Id extends string> implements FoldedSeam<Id> {
   };
 
   readonly left = (part: Part<Id>, { failure, terminal }: Observation, fold?: Fold): void => {
-    // What the provider says of its own failure is no text, and the response goes on in front of it.
+    // The provider's report of its own failure is not text; the response continues in front of it.
     if ((failure !== undefined && !terminal) || !ResponseSeam.isEvent(part)) return;
     this.#response.left(part);
     if (fold !== undefined && this.#isAt(fold)) this.#client = fold.behind;
     else [this.#client] = this.#protocol.step(this.#client, part.event);
   };
 
-  /** Whether the client stands where a decoder stood in front of an event: then it stands behind it where the decoder does. */
+  /** True if the client's fold equals a decoder's fold before an event, and therefore also after it. */
   #isAt({ before, begins }: Fold): boolean {
     if (before === this.#client) return true;
     return this.#client === this.#start && begins !== undefined && isBegunSo(begins, this.#choices);
@@ -93,11 +93,11 @@ class PartSeam<Id extends string> implements FoldedSeam<Id> {
   };
 }
 
-/** Whether a decoder has begun as the fold of a client does: with the number of choices, and with no other tolerance. */
+/** True if a decoder began like the client's fold: with the number of choices and no other tolerance. */
 const isBegunSo = ({ choices, ...others }: Tolerance, asked: number | undefined): boolean =>
   choices === asked && Object.values(others).every((other) => other === undefined);
 
-/** A continuation of what has not left here proves nothing. */
+/** Refuses a continuation of text that did not leave here. */
 const unproven = <P>(): SeamJoin<P> => ({
   take: () => ({ type: "unproven", fault: "differs" }),
   end: () => ({ type: "unproven", fault: "differs" }),
@@ -107,7 +107,7 @@ class PartJoin<Id extends string> implements SeamJoin<Part<Id>> {
   readonly #protocol: WireProtocol<Id>;
   readonly #join: SplicedJoin;
   #client: unknown;
-  /** What the attempt itself has told of its cost with parts that the client does not read. */
+  /** Usage that the attempt itself reported with parts that the client does not read. */
   #usage: Usage | undefined;
   #joined = false;
 
@@ -139,7 +139,7 @@ class PartJoin<Id extends string> implements SeamJoin<Part<Id>> {
     return { type: "passed", joined: this.#joined, parts, observations };
   }
 
-  /** The event as the client reads it, with what it says behind everything that has left. */
+  /** Decodes the event as the client reads it, after everything that has left. */
   #decoded({ event, json }: SplicedEvent, came: Part<Id> | undefined): Part<Id> {
     const data = typeof json === "string" ? json : JSON.stringify(json);
     const framed: SseEvent = {
@@ -153,7 +153,10 @@ class PartJoin<Id extends string> implements SeamJoin<Part<Id>> {
     return part;
   }
 
-  /** What an event proves of its own attempt: the client reads the usage of the whole response, and the attempt cost its own. */
+  /**
+   * The observation of the attempt itself: the client reads the usage of the whole response, but the attempt is charged only its
+   * own.
+   */
   #own(observation: Observation, isLast: boolean): Observation {
     const { usage: _usage, ...rest } = observation;
     const usage = isLast ? this.#usage : undefined;

@@ -1,11 +1,11 @@
 /**
- * The registry of wire protocols: what a protocol is, where its requests go, how it goes on, how it says an error.
+ * The registry of wire protocols.
  *
- * A protocol is a folder: `Decode` (the fold), `Calls`, `Content` (what an event says), `Continue` (the request that
- * goes on), `Address` (where requests go) and `Protocol`, which puts them together. A further
- * protocol is one such folder and one line in the list here: `ProtocolId` and every table by protocol follow from it. Two
- * tables stand apart: how prompts of `effect/ai` are written (`adapters/provider-model`), and how a provider is played
- * (`testing/answers`, which shares no code with what it tests). Their types do not accept a protocol that has no row there.
+ * A protocol is a folder: `Decode` (the fold), `Calls`, `Content` (the content of an event), `Continue` (the next request),
+ * `Address` and `Protocol`, which assembles them. A new protocol is one such folder and one entry in the list here: `ProtocolId`
+ * and every table by protocol are derived from it. Two tables are separate: the prompts of `effect/ai`
+ * (`adapters/provider-model`), and the simulated providers (`testing/answers`, which shares no code with the code it tests).
+ * Their types reject a protocol without a row.
  */
 import { anthropicMessages } from "./anthropic/Protocol.ts";
 import { googleGemini } from "./gemini/Protocol.ts";
@@ -21,32 +21,32 @@ export type { End, SseComment, SseEvent, Tolerance } from "./stream/Protocol.ts"
 /** The protocols of the package, in the order of every table. */
 const all = [anthropicMessages, openAiChat, openAiResponses, googleGemini] as const;
 
-/** The wire protocols of the package. */
+/** The ids of the package's wire protocols. */
 export type ProtocolId = (typeof all)[number]["id"];
 
-/** What a part may say of its protocol: `sse` for a stream of no provider's, as `AnySse` reads it. */
+/** The protocol of a part: `sse` for a stream without a provider, as `AnySse` reads it. */
 export type AnyProtocolId = ProtocolId | "sse";
 
 /** One decoded event of one of the package's protocols. */
 export type Part<Id extends string = ProtocolId> = Stream.Part<Id>;
 
-/** A protocol as a fold. `S` is its state, immutable. */
+/** A protocol as a fold. `S` is its immutable state. */
 export type Protocol<S = unknown, Id extends string = ProtocolId> = Stream.Protocol<S, Id>;
 
-/** Some protocols, by id and by address. */
+/** Looks up protocols by id and by address. */
 export interface Registry<Id extends string = string> {
   readonly ids: ReadonlyArray<Id>;
   readonly get: (id: Id) => WireProtocol<Id>;
-  /** The protocol that an address is of, with what the address says of the request. */
+  /** The protocol that claims an address, with the request properties in the address. */
   readonly at: (target: Target) => { readonly protocol: WireProtocol<Id>; readonly claim: Claim } | undefined;
 }
 
 type Claim = NonNullable<ReturnType<WireProtocol["address"]["claim"]>>;
 
 /**
- * Makes a registry.
+ * Creates a registry.
  *
- * @param protocols each with an id of its own; an address is of the first that claims it
+ * @param protocols protocols with distinct ids; the first one that claims an address wins
  */
 export const registry = <Id extends string>(protocols: ReadonlyArray<WireProtocol<Id>>): Registry<Id> => {
   const byId = new Map<string, WireProtocol<Id>>(protocols.map((protocol) => [protocol.id, protocol]));

@@ -1,6 +1,6 @@
 /**
- * Follows the events of a response that leave for a client, and goes on behind them: plans the next request and joins its events.
- * `ProtocolSeam` makes the seam of a run of it.
+ * Follows the events of a response that leave for a client, plans the request that continues it, and joins the events of the
+ * continuation. `ProtocolSeam` turns it into the seam of a run.
  */
 import * as Json from "../domain/Json.ts";
 import type { SeamRefusal } from "../domain/SeamWords.ts";
@@ -21,38 +21,38 @@ import * as SplicedJoin from "./seam/SplicedJoin.ts";
 import { isBlank } from "./stream/Payload.ts";
 import type { Part } from "./stream/Protocol.ts";
 
-/** The request whose response is gone on with. */
+/** The request whose response is continued. */
 export interface Options {
-  /** Its body, as parsed JSON, or what reads it: then it is read where something breaks, and not before. */
+  /** The body as parsed JSON, or a function that returns it, called only after a failure. */
   readonly body: unknown;
-  /** Where it goes. Left out: its provider is given no prefill. */
+  /** The address of the request. If omitted, its provider is never given a prefill. */
   readonly url?: string;
-  /** The model, where neither body nor address name it. */
+  /** The model, if neither body nor address names it. */
   readonly model?: string;
-  /** What is known of providers beside the package's own table, and before it: the first rule that fits counts. */
+  /** Rules about providers that precede the package's own table: the first rule that matches counts. */
   readonly prefills?: ReadonlyArray<PrefillRule>;
-  /** Who has refused a prefill; default what this process has learned. */
+  /** The prefills that providers refused; default those that this process has learned. */
   readonly refused?: RefusedPrefills;
 }
 
-/** What one run goes on with. */
+/** Continues the responses of one run. */
 export interface ResponseSeam {
-  /** A response begins: what was shown before is closed, or was withdrawn. */
+  /** Called when a response begins: earlier shown content is closed or was withdrawn. */
   readonly begins: () => void;
-  /** An event has left for the client. */
+  /** Called when an event has left for the client. */
   readonly left: (part: Pick<Part, "event" | "json">) => void;
-  /** How the response would go on behind what has left, or why it cannot. */
+  /** Plans how to continue after everything that has left, or returns the reason that it cannot. */
   readonly plan: () => SeamPlan | SeamRefusal;
-  /** Begins a continuation; undefined for a plan of what has not left here. */
+  /** Begins a continuation; undefined if the plan does not match what has left here. */
   readonly joins: (plan: SeamPlan) => SplicedJoin.SplicedJoin | undefined;
-  /** The provider has refused a prefill: the next plan has an anchor. */
+  /** Called when the provider has refused a prefill: the next plan uses an anchor. */
   readonly refused: (plan: SeamPlan) => void;
 }
 
-/** Makes what goes on with the responses of one run. */
+/** Creates the seam for the responses of one run. */
 export const make = (protocol: WireProtocol, options: Options): ResponseSeam => new Seam(protocol, options);
 
-/** What the body says about going on. */
+/** The parts of a body that affect a continuation. */
 interface Asked {
   readonly refusal: SeamRefusal | undefined;
   readonly request: PrefillRequest | undefined;
@@ -107,10 +107,10 @@ class Seam implements ResponseSeam {
     if (splice === undefined) return undefined;
     const { characters, run } = splice.shown();
     const anchor = anchorOf(run);
-    // What has left since, or in another process, is not what the request quotes.
+    // The request does not quote text that has left since, or in another process.
     if (characters !== at || typeof anchor === "string") return undefined;
     const echoes = proof === "prefill" && this.#asked.prefill?.echo === true;
-    // Claude refuses white space at the end of a prefill, which is therefore not sent and comes again; others go on behind it.
+    // Claude refuses white space at the end of a prefill, so it is not sent and comes again. Others continue after it.
     const sentToTheEnd = this.#protocol.id !== "anthropic-messages";
     return SplicedJoin.make(splice, SeamVerifier.make({ run, anchor, proof, echoes, sentToTheEnd }));
   };
@@ -123,7 +123,7 @@ class Seam implements ResponseSeam {
   #prefillFor(run: string): Prefill | undefined {
     const { prefill, request } = this.#asked;
     if (request === undefined || this.#refused.has(request)) return undefined;
-    // No request can hold half a character, and a provider that is given a text without it goes on in front of it.
+    // No request can hold half a character, and a provider given the text without it would continue in front of it.
     return isHalf(run) ? undefined : prefill;
   }
 }
@@ -138,13 +138,13 @@ const askedBy = (protocol: WireProtocol, { body, model, prefills, url }: Options
   };
 };
 
-/** Whether a text ends with the first half of a surrogate pair. */
+/** True if a text ends with the first half of a surrogate pair. */
 const isHalf = (text: string): boolean => {
   const last = text.charCodeAt(text.length - 1);
   return last >= 0xd800 && last <= 0xdbff;
 };
 
-/** The model that a request names, in its address or its body. */
+/** The model that a request names in its address or its body. */
 const modelOf = (protocol: WireProtocol, url: string, body: Json.JsonRecord): string => {
   const address = URL.parse(url);
   if (address === null) return "";
@@ -152,6 +152,6 @@ const modelOf = (protocol: WireProtocol, url: string, body: Json.JsonRecord): st
   return protocol.address.claim(target)?.model || Json.string(body.model);
 };
 
-/** Whether a part is an event of the response: comments and blank data only keep the connection alive. */
+/** True if a part is an event of the response. Comments and blank data only keep the connection alive. */
 export const isEvent = ({ event, json }: Pick<Part, "event" | "json">): boolean =>
   json !== undefined || !(event.event === "comment" || isBlank(event.data));

@@ -1,5 +1,5 @@
 /**
- * The provider protocols: bytes in, parts with what they prove out. Pure: no IO, no clock, no Layer.
+ * The provider protocols: bytes in, parts with their observations out. Pure: no IO, no clock, no Layer.
  */
 
 export * as HostedTools from "../domain/HostedTools.ts";

@@ -1,5 +1,5 @@
 /**
- * Describes an attempt as it is recorded, and folds what happened to the attempts of a run.
+ * Describes recorded attempts, and folds the entries that change them.
  */
 import * as Schema from "effect/Schema";
 import { AttemptFacts } from "../domain/AttemptFacts.ts";
@@ -8,11 +8,11 @@ import { AttemptMode, RunFacts } from "../domain/RunFacts.ts";
 import { SeamProof } from "../domain/SeamWords.ts";
 import { join } from "../facts/Growth.ts";
 
-/** Which request an attempt sends; a replay of a continuation is a `continue` again (law L3). */
+/** Request kind of an attempt. A replay of a continuation is a `continue` again (law L3). */
 export const AttemptRequest = Schema.Literals(["first", "continue", "resume"]);
 export type AttemptRequest = typeof AttemptRequest.Type;
 
-/** One attempt as recorded: its facts as they stood at the last commit. */
+/** One attempt as recorded, with its facts as of the last commit. */
 export const AttemptRecord = Schema.Struct({
   attempt: Schema.Natural,
   mode: AttemptMode,
@@ -20,47 +20,45 @@ export const AttemptRecord = Schema.Struct({
   started_ms: Milliseconds,
   facts: AttemptFacts,
   request: Schema.optionalKey(AttemptRequest),
-  /** The run's side of a decision as it stood when the attempt started: a crash is decided on it. */
+  /** The run's facts when the attempt started. A crash is decided on them. */
   run: Schema.optionalKey(RunFacts),
-  /** The route that it went by; left out where the run has one alone. */
+  /** The attempt's route; absent if the run has only one. */
   route: Schema.optionalKey(Label),
-  /** Where its text is to join what was shown before, and whether that was proven. Left out: it goes on with no text. */
+  /** Position at which the attempt's text joins the shown text. Absent if the attempt continues no text. */
   seam: Schema.optionalKey(Schema.Struct({ at: Schema.Natural, proof: SeamProof, proven: Schema.Boolean })),
 });
 export type AttemptRecord = typeof AttemptRecord.Type;
 
-/** Most attempts of a run whose facts are kept; the budget ends a run long before, answered questions may not. */
+/** Maximum attempts kept per run. A retry budget ends a run long before, but answered questions may not. */
 export const attemptsMax = 64;
 
-/** Facts only grow on record too: the slower one of two writes takes nothing back (L1). */
+/** Joins facts into their attempt. Recorded facts only grow (L1), so a late write loses nothing. */
 export const raise = (it: AttemptRecord, entry: Pick<AttemptRecord, "attempt" | "facts">): AttemptRecord =>
   it.attempt === entry.attempt ? { ...it, facts: join(it.facts, entry.facts) } : it;
 
-/** An attempt has one seam, which is proven once: what comes later takes nothing back. */
+/** Marks the seam of an attempt as proven. A proven seam never changes. */
 export const joinedAt = (it: AttemptRecord, { at, attempt, proof }: SeamEntry): AttemptRecord =>
   it.attempt === attempt && it.seam?.proven !== true ? { ...it, seam: { at, proof, proven: true } } : it;
 
-/** Where the text of an attempt joins what was shown. */
 interface SeamEntry {
   readonly attempt: number;
   readonly at: number;
   readonly proof: SeamProof;
 }
 
-/** The start of an attempt. */
 type StartEntry = Omit<AttemptRecord, "started_ms" | "seam"> & {
   readonly at_ms: number;
   readonly seam?: Omit<SeamEntry, "attempt">;
 };
 
-/** The attempts of a record, with what goes when one of them does. */
+/** The part of a record that evicting an attempt changes. */
 interface AttemptLog<Call> {
   readonly attempts: ReadonlyArray<AttemptRecord>;
   readonly attempts_omitted: number;
   readonly calls: ReadonlyArray<Call>;
 }
 
-/** One more attempt. Where there are as many as are kept, the oldest one gives way, and its calls with it. */
+/** Adds an attempt. At the maximum, it evicts the oldest attempt and that attempt's calls. */
 export const addAttempt = <Call extends Pick<AttemptRecord, "attempt">>(
   log: AttemptLog<Call>,
   entry: StartEntry,

@@ -1,9 +1,9 @@
 /**
- * Bounds what a recorder may do to its callers: every call comes back within a named time, and a failed one fails in the
- * recorder's own words, whether the service hangs, throws, dies, or gives a value of another kind (L11).
+ * Bounds every call of a recorder: each returns within its timeout, and each failure is a `RecorderError` or `AnswerRefused`,
+ * even if the service hangs, throws, dies or returns a value of the wrong type (L11).
  *
- * A recorder may come from another author, in plain JavaScript, over a network that goes away. Whether a call that was given
- * up has changed the store is not known. Entries may be sent again all the same: `RunRecord.apply` takes each of them once.
+ * A recorder may be third-party JavaScript over an unreliable network, so an abandoned call may still have changed the store.
+ * Its entries may be sent again; see `RunRecord.apply`.
  */
 import * as Cause from "effect/Cause";
 import * as Clock from "effect/Clock";
@@ -17,49 +17,53 @@ import * as Predicate from "effect/Predicate";
 import * as Result from "effect/Result";
 import { monotonicMs } from "./MonotonicTime.ts";
 import { AnswerRefused } from "./Question.ts";
-import { RecorderError } from "./RecorderError.ts";
+import { RecorderError, refused } from "./RecorderError.ts";
 import type { RunRecord } from "./RunRecord.ts";
-import {
-  listWaitMs,
-  type RunRecorder,
-  recorderWaitMs,
-  type Told,
-  type WriteAtOnce,
-  type WriteTogether,
-  waitsTogether,
-  writeAtOnceOf,
-  writeTogetherOf,
-} from "./RunRecorder.ts";
+import { listWaitMs, type Outcome, type RunRecorder, recorderWaitMs, type Write } from "./RunRecorder.ts";
 import type { SharedPacing } from "./shared/SharedFacts.ts";
 
 /**
- * Longest wait for a call while an earlier one hangs, in milliseconds. The whole wait is spent once, and not by every call
- * that comes after: a process that has to end while its store hangs still ends.
+ * Minimum timeout of a call while an earlier one hangs, in milliseconds. Only the first hanging call uses its full timeout, so
+ * a process can still exit while its store hangs.
  */
 export const probeMs = 250;
 
-/** Most calls that have neither returned nor been interrupted. Beyond them the recorder is not called any more. */
+/** Maximum abandoned calls that have not ended. At the maximum, the recorder is not called. */
 export const hangingCallsMax = 64;
 
 type Service = RunRecorder["Service"];
 
-/** A recorder whose calls all come back. */
+/** A recorder that bounds every call. */
 export interface BoundedRecorder extends Service {
-  /** Writes in the step of the call, where the store can: nothing has to be waited for. */
-  readonly writeAtOnce?: WriteAtOnce | undefined;
-  /** Writes in a step that comes soon, where the store can. */
-  readonly writeTogether?: WriteTogetherIn | undefined;
+  /** True if the store commits within the call, so that no other code of the process runs in between. */
+  readonly commitsAtOnce: boolean;
+  /**
+   * Commits entries of one run together. All writes of runs take this path. It needs no fiber if the store has `write.commit`.
+   *
+   * @param onDone called once, possibly before `commit` returns, with the reason if the entries are not on record
+   */
+  readonly commit: (
+    runId: string,
+    entries: Parameters<Write>[1],
+    caller: Committer,
+    onDone: (why: RecorderError | undefined) => void,
+  ) => void;
 }
 
-/** As `WriteTogether`, for a caller with these services: its clock bounds the wait. */
-type WriteTogetherIn = (...all: [...Parameters<WriteTogether>, services: Context.Context<never>]) => boolean;
+/** The caller of a commit. */
+export interface Committer {
+  /** Their clock measures the timeout. */
+  readonly services: Context.Context<never>;
+  /** Returns false once another process drives the run. Nothing more of it is then written. */
+  isOurs?(): boolean;
+}
 
 const known = new WeakMap<Service, BoundedRecorder>();
 
 /**
- * Gives a recorder whose calls all come back.
+ * Bounds a recorder.
  *
- * @param recorder any implementation of the service; the same one gives the same bounded one
+ * @param recorder any implementation of the service; repeated calls with one recorder return the same result
  */
 export const bounded = (recorder: Service): BoundedRecorder => {
   const found = known.get(recorder);
@@ -75,21 +79,20 @@ const make = (recorder: Service): BoundedRecorder => {
   const hanging = { calls: 0 };
   const door = (name: string, ms = waitMs) => new Door(name, ms, hanging);
   const [write, run, runs, incidents] = [door("write"), door("run"), door("runs", listWaitMs), door("incidents")];
-  const together = writeTogetherOf(recorder);
-  const group = together && waitsTogether(recorder) ? new TogetherDoor(together, write) : undefined;
+  const commits = new CommitDoor(recorder.write, write);
   const claimMs = recorder.claimWaitMs ?? waitMs;
   const [claim, release] = [door("claim", claimMs), door("release")];
   const orphans = door("orphans", Math.max(listWaitMs, claimMs));
   const [answer, digest] = [door("answer"), door("digest")];
-  // A run that is taken over after its caller has given up has no driver here.
+  // A claim that succeeds after its caller left has no driver here.
   const giveBack = (runId: string) =>
     Effect.ignore(release.call<void, RecorderError>(runId, () => recorder.release(runId), anything));
   return {
     durable: recorder.durable,
     ...(recorder.waitMs === undefined ? {} : { waitMs: recorder.waitMs }),
     ...(recorder.claimWaitMs === undefined ? {} : { claimWaitMs: recorder.claimWaitMs }),
-    writeAtOnce: writeAtOnceOf(recorder),
-    writeTogether: group === undefined ? together : (...all) => group.take(...all),
+    commitsAtOnce: recorder.write.commit?.answers === "at_once",
+    commit: (...all) => commits.commit(...all),
     write: (runId, entries) => write.call(runId, () => recorder.write(runId, entries), anything),
     run: (runId) => run.call(runId, () => recorder.run(runId), isRecordOrNone),
     runs: (query) => runs.call("", () => recorder.runs(query), isList),
@@ -135,12 +138,12 @@ const isRecord = (value: unknown): boolean =>
     (name) => Predicate.hasProperty(value, name) && Array.isArray(value[name]),
   );
 
-/** One method of a recorder, and since when a call of it hangs. */
+/** One method of a recorder, with the time since which its calls hang. */
 class Door {
   readonly #name: string;
   readonly #waitMs: number;
   readonly #hanging: { calls: number };
-  /** When the first call began that hangs; undefined since a call came back. */
+  /** Start of the oldest call that hangs; undefined once any call returns. */
   #hangsSince: number | undefined;
 
   constructor(name: string, waitMs: number, hanging: { calls: number }) {
@@ -150,10 +153,9 @@ class Door {
   }
 
   /**
-   * Calls the recorder from a fiber of its own, which its caller leaves behind when the time is over or the caller itself
-   * is interrupted.
+   * Calls the recorder in a detached fiber. The call is abandoned at its timeout or when its caller is interrupted.
    *
-   * @param undo done when a call succeeds that its caller has left; without it such a call is interrupted
+   * @param undo runs if an abandoned call succeeds; without it, an abandoned call is interrupted
    */
   call<A, E>(
     runId: string,
@@ -175,28 +177,26 @@ class Door {
     });
   }
 
-  /** Whether so many calls hang that no other one is made. */
   get isFull(): boolean {
     return this.#hanging.calls >= hangingCallsMax;
   }
 
-  /** How long a call that begins now is waited for, in milliseconds. */
+  /** Returns the timeout of a call that starts now, in milliseconds. */
   limit(now: number): number {
     return this.#hangsSince === undefined ? this.#waitMs : Math.max(probeMs, this.#hangsSince + this.#waitMs - now);
   }
 
-  /** Takes note that a call which began then was waited for long enough; gives what is said of it. */
+  /** Marks a call as hanging, and returns its error. */
   hangs(runId: string, begun: number, now: number): RecorderError {
     this.#hangsSince ??= begun;
     return this.#failed(runId, `did not come back within ${Math.round(now - begun)} ms`);
   }
 
-  /** Takes note that a call came back. */
   came(): void {
     this.#hangsSince = undefined;
   }
 
-  /** Counts a call that was left behind as one that hangs. What it gives is called when the call ends. */
+  /** Counts an abandoned call until the returned function is called at its end. */
   left(): (isSuccess: boolean) => void {
     this.#hanging.calls += 1;
     return (isSuccess) => {
@@ -205,7 +205,7 @@ class Door {
     };
   }
 
-  /** The end of the call; undefined when the time is over, also where its caller cannot be interrupted. */
+  /** Waits for the call; returns undefined at the timeout, even if the caller is uninterruptible. */
   #awaited<A, E>(
     fiber: Fiber.Fiber<A, E>,
     ms: number,
@@ -222,7 +222,7 @@ class Door {
         timer.interruptUnsafe();
       });
       const ended = Deferred.await(first);
-      // A claim may wait for long and has taken nothing meanwhile, so that even an uninterruptible caller may leave.
+      // A claim may take long and has claimed nothing yet, so even an uninterruptible caller may leave it.
       const awaited = undo === undefined ? ended : Effect.interruptible(ended);
       const exit = yield* Effect.onInterrupt(awaited, () => {
         timer.interruptUnsafe();
@@ -235,10 +235,10 @@ class Door {
   }
 
   /**
-   * Leaves a call behind. Until it ends it counts as one that hangs.
+   * Abandons a call, and counts it until it ends.
    *
-   * @param ms what is left of the call's own time. A call whose caller has waited for less goes on: otherwise a slow store
-   *   would be interrupted again and again, and never be seen to come back
+   * @param ms rest of the method's own timeout, in milliseconds. The call runs on for this long after a shortened wait: a slow
+   *   store that was interrupted each time would never be seen to answer.
    */
   #leave<A, E>(fiber: Fiber.Fiber<A, E>, undo: Effect.Effect<void> | undefined, ms: number): Effect.Effect<void> {
     return Effect.map(Effect.context<never>(), (services) => {
@@ -246,7 +246,7 @@ class Door {
       fiber.addObserver((exit) => {
         ended(Exit.isSuccess(exit));
         if (!Exit.isSuccess(exit)) return;
-        // From an observer, which is synchronous: nothing else would give the run back.
+        // Observers are synchronous, and nothing else would release the run.
         if (undo !== undefined) Effect.runForkWith(services)(undo);
       });
       if (undo !== undefined) return;
@@ -265,7 +265,12 @@ class Door {
     return new RecorderError({ reason: "unavailable", run_id, message, ...(cause === undefined ? {} : { cause }) });
   }
 
-  /** The recorder's own error; anything else that it failed with becomes the cause of one. */
+  reasonOf(runId: string, cause: Cause.Cause<RecorderError>): RecorderError {
+    const found = Cause.findError(cause);
+    return Result.isFailure(found) ? this.#failed(runId, "died", Cause.squash(cause)) : found.success;
+  }
+
+  /** Fails with the recorder's own error. Any other failure becomes the cause of a `RecorderError`. */
   #told<E>(runId: string, cause: Cause.Cause<E>): Effect.Effect<never, E | RecorderError> {
     const failed = Cause.findError(cause);
     if (Result.isFailure(failed)) return Effect.fail(this.#failed(runId, "died", Cause.squash(cause)));
@@ -276,71 +281,105 @@ class Door {
   }
 }
 
-/** A write that a store takes together with others, and how long its caller waits. */
-interface Waiting {
+/** A commit in flight to a server. */
+interface Pending {
   readonly runId: string;
-  readonly told: Told;
+  readonly onDone: (outcome: Outcome) => void;
   readonly begun: number;
   readonly until: number;
-  /** Set where its caller was told that it is late: what is called when the store tells of it after all. */
+  /** Set when the caller stops waiting; called with a late result. */
   left?: (isSuccess: boolean) => void;
 }
 
-/** Bounds the writes that a store takes together: one timer stands for all of them, and no write has a fiber. */
-class TogetherDoor {
-  readonly #write: WriteTogether;
+/** Bounds commits. One timer serves all pending commits, and none of them has a fiber. */
+class CommitDoor {
+  readonly #write: Write;
   readonly #door: Door;
-  /** At most as many as the store takes before it tells of the first. */
-  readonly #waiting = new Set<Waiting>();
+  readonly #pending = new Set<Pending>();
   #timer: { readonly until: number; readonly fiber: Fiber.Fiber<void> } | undefined;
 
-  /** @param door that of single writes: both are one store, which hangs or does not */
-  constructor(write: WriteTogether, door: Door) {
+  /** @param door the door of `write`, because both call the same store */
+  constructor(write: Write, door: Door) {
     this.#write = write;
     this.#door = door;
   }
 
-  take(...[runId, entries, told, services]: Parameters<WriteTogetherIn>): boolean {
-    if (this.#door.isFull) return false;
-    const clock = Context.get(services, Clock.Clock);
-    const begun = monotonicMs(clock);
-    const one: Waiting = { runId, told, begun, until: begun + this.#door.limit(begun) };
-    if (!this.#write(runId, entries, (isOnRecord, why) => this.#ended(one, isOnRecord, why))) return false;
-    this.#waiting.add(one);
-    if (this.#timer === undefined || one.until < this.#timer.until) this.#wait(one.until, clock, services);
-    return true;
-  }
-
-  #ended(one: Waiting, isOnRecord: boolean, why: RecorderError | undefined): void {
-    if (!this.#waiting.delete(one)) {
-      one.left?.(isOnRecord);
+  commit(...[runId, entries, caller, onDone]: Parameters<BoundedRecorder["commit"]>): void {
+    const end = (outcome: Outcome): void => {
+      if (outcome !== "undecided") onDone(outcome === "recorded" ? undefined : outcome);
+      else if (caller.isOurs?.() === false) onDone(refused("fenced", runId));
+      else this.#writeInstead(runId, entries, caller, onDone);
+    };
+    const { commit } = this.#write;
+    if (commit === undefined || (commit.answers === "late" && this.#door.isFull)) {
+      end("undecided");
       return;
     }
-    if (this.#waiting.size === 0) this.#rest();
-    this.#door.came();
-    one.told(isOnRecord, why);
+    let onLater: ((outcome: Outcome) => void) | undefined;
+    let now: Outcome | undefined;
+    try {
+      commit(runId, entries, (outcome) => {
+        if (onLater === undefined) now ??= outcome;
+        else onLater(outcome);
+      });
+    } catch {
+      // `write` will report why the store throws.
+      now ??= "undecided";
+    }
+    if (now !== undefined) end(now);
+    else onLater = commit.answers === "late" ? this.#await(runId, caller.services, end) : end;
   }
 
-  /** Looks at what is late when the first of them may be. */
+  #writeInstead(...[runId, entries, { services }, onDone]: Parameters<BoundedRecorder["commit"]>): void {
+    const write = this.#door.call(runId, () => this.#write(runId, entries), anything);
+    Effect.runForkWith(services)(write).addObserver((exit) =>
+      onDone(Exit.isSuccess(exit) ? undefined : this.#door.reasonOf(runId, exit.cause)),
+    );
+  }
+
+  #await(
+    runId: string,
+    services: Context.Context<never>,
+    onDone: (outcome: Outcome) => void,
+  ): (outcome: Outcome) => void {
+    const clock = Context.get(services, Clock.Clock);
+    const begun = monotonicMs(clock);
+    const one: Pending = { runId, onDone, begun, until: begun + this.#door.limit(begun) };
+    this.#pending.add(one);
+    if (this.#timer === undefined || one.until < this.#timer.until) this.#wait(one.until, clock, services);
+    return (outcome) => this.#ended(one, outcome);
+  }
+
+  #ended(one: Pending, outcome: Outcome): void {
+    if (!this.#pending.delete(one)) {
+      one.left?.(outcome === "recorded");
+      return;
+    }
+    if (this.#pending.size === 0) this.#rest();
+    this.#door.came();
+    one.onDone(outcome);
+  }
+
+  /** Sets the timer for the earliest deadline of a pending commit. */
   #wait(until: number, clock: Clock.Clock, services: Context.Context<never>): void {
     this.#rest();
     const looked = Effect.sync(() => {
       this.#timer = undefined;
       const now = monotonicMs(clock);
-      const late = [...this.#waiting].filter((one) => one.until <= now);
+      const late = [...this.#pending].filter((one) => one.until <= now);
       for (const one of late) this.#leave(one, now);
-      const next = Math.min(...[...this.#waiting].map((one) => one.until));
-      if (this.#waiting.size > 0 && this.#timer === undefined) this.#wait(next, clock, services);
+      const next = Math.min(...[...this.#pending].map((one) => one.until));
+      if (this.#pending.size > 0 && this.#timer === undefined) this.#wait(next, clock, services);
     });
     const ms = Math.max(0, until - monotonicMs(clock));
     const fiber = Effect.runForkWith(services)(Effect.andThen(Effect.sleep(Duration.millis(ms)), looked));
     this.#timer = { until, fiber };
   }
 
-  #leave(one: Waiting, now: number): void {
-    this.#waiting.delete(one);
+  #leave(one: Pending, now: number): void {
+    this.#pending.delete(one);
     one.left = this.#door.left();
-    one.told(false, this.#door.hangs(one.runId, one.begun, now));
+    one.onDone(this.#door.hangs(one.runId, one.begun, now));
   }
 
   #rest(): void {
@@ -349,10 +388,10 @@ class TogetherDoor {
   }
 }
 
-/** A call that throws, or gives no effect, has died. */
+/** Runs a call. A throw, or a value that is no effect, becomes a defect. */
 const called = <A, E>(make: () => Effect.Effect<A, E>): Effect.Effect<A, E> =>
   Effect.suspend(() => {
     const effect: unknown = make();
-    // The type says that it is an effect; a service in plain JavaScript may give anything.
+    // The type promises an effect, but a service in plain JavaScript may return anything.
     return Effect.isEffect(effect) ? (effect as Effect.Effect<A, E>) : Effect.die(new TypeError("expected an Effect"));
   });

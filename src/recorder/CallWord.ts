@@ -1,11 +1,11 @@
 /**
- * Puts a word on calls whose outcome is not known: that of a person, or of the tool's own `verify`.
+ * Records verdicts on calls of unknown outcome. They come from a person or from the tool's own `verify`.
  */
 import type { AttemptFacts, ToolRow } from "../domain/AttemptFacts.ts";
 import { restored } from "./Orphan.ts";
 import type { AttemptRecord, CallVerdict, Entry, VerdictBy } from "./RunRecord.ts";
 
-/** What is said of calls, and whose word it is. */
+/** A verdict and its source. */
 export interface CallWord {
   readonly verdict: CallVerdict;
   readonly by: VerdictBy;
@@ -14,9 +14,9 @@ export interface CallWord {
 type Call = Pick<ToolRow, "call" | "tool">;
 
 /**
- * Puts a word on calls of one attempt on record.
+ * Returns the entries that record a verdict on calls of one attempt.
  *
- * @param facts the attempt's, in which the word has settled the calls; left out where the record has none
+ * @param facts the attempt's facts with the calls settled; omitted if the record has none
  */
 export const entries = (
   attempt: number,
@@ -28,7 +28,7 @@ export const entries = (
   ...(facts === undefined ? [] : [{ _tag: "FactsRaised", attempt, facts } as const]),
 ];
 
-/** Puts a word on one call of a process that is gone. */
+/** Returns the entries for a verdict on one call of a dead process. */
 export const onOne = (
   attempt: number,
   given: Call,
@@ -40,7 +40,10 @@ export const onOne = (
   return entries(attempt, [given], word, fold?.snapshot());
 };
 
-/** Puts a word on every call of unknown outcome of an attempt whose process is gone. A folded row takes none. */
+/**
+ * Returns the entries for a verdict on every call of unknown outcome of a dead process's attempt. Skips calls that cannot be
+ * settled.
+ */
 export const onAll = ({ attempt, facts }: AttemptRecord, word: CallWord): ReadonlyArray<Entry> => {
   const fold = restored(facts);
   const unknown = fold.snapshot().tools.filter((it) => it.executor === "runtime" && it.phase === "outcome_unknown");

@@ -1,20 +1,20 @@
 /**
- * Digests content that is never stored, under a key, so that a record or an export does not confirm a guessed prompt.
+ * Digests content that is never stored. The digests are keyed, so neither a record nor an export confirms a guessed prompt.
  */
 import * as Effect from "effect/Effect";
 import { RecorderError } from "./RecorderError.ts";
 
-/** Length of a store's key, in bytes: the block of SHA-256 (RFC 2104, section 3, asks for at least its output). */
+/** Length of a store's key, in bytes: the output of SHA-256, which is the minimum that RFC 2104 recommends (section 3). */
 export const keyBytes = 32;
 
-/** A new random key. */
+/** Creates a random key. */
 export const newKey = (): Uint8Array<ArrayBuffer> => globalThis.crypto.getRandomValues(new Uint8Array(keyBytes));
 
 /**
- * Makes the digest of a store.
+ * Creates the digest function of a store.
  *
- * @param key the store's own, `keyBytes` long
- * @returns HMAC-SHA-256 of a text in UTF-8, as 64 hex digits
+ * @param key the store's key, `keyBytes` long
+ * @returns a function that computes HMAC-SHA-256 of a text in UTF-8, as 64 hex digits
  */
 export const digester = (key: Uint8Array<ArrayBuffer>) => {
   const algorithm = { name: "HMAC", hash: "SHA-256" } as const;

@@ -1,18 +1,24 @@
 /**
- * Makes the ends that a run can have: the same for a living run and for one whose process is gone.
+ * Builds the ends of a run, for live runs and for those of dead processes.
  */
 import type { RunEnd, RunIncident } from "../domain/RunIncident.ts";
 
-/** An end; its attempts and its time come with the write. */
+/** The end of a run, without the attempts and the time, which are added when it is written. */
 export type End = Omit<RunEnd, "attempts" | "at">;
 
-/** The response is whole. `finish` is the provider's own word for why it finished. */
+/** Ends a run with a complete response. `finish` is the provider's own finish reason. */
 export const completed = (finish = "completed"): End => ({ state: "completed", reason: finish });
 
-/** The run stops for a reason that no incident has. */
+/** Stops a run for a reason without an incident. */
 export const stopped = (reason: string): End => ({ state: "stopped", reason });
 
-/** The run stops at an incident: by its decision's rule, or for the reason that kept the decision from being acted on. */
+/**
+ * The end that another process assumes for a volatile run whose owner died. Nothing was decided, and the record may be
+ * incomplete.
+ */
+export const processLost: End = { state: "stopped", reason: "process_lost", assumed: true };
+
+/** Stops a run at an incident, for its decision's rule or for the reason that kept the decision from being acted on. */
 export const stoppedAt = ({ decision, id }: RunIncident, reason: string = decision.rule): End => ({
   state: "stopped",
   reason,

@@ -1,5 +1,5 @@
 /**
- * Makes and marks incidents: the same for a living run and for one whose process is gone.
+ * Builds incidents and their marks, for live runs and for those of dead processes.
  */
 import type { Choice } from "../domain/Decision.ts";
 import { type RunIncident, schemaVersion } from "../domain/RunIncident.ts";
@@ -8,13 +8,13 @@ import { explain } from "../policy/Explanation.ts";
 import type { RecoveryPolicy } from "../policy/RecoveryPolicy.ts";
 import type { Entry } from "./RunRecord.ts";
 
-/** What an incident says besides what its decision takes. */
+/** The fields of an incident that its decision does not take. */
 export interface Circumstances extends Pick<RunIncident, "run_id" | "attempt" | "at" | "provider" | "status"> {
-  /** Counts the incidents of the run, from 1. */
+  /** Number of the incident in its run, from 1. */
   readonly number: number;
 }
 
-/** Decides, and makes the incident that holds the decision with everything that it was taken on (law L9). */
+/** Decides, and returns the incident with the decision and all of its input (law L9). */
 export const make = (
   policy: Pick<RecoveryPolicy, "name" | "decide">,
   input: DecisionInput,
@@ -37,7 +37,7 @@ export const make = (
   };
 };
 
-/** What became of an incident, and the answer that it was given. */
+/** Builds the entry that marks an incident with its new status and, if there is one, the answer. */
 export const marked = ({ id }: RunIncident, status: RunIncident["status"], answer?: Choice): Entry => ({
   _tag: "IncidentMarked",
   incident: id,

@@ -1,17 +1,16 @@
 /**
- * Folds what becomes of a run's incidents: which stand, which give way when there are too many, and which one ended the run.
+ * Folds the incidents of a run: adds them, evicts one at the maximum, and settles their status when the run ends.
  */
 import type { Choice } from "../domain/Decision.ts";
 import { incidentsMax } from "../domain/Limits.ts";
 import type { RunEnd, RunIncident } from "../domain/RunIncident.ts";
 
-/** The incidents of a record. */
 interface IncidentLog {
   readonly incidents: ReadonlyArray<RunIncident>;
   readonly incidents_omitted: number;
 }
 
-/** A new incident comes last. Where there are as many as are kept, one gives way. */
+/** Appends an incident. At the maximum, it evicts the least needed one. */
 export const openIncident = ({ incidents, incidents_omitted }: IncidentLog, incident: RunIncident): IncidentLog => {
   if (incidents.length < incidentsMax) return { incidents: [...incidents, incident], incidents_omitted };
   return {
@@ -20,7 +19,7 @@ export const openIncident = ({ incidents, incidents_omitted }: IncidentLog, inci
   };
 };
 
-/** Which incident gives way: the oldest that is over, else one that was carried out, and never the one that ended the run. */
+/** Picks the oldest incident that is over, else the oldest that was acted on, else the oldest that did not end the run. */
 const leastNeeded = (incidents: ReadonlyArray<RunIncident>): number => {
   const over = incidents.findIndex(
     ({ status }) => status === "recovered" || status === "superseded" || status === "late",
@@ -35,7 +34,7 @@ const leastNeeded = (incidents: ReadonlyArray<RunIncident>): number => {
       );
 };
 
-/** Says what became of an incident; others stay as they are. */
+/** Sets the status of the incident that the entry names. */
 export const mark = (
   incident: RunIncident,
   entry: { readonly incident: string; readonly status: RunIncident["status"]; readonly answer?: Choice },
@@ -44,11 +43,14 @@ export const mark = (
     ? incident
     : { ...incident, status: entry.status, ...(entry.answer === undefined ? {} : { answer: entry.answer }) };
 
-/** Only the incident that ended the run is final: a recovered attempt never is, however late its record came. */
+/**
+ * Settles every incident at the end of the run. The one that ended the run is final; a recovered attempt's never is, even if
+ * recorded late.
+ */
 export const settle = (incidents: ReadonlyArray<RunIncident>, end: RunEnd): ReadonlyArray<RunIncident> =>
   incidents.map((incident) => ({ ...incident, status: statusAt(incident, end) }));
 
-/** A mark that comes late, or twice, takes nothing back: the end of the run has set the status. */
+/** Settles incidents again if the run has ended, so that a late or repeated mark changes nothing. */
 export const settledBy = (
   end: RunEnd | undefined,
   incidents: ReadonlyArray<RunIncident>,
@@ -59,6 +61,6 @@ const statusAt = ({ attempt, decision, id, status }: RunIncident, end: RunEnd): 
   if (status !== "open" && status !== "acted_on") return status;
   if (end.state !== "completed") return status === "open" ? "superseded" : status;
   if (attempt < end.attempts) return "recovered";
-  // The attempt that completed the run broke after its end marker. No later attempt recovered it.
+  // The attempt that completed the run broke after its end marker, so no later attempt recovered it.
   return decision.action === "do_not_retry" ? "final" : "superseded";
 };

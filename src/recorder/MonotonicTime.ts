@@ -1,25 +1,25 @@
 /**
- * Tells how long something took, by the clock that nothing sets. A wall clock may jump, so it ends no wait and no lease.
+ * Measures durations by the monotonic clock. A wall clock may jump, so no timeout or lease depends on it.
  */
 import * as Clock from "effect/Clock";
 import * as Effect from "effect/Effect";
 import * as Fiber from "effect/Fiber";
 
-/** The machine's own clock, also where a program or a test has put another one in its place. */
+/** The machine's own clock, even if a program or a test has replaced `Clock`. */
 export const realClock: Clock.Clock = Clock.Clock.defaultValue();
 
-/** Milliseconds of a clock's monotonic time. */
+/** Reads a clock's monotonic time, in milliseconds. */
 export const monotonicMs = (clock: Clock.Clock): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6;
 
 /**
- * Waits for an effect at most so long in real time; then it is interrupted, and not waited for: a server that does not answer does not
- * answer to a cancel either.
+ * Waits for an effect for at most `ms` of real time, then interrupts it without waiting for the interruption: a server that
+ * does not respond does not respond to a cancel either.
  *
- * @returns whether it came to its end
+ * @returns true if the effect ended in time
  */
 export const endsWithin = <E>(effect: Effect.Effect<unknown, E>, ms: number): Effect.Effect<boolean, E> =>
   Effect.flatMap(Effect.forkDetach(Effect.interruptible(effect), { startImmediately: true }), (fiber) => {
-    // It is asked for where a scope closes, which nothing interrupts: the one that loses has to be.
+    // Callers are scope finalizers, which are uninterruptible, but the loser of the race has to be interruptible.
     const ends = Effect.interruptible(Effect.as(Fiber.join(fiber), true));
     const late = Effect.interruptible(Effect.as(inRealTime(ms), false));
     return Effect.ensuring(
@@ -28,6 +28,6 @@ export const endsWithin = <E>(effect: Effect.Effect<unknown, E>, ms: number): Ef
     );
   });
 
-/** A disk and another process's lock take real time, even where a test moves the clock of this process. */
+/** Sleeps in real time. Disks and locks of other processes take real time, even if a test controls this process's clock. */
 export const inRealTime = (ms: number): Effect.Effect<void> =>
   Effect.provideService(Effect.sleep(ms), Clock.Clock, realClock);

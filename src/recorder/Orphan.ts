@@ -1,7 +1,7 @@
 /**
- * Reads from a run's record what is due when no process drives it, because its process died or left it to an answer.
+ * Reads from a run's record what is due when no process drives it, because its process died or parked it for an answer.
  *
- * Pure: `recover` and `StreamProcessor.takeUp` act on the same word, so that a run means the same to both.
+ * All of it is pure. `recover` and `StreamProcessor.takeUp` both use it, so they always agree on a run.
  */
 import type { AttemptFacts } from "../domain/AttemptFacts.ts";
 import type { Choice } from "../domain/Decision.ts";
@@ -14,7 +14,7 @@ import { atMost, join, joined } from "../facts/Growth.ts";
 import { runAfter } from "../policy/Rules.ts";
 import type { AttemptRecord, QuestionRecord, RunRecord } from "./RunRecord.ts";
 
-/** What has to be decided of an orphan: everything that `decide` takes but the jitter. */
+/** The input of a decision on an orphan: everything that `decide` takes except the jitter. */
 export interface OrphanInput {
   readonly facts: AttemptFacts;
   readonly failure: Failure;
@@ -23,14 +23,14 @@ export interface OrphanInput {
 }
 
 /**
- * What is due. `decide`: what broke is not decided, or no process has acted on `standing`, a question or a stop that was
- * decided on just these facts. `waiting`: the question is open. `answered`: the answer is not carried out. `offered`: a retry
- * was decided, and has not started.
+ * The next step of an orphan. `decide`: the break is undecided, or no process has acted on `standing`, a question or stop that
+ * was decided on exactly these facts. `waiting`: the question is open. `answered`: the answer has not been carried out.
+ * `offered`: a retry was decided and has not started.
  */
 export type Due =
   | {
       readonly _tag: "decide";
-      /** The attempt that asked for the response. */
+      /** The attempt that requested the response. */
       readonly attempt: AttemptRecord;
       readonly input: OrphanInput;
       readonly standing?: RunIncident;
@@ -45,10 +45,10 @@ export type Due =
   | { readonly _tag: "offered"; readonly incident: RunIncident };
 
 /**
- * Says what is due of a run that no process drives.
+ * Returns the next step of a run that no process drives.
  *
  * @param record a run that has not ended
- * @returns undefined when there is nothing to decide: the record has no attempt, or the run has ended
+ * @returns undefined if there is nothing to decide, because the record has no attempt or the run has ended
  */
 export const due = (record: RunRecord): Due | undefined => {
   const [first, ...resumed] = lastResponse(record);
@@ -59,9 +59,9 @@ export const due = (record: RunRecord): Due | undefined => {
 };
 
 /**
- * Says what has to be decided of a run that no process drives and that its user has cancelled, whatever is due otherwise.
+ * Returns the decision for an orphan that its user has cancelled, regardless of what else is due.
  *
- * @returns undefined where nothing was asked for, or the run has ended
+ * @returns undefined if the record has no attempt or the run has ended
  */
 export const cancelled = (record: RunRecord): Extract<Due, { readonly _tag: "decide" }> | undefined => {
   const [first, ...resumed] = lastResponse(record);
@@ -72,13 +72,13 @@ export const cancelled = (record: RunRecord): Extract<Due, { readonly _tag: "dec
   return { _tag: "decide", attempt, input: { ...input, run: { ...input.run, user_cancelled: true } } };
 };
 
-/** Whether `StreamProcessor.takeUp` can ever take the run: without the digest of its transcript it refuses every request. */
+/** True if `StreamProcessor.takeUp` can ever take the run. It refuses every request for a run without a transcript digest. */
 export const isResumable = ({ transcript }: RunRecord): boolean => transcript !== undefined;
 
 /**
- * The record of a run whose process is gone, its open wait closed: what the process has waited counts as long as it provably lived.
+ * Closes the open wait of a dead process's run. The wait counts until the last moment at which the process provably lived.
  *
- * @param aliveAt when the process last said that it lives, by its own wall clock; undefined where nothing says so
+ * @param aliveAt last renewal of the process's lease, by its own wall clock; undefined if unknown
  */
 export const waitedUntil = (record: RunRecord, aliveAt: number | undefined): RunRecord => {
   const { waiting, ...rest } = record;
@@ -87,13 +87,13 @@ export const waitedUntil = (record: RunRecord, aliveAt: number | undefined): Run
   return { ...rest, waited_ms: (rest.waited_ms ?? 0) + ms };
 };
 
-/** Whether the run was taken over as often as it may be since a person last had a word on it. */
+/** True if the run has reached the maximum number of takeovers since the last human answer. */
 export const isSpent = ({ resumes, resumes_at_answer = 0 }: RunRecord): boolean =>
   resumes - resumes_at_answer >= resumesMax;
 
 /**
- * The attempts that read the run's last response: the one that asked for it, those that resumed it, and those that join their text
- * to it. Empty where the record has no attempt.
+ * Returns the attempts that read the run's last response: the one that requested it, those that resumed it, and those that
+ * continued its text. Empty if the record has no attempt.
  */
 export const lastResponse = (record: RunRecord): ReadonlyArray<AttemptRecord> => {
   const first = record.attempts.findLastIndex(({ request, seam }) => request !== "resume" && seam === undefined);
@@ -101,9 +101,9 @@ export const lastResponse = (record: RunRecord): ReadonlyArray<AttemptRecord> =>
 };
 
 /**
- * The facts of an attempt whose process is gone. Its request may have been sent, and a call that was started and has not
- * settled is of unknown outcome. The terminal marker counts no more: what came before it and was not handed over is lost, and
- * a run without an end on record has told no caller that its response is whole (L4, L5).
+ * Returns the facts of an attempt after its process died. Its request may have been sent, and a dispatched call has an unknown
+ * outcome. The terminal marker no longer counts: output before it may be lost, and a run without a recorded end has told no
+ * caller that its response is complete (L4, L5).
  */
 export const afterCrash = (facts: AttemptFacts): AttemptFacts => ({
   ...facts,
@@ -115,9 +115,9 @@ export const afterCrash = (facts: AttemptFacts): AttemptFacts => ({
 });
 
 /**
- * Goes on from the facts of an attempt whose process is gone, as the crash has left them.
+ * Restores the facts fold of an attempt whose process died.
  *
- * @param successor what the process that takes the run over says of it; by default that nothing can be discarded
+ * @param successor options of the process that takes the run over; by default nothing is discardable
  */
 export const restored = (
   facts: AttemptFacts,
@@ -131,19 +131,17 @@ export const restored = (
   });
 
 /**
- * Whether nothing has happened since an incident was decided, except that its process went away. What a crash alone makes of
- * the facts was known when the incident was decided.
+ * True if nothing has happened since an incident was decided, except that its process died. Changes of the facts that a crash
+ * alone causes do not count.
  *
- * @param facts what is known now, after a crash or not
+ * @param facts current facts, after a crash or not
  */
 export const stands = (facts: AttemptFacts, incident: RunIncident): boolean =>
   atMost({ ...facts, terminal_seen: false }, afterCrash(incident.facts));
 
 /**
- * How many incidents a run has had: the next one has the number after it.
- *
- * The ids are looked at too, because a run counts on over an incident whose write was lost, and an id that is on record
- * is never given twice.
+ * Returns the number of the run's last incident; the next one has the number after it. It also reads the ids, because numbers
+ * skip incidents whose write was lost, and a recorded id must never be reused.
  */
 export const incidentsSoFar = ({ incidents, incidents_omitted }: RunRecord): number =>
   incidents.reduce((most, { id }) => {
@@ -151,14 +149,12 @@ export const incidentsSoFar = ({ incidents, incidents_omitted }: RunRecord): num
     return Number.isSafeInteger(number) ? Math.max(most, number) : most;
   }, incidents.length + incidents_omitted);
 
-/** The run's last response as it stands after the crash. */
 interface Response {
   readonly first: AttemptRecord;
   readonly resumed: ReadonlyArray<AttemptRecord>;
   readonly facts: AttemptFacts;
 }
 
-/** The newest question with what it asks about. */
 interface Asked {
   readonly question: QuestionRecord;
   readonly incident: RunIncident;
@@ -167,7 +163,7 @@ interface Asked {
 const factsOf = ([first, ...resumed]: readonly [AttemptRecord, ...Array<AttemptRecord>]): AttemptFacts =>
   joined([afterCrash(first.facts), ...resumed.map((attempt) => afterCrash(attempt.facts))]);
 
-/** The newest question, unless an attempt was started or something else was decided after it. */
+/** Returns the newest question, unless an attempt started or something else was decided after it. */
 const newestQuestion = (record: RunRecord, last: AttemptRecord): Asked | undefined => {
   const question = record.questions.at(-1);
   const incident = newestIncident(record);
@@ -175,7 +171,7 @@ const newestQuestion = (record: RunRecord, last: AttemptRecord): Asked | undefin
   return (question.attempt ?? incident.attempt) >= last.attempt ? { question, incident } : undefined;
 };
 
-/** The newest incident that was acted on, or has to be. A late one is neither. */
+/** Returns the newest incident that was or has to be acted on. A late one is neither. */
 export const newestIncident = (record: RunRecord): RunIncident | undefined =>
   record.incidents.findLast(({ status }) => status !== "late");
 
@@ -186,8 +182,9 @@ const dueOfQuestion = ({ incident, question }: Asked, { facts }: Response): Due 
 };
 
 /**
- * Whether an answer is still to be carried out. An end is an end. A word on calls counts until none is of unknown outcome. An
- * answer that starts something counts for the facts that it was given on: the person did not agree to repeat what came after.
+ * True if an answer still has to be carried out. One that ends the run always does. A verdict on calls does while some call has
+ * an unknown outcome. A retry or continuation does only on the facts that it was given for: the person did not agree to repeat
+ * later effects.
  */
 const counts = (answer: Choice, facts: AttemptFacts, incident: RunIncident): boolean => {
   switch (answer) {
@@ -206,13 +203,13 @@ const counts = (answer: Choice, facts: AttemptFacts, incident: RunIncident): boo
 const undecided = (record: RunRecord, response: Response, asked: Asked | undefined): Due => {
   const { facts, first } = response;
   const broke = lastBreak(record, first, asked);
-  // A run that its own caller left is no failure of the provider: seen from a new process it is a crash like any other. So
-  // is a response that was whole in a process that is gone.
+  // A run that its own caller left is no provider failure: to a new process it is an ordinary crash. So is a response that was
+  // complete in a dead process.
   const left = broke !== undefined && runAfter(broke.decision.rule) !== "stopped";
   const standing = broke?.status === "open" && !left && stands(facts, broke) ? broke : undefined;
   const automatic = standing?.decision.action === "auto_retry_once";
   const spent = isSpent(record);
-  // A cursor dies with its process: a response that was to be resumed by it is decided anew, without it.
+  // A cursor dies with its process, so a planned resume is decided again without one.
   if (standing !== undefined && automatic && standing.decision.mode !== "resume" && !spent) {
     return { _tag: "offered", incident: standing };
   }
@@ -221,10 +218,10 @@ const undecided = (record: RunRecord, response: Response, asked: Asked | undefin
 };
 
 /**
- * What is decided of a response.
+ * Builds the input of a decision on a response.
  *
- * @param broke the incident that it ended with
- * @param left that incident says no more than that its own caller left
+ * @param broke the incident that the response ended with
+ * @param left true if that incident only says that the caller left
  */
 const decides = (
   record: RunRecord,
@@ -246,10 +243,10 @@ const decides = (
         mode: first.mode,
         resumable: false,
         throttle_wait_ms: 0,
-        // What the process knew of its path is gone with it; what the run has waited is not.
+        // The dead process's view of its path is lost, but the time that the run has waited is recorded.
         path: "up",
         cooldown_ms: 0,
-        // Which routes are left is known to a process that has them.
+        // The process that takes the run over knows its own routes.
         next_route: "none",
         waited_ms: record.waited_ms ?? 0,
       },
@@ -258,7 +255,7 @@ const decides = (
   };
 };
 
-/** The incident that the last response ended with, if that is on record; one that was acted on led to the next attempt. */
+/** Returns the recorded incident that ended the last response. One that was acted on led to the next attempt instead. */
 const lastBreak = (record: RunRecord, first: AttemptRecord, asked: Asked | undefined): RunIncident | undefined => {
   const newest = newestIncident(record);
   if (newest === undefined || newest.attempt < first.attempt) return undefined;
@@ -266,9 +263,9 @@ const lastBreak = (record: RunRecord, first: AttemptRecord, asked: Asked | undef
 };
 
 /**
- * The response's facts with those of its incident, which may say more: of two writes the first can be lost.
+ * Joins the response's facts with its incident's, which may be newer if a write was lost.
  *
- * An incident of an attempt that resumed knows that attempt's own calls, any other one the whole response's.
+ * An incident of a resumed attempt covers only that attempt's calls; any other covers the whole response.
  */
 const withFactsOf = (incident: RunIncident, { facts, first, resumed }: Response): AttemptFacts => {
   if (!resumed.some(({ attempt }) => attempt === incident.attempt)) return join(facts, afterCrash(incident.facts));
@@ -278,12 +275,12 @@ const withFactsOf = (incident: RunIncident, { facts, first, resumed }: Response)
   ]);
 };
 
-/** A run that was taken over too often does nothing by itself any more: it asks, as a run does whose budget is spent. */
+/** Exhausts the retry budget of a run that was taken over too often, so that it asks a person. */
 const exhausted = (run: Runs.RunFacts, budget: Runs.Budget): Runs.RunFacts => ({
   ...run,
   auto_retries: Math.max(run.auto_retries, budget.max_auto_retries),
   not_processed_retries: Math.max(run.not_processed_retries, budget.max_not_processed),
 });
 
-/** Where the record does not say what a run could do, it could do nothing that permits more. */
+/** Facts of a run whose record has none: the least permissive. */
 const unknownRun: Runs.RunFacts = { ...Runs.fresh, discardable: false };

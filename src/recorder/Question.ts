@@ -1,7 +1,7 @@
 /**
- * Describes a question to a person: how it is put, what it takes when it expires, and whether an answer to it counts.
+ * Describes a question to a person: how it is asked, its default on expiry, and the conditions for an answer to count.
  *
- * An answer counts for the newest open question, once, and only while nothing has happened since the question was put.
+ * An answer counts once, for the newest open question, and only if nothing has happened since the question was asked.
  */
 import * as Schema from "effect/Schema";
 import type { Choice, Decision, Rule } from "../domain/Decision.ts";
@@ -10,48 +10,48 @@ import * as Choices from "../policy/Choices.ts";
 import { newestIncident, stands } from "./Orphan.ts";
 import type { AnsweredBy, QuestionRecord, RunRecord } from "./RunRecord.ts";
 
-/** A question: which run broke how, in one sentence, and what may be answered. */
+/** A question to a person: the broken run, a summary in one sentence and the possible answers. */
 export interface Question {
   readonly run_id: string;
-  /** Grows with every question of a run; an answer to an older one is refused. */
+  /** Grows with every question of a run. An answer to an older revision is refused. */
   readonly revision: number;
   readonly incident: string;
   readonly rule: Rule;
-  /** What happened, whether a tool ran, what is safe to do. */
+  /** One sentence about the failure, whether a tool ran, and what is safe to do. */
   readonly message: string;
   /**
-   * What `retry` may repeat: keys of calls that ran or may have run, and words for tools that the provider may have run unseen.
-   * Where it is not empty, ask a person twice before you answer `retry`.
+   * Effects that `retry` may repeat: keys of calls that ran or may have run, and descriptions of tools that the provider may
+   * have run unseen. If it is not empty, ask a person twice before you answer `retry`.
    */
   readonly may_repeat: ReadonlyArray<string>;
   /** At least two. */
   readonly choices: ReadonlyArray<Choice>;
-  /** What an unattended question takes. */
+  /** The answer that applies on expiry. */
   readonly default_choice: Choice;
   /** Wall clock, milliseconds since the epoch. */
   readonly asked_at: number;
-  /** From then on only the default is taken; never when left out. */
+  /** Time from which only the default is accepted. Never expires if omitted. */
   readonly expires_at?: number;
   readonly decision: Decision;
 }
 
-/** What is true of every question that a layer of UserDecisions is asked. */
+/** Options that apply to every question of a `UserDecisions` layer. */
 export interface QuestionTerms {
-  /** A question expires after so many milliseconds and takes its default; it never does when left out. */
+  /** Time until a question takes its default, in milliseconds. Never expires if omitted. */
   readonly expiryMs?: number;
-  /** Defaults by rule, instead of `stop`. A default that a question does not offer is never taken: `stop` is. */
+  /** Defaults by rule, in place of `stop`. If a question does not offer its default, `stop` applies. */
   readonly defaults?: Partial<Record<Rule, Choice>>;
 }
 
-/** What a question says besides its incident. */
+/** The fields of a question that its incident does not have. */
 export interface Put extends Required<Pick<QuestionRecord, "revision" | "attempt" | "choices" | "asked_at">> {
   readonly terms: QuestionTerms | undefined;
-  /** The open question in whose place it is put, about the same incident: it keeps that one's deadline and default. */
+  /** The open question about the same incident that this one replaces. It keeps its deadline and default. */
   readonly replaced?: QuestionRecord | undefined;
 }
 
 /**
- * Puts the question of an incident, as it stands on record: the same for a living run and for one whose process is gone.
+ * Builds the recorded question about an incident, for live runs and for those of dead processes.
  *
  * The default is never a retry that may repeat something.
  */
@@ -71,7 +71,7 @@ export const put = (incident: RunIncident, its: Put): QuestionRecord => {
   };
 };
 
-/** What the process that asks says of the question's deadline and default. */
+/** Returns the deadline and default according to the asking process's options. */
 const termsOf = (
   { decision: { default_choice, rule } }: RunIncident,
   { asked_at, terms }: Put,
@@ -84,7 +84,7 @@ const termsOf = (
   };
 };
 
-/** The question as a person is asked it, from its record. */
+/** Builds the question that a person sees from its record. */
 export const fromRecord = (
   { asked_at, choices, default_choice, expires_at, revision, rule }: QuestionRecord,
   incident: RunIncident,
@@ -103,15 +103,14 @@ export const fromRecord = (
 });
 
 /**
- * How long a question is open, as far as a record can hold it: without an end, and with one that is no number, it never
- * expires.
+ * Returns the expiry if a record can hold it. An omitted, negative or excessive one, or NaN, never expires.
  *
- * @param given milliseconds
+ * @param given time until expiry, in milliseconds
  */
 export const expiryOf = (given: number | undefined): number | undefined =>
   given !== undefined && given >= 0 && given <= expiryMsMax ? given : undefined;
 
-/** Longest expiry in milliseconds, a thousand years: with today's date it is a number that every record holds. */
+/** Maximum expiry, in milliseconds: a thousand years. Added to the current date it still fits into a record. */
 const expiryMsMax = 1_000 * 365 * 86_400_000;
 
 /** An answer to the newest question of a run. */
@@ -134,10 +133,10 @@ const sentences = {
   not_expired: "the question has not expired yet",
 } as const;
 
-/** Why an answer does not count. */
+/** Explains why an answer does not count. */
 export type AnswerRefusal = keyof typeof sentences;
 
-/** An answer was refused, and nothing was done. `message` says what holds instead. */
+/** An answer was refused and nothing changed. `message` gives the reason. */
 export class AnswerRefused extends Schema.TaggedError<AnswerRefused>()("AnswerRefused", {
   reason: Schema.Literals([
     "unknown_run",
@@ -155,11 +154,11 @@ export class AnswerRefused extends Schema.TaggedError<AnswerRefused>()("AnswerRe
 }) {}
 
 /**
- * Judges an answer.
+ * Checks an answer against the record.
  *
- * @param record the run as it stands; undefined when it is not known
- * @param now wall clock, milliseconds since the epoch; an expired question takes nothing but its default, by its expiry
- * @returns why the answer is refused; undefined when it counts
+ * @param record current record of the run; undefined if unknown
+ * @param now wall clock, in milliseconds since the epoch. An expired question accepts only its default, from its expiry
+ * @returns the refusal; undefined if the answer counts
  */
 export const refusal = (record: RunRecord | undefined, answer: Answer, now: number): AnswerRefused | undefined => {
   const { choice, revision, run_id } = answer;
@@ -180,14 +179,14 @@ export const refusal = (record: RunRecord | undefined, answer: Answer, now: numb
   return undefined;
 };
 
-/** What a question takes when it expires. A default that it does not offer is never taken: `stop` is. */
+/** Returns the answer that applies on expiry. If the question does not offer its default, that is `stop`. */
 export const expiryChoice = ({
   choices,
   default_choice = "stop",
 }: Pick<QuestionRecord, "choices" | "default_choice">): Choice =>
   choices.includes(default_choice) ? default_choice : "stop";
 
-/** Whether the run went on without the answer, or its facts on record say more than those that were decided on. */
+/** True if the run continued without the answer, or the recorded facts exceed those that were decided on. */
 const grown = (record: RunRecord, question: QuestionRecord): boolean => {
   if (record.state === "live") return true;
   const newest = newestIncident(record);

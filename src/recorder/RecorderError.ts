@@ -1,19 +1,19 @@
 /**
- * Says why a store of runs did not do what it was asked for.
+ * Reports why a store of runs did not do what it was asked to do.
  */
 import * as Schema from "effect/Schema";
 
 /**
  * A run's record could not be written or read. `reason` says why. A caller that acts on records must then not act (L8).
  *
- * `fenced`: another process has taken the run over, and this one writes nothing of it any more; or this process gave the run
- * back, and may not drive it on without a claim. `owned`: a living process drives the run, so it cannot be taken over.
- * `answered`: a write that rests on an open question (`QuestionStillOpen`) came after its answer.
- * `invalid`: a write holds a value that could not be read back. The message names its field, `entry` is its place in the
- * write, and nothing of the write was taken. `bad_option`: the recorder was made with an impossible option, which the message
- * names.
- * `newer_schema`, `read_only`, `disk_full`, `locked` and `corrupt` are said of the store as a whole; `run_id` may be empty
- * then.
+ * - `fenced`: another process has taken the run over, so this one may no longer write it; or this process released the run, and
+ *   has to claim it before it continues it.
+ * - `owned`: a living process drives the run, so it cannot be taken over.
+ * - `answered`: a write that requires an open question (`QuestionStillOpen`) came after its answer.
+ * - `invalid`: a value of the write could not be read back, so nothing was written. The message names the field, and `entry` is
+ *   its position in the write.
+ * - `bad_option`: the recorder was created with an invalid option, which the message names.
+ * - `newer_schema`, `read_only`, `disk_full`, `locked` and `corrupt` concern the whole store; `run_id` may then be empty.
  */
 export class RecorderError extends Schema.TaggedError<RecorderError>()("RecorderError", {
   reason: Schema.Literals([
@@ -39,7 +39,7 @@ export class RecorderError extends Schema.TaggedError<RecorderError>()("Recorder
   cause: Schema.optionalKey(Schema.Defect()),
 }) {}
 
-/** What is said of one run. */
+/** Messages about one run. */
 const ofRun = {
   unknown_run: "the run was never started in this recorder",
   run_exists: "a run with this id is already recorded",
@@ -53,7 +53,7 @@ const ofRun = {
   corrupt: "its record in the database is damaged and cannot be read; no other run is affected",
 } as const;
 
-/** A refusal that concerns one run. */
+/** Creates an error that concerns one run. */
 export const refused = (reason: keyof typeof ofRun, run_id: string, cause?: unknown): RecorderError =>
   new RecorderError({
     reason,
@@ -63,15 +63,15 @@ export const refused = (reason: keyof typeof ofRun, run_id: string, cause?: unkn
   });
 
 /**
- * A write that could not be read back.
+ * Creates an error about a write that could not be read back.
  *
- * @param entry which entry of the write, from 0
- * @param field what does not fit, as a path into its entry, and what was expected there
+ * @param entry index of the entry in the write
+ * @param field path of the field in its entry, and the expected value
  */
 export const invalid = (run_id: string, entry: number, field: string): RecorderError =>
   new RecorderError({ reason: "invalid", run_id, entry, message: `${run_id}: ${ofRun.invalid}. ${field}` });
 
-/** Reasons that concern the store and not the entries: it may take the same write later. */
+/** Reasons that concern the store rather than the entries. The store may accept the same write later. */
 const ofStore: ReadonlySet<string> = new Set([
   "locked",
   "disk_full",
@@ -82,6 +82,9 @@ const ofStore: ReadonlySet<string> = new Set([
   "newer_schema",
 ]);
 
-/** Whether an error is the store's. A damaged row is one run's alone; a damaged store is every run's, and may be repaired. */
+/**
+ * True if an error concerns the store. A damaged row affects only its run; a damaged store affects every run, and may be
+ * repaired.
+ */
 export const isOfStore = ({ reason, run_id }: RecorderError): boolean =>
   ofStore.has(reason) && !(reason === "corrupt" && run_id !== "");

@@ -1,36 +1,36 @@
 /**
- * Says which runs a list has: the same for every store, whether it asks a table or its memory.
+ * Filters lists of runs identically for every store, from tables or from memory.
  */
 import type { RunRecord } from "./RunRecord.ts";
 
-/** Which runs to list, newest first. */
+/** Filter for a list of runs, newest first. */
 export interface RunQuery {
   readonly state?: RunRecord["state"];
   /** Only runs with at least one incident. */
   readonly broken?: boolean;
-  /** Only runs whose id, provider or model contains this text; the case of ASCII letters makes no difference. */
+  /** Only runs whose id, provider or model contains this text, ignoring the case of ASCII letters. */
   readonly text?: string;
-  /** Only runs whose provider's id contains this text, read as `text` is. */
+  /** Only runs whose provider id contains this text, matched as for `text`. */
   readonly provider?: string;
-  /** Only runs whose model contains this text, read as `text` is. */
+  /** Only runs whose model contains this text, matched as for `text`. */
   readonly model?: string;
-  /** Only runs that started then or later; wall clock, milliseconds since the epoch. */
+  /** Only runs that started at this time or later; wall clock, in milliseconds since the epoch. */
   readonly startedFrom?: number;
-  /** Only runs that started earlier; wall clock, milliseconds since the epoch. */
+  /** Only runs that started before this time; wall clock, in milliseconds since the epoch. */
   readonly startedBefore?: number;
-  /** Only runs that started before this run; for paging. */
+  /** Only runs that started before this run. Used for paging. */
   readonly before?: string;
-  /** At most this many runs; default 100. */
+  /** Maximum runs to list; default 100. */
   readonly limit?: number;
 }
 
-/** A text with its ASCII letters small: what every database can do to a column in the same way. */
+/** Lowercases ASCII letters only, because every database can do the same to a column. */
 export const folded = (text: string): string => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 
 /**
- * Whether a list has a run, its place in the list aside.
+ * True if a run matches a query.
  *
- * @param query `before` and `limit` are not looked at
+ * @param query the filter; its `before` and `limit` are ignored
  */
 export const isListed = ({ incidents, provider, run_id, started_at, state }: RunRecord, query: RunQuery): boolean =>
   (query.state === undefined || state === query.state) &&

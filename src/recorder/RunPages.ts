@@ -1,5 +1,5 @@
 /**
- * Reads a long list of runs page by page: no reader holds all of it.
+ * Reads a long list of runs page by page, so that no reader holds all of it.
  */
 import * as Effect from "effect/Effect";
 import * as Option from "effect/Option";
@@ -8,14 +8,14 @@ import type { RecorderError } from "./RecorderError.ts";
 import type { RunRecord } from "./RunRecord.ts";
 import type { RunQuery, RunRecorder } from "./RunRecorder.ts";
 
-/** Runs of a page, where a reader names no number. */
+/** Default runs per page. */
 const pageRuns = 500;
 
 /**
- * The runs of a query, the newest first. A page is read when all runs of the one before were taken.
+ * Streams the runs of a query, newest first. It reads a page once all runs of the previous one were consumed.
  *
- * @param query which runs
- * @param limit runs of a page
+ * @param query filter of the runs
+ * @param limit runs per page
  */
 export const runsOf = (
   recorder: RunRecorder["Service"],
@@ -30,10 +30,10 @@ export const runsOf = (
   );
 
 /**
- * The runs that may have no driver: those that ask or are parked. A run whose question is open is asking, whether a process
- * drives it or not.
+ * Streams the runs that may have no driver: those that ask or are parked. A run with an open question counts as asking even
+ * while a process drives it.
  *
- * @param limit runs of a page
+ * @param limit runs per page
  */
 export const waitingRuns = (
   recorder: RunRecorder["Service"],

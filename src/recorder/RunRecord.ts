@@ -1,8 +1,8 @@
 /**
- * Describes what a recorder remembers of a run, and the entries that build it.
+ * Describes what a recorder keeps of a run, and the entries that build the record.
  *
- * A recorder is a fold over entries: `RunRecord.apply` is that fold. It is pure, and every layer builds its records with it.
- * Entries are transitions, never deltas, and hold facts, lengths and labels, never content.
+ * `RunRecord.apply` folds entries into a record. It is pure, and every recorder layer uses it. Entries are transitions, never
+ * deltas, and hold facts, lengths and labels, never content.
  */
 import * as Schema from "effect/Schema";
 import { AttemptFacts } from "../domain/AttemptFacts.ts";
@@ -16,15 +16,18 @@ import { mark, openIncident, settle, settledBy } from "./IncidentLog.ts";
 
 export { AttemptRecord, AttemptRequest, attemptsMax } from "./AttemptLog.ts";
 
-/** Whose word settled a call of unknown outcome: a person's, or that of the tool's own `verify`. */
+/** Source of a verdict on a call of unknown outcome: a person, or the tool's own `verify`. */
 export const VerdictBy = Schema.Literals(["person", "verify"]);
 export type VerdictBy = typeof VerdictBy.Type;
 
-/** What a call of unknown outcome turned out to have done. */
+/** Verdict on a call of unknown outcome. */
 export const CallVerdict = Schema.Literals(["it_ran", "it_did_not_run"]);
 export type CallVerdict = typeof CallVerdict.Type;
 
-/** A runtime call that was handed over whole. Its phase stands in its attempt's facts; `id` is the provider's, a label. */
+/**
+ * A runtime call that was handed over completely. Its attempt's facts have its phase. `id` comes from the provider and is only
+ * a label.
+ */
 export const CallRecord = Schema.Struct({
   attempt: Schema.Natural,
   call: Label,
@@ -35,22 +38,22 @@ export const CallRecord = Schema.Struct({
 });
 export type CallRecord = typeof CallRecord.Type;
 
-/** What answered a question: a person, its expiry (with the default), or a program's configuration. */
+/** Source of an answer: a person, the question's expiry (with its default), or a program's configuration. */
 export const AnsweredBy = Schema.Literals(["person", "expiry", "program"]);
 export type AnsweredBy = typeof AnsweredBy.Type;
 
-/** A question that was put to a person, and its answer. Times are wall clock, in milliseconds since the epoch. */
+/** A question to a person, and its answer. Times are wall clock, in milliseconds since the epoch. */
 export const QuestionRecord = Schema.Struct({
   revision: Schema.Natural,
   incident: Label,
-  /** The last attempt that had started when it was asked: a later one shows that the answer was acted on. */
+  /** Last attempt that had started when the question was asked. A later one shows that the answer was acted on. */
   attempt: Schema.optionalKey(Schema.Natural),
   rule: Rule,
   choices: Schema.Array(Choice),
-  /** What an unattended question takes when it expires; `stop` when left out. */
+  /** The answer that applies on expiry; `stop` if absent. */
   default_choice: Schema.optionalKey(Choice),
   asked_at: Schema.optionalKey(Milliseconds),
-  /** From then on only the default is taken; never when left out. */
+  /** Time from which only the default is accepted. Never expires if absent. */
   expires_at: Schema.optionalKey(Milliseconds),
   answer: Schema.optionalKey(Choice),
   answered_by: Schema.optionalKey(AnsweredBy),
@@ -58,14 +61,22 @@ export const QuestionRecord = Schema.Struct({
 export type QuestionRecord = typeof QuestionRecord.Type;
 
 /**
- * Why no process drives a run that has not ended. `question`: it waits for an answer. `interrupted`: its caller went away
- * unsigned; `recover` decides it. `recovered`: its process died and it was decided. `answered`: it was answered meanwhile.
+ * Explains why no process drives a run that has not ended.
+ *
+ * - `question`: it waits for an answer.
+ * - `interrupted`: its caller left without signing off. `recover` decides the run.
+ * - `recovered`: its process died and the run was decided.
+ * - `answered`: its question was answered meanwhile.
+ *
  * The last two wait for `StreamProcessor.takeUp`.
  */
 export const Parked = Schema.Literals(["question", "interrupted", "recovered", "answered"]);
 export type Parked = typeof Parked.Type;
 
-/** Bounded evidence: the first records, the last ones, every terminal candidate among them, and how many lie between. */
+/**
+ * Bounded evidence: the first and the last records, with every terminal candidate among the last, and the number omitted
+ * between them.
+ */
 export const EvidenceLog = Schema.Struct({
   first: Schema.Array(Evidence),
   last: Schema.Array(Evidence),
@@ -73,7 +84,7 @@ export const EvidenceLog = Schema.Struct({
 });
 export type EvidenceLog = typeof EvidenceLog.Type;
 
-/** What a run waits for now. */
+/** The wait that a run is in. */
 export const RunWait = Schema.Struct({
   for: Schema.Literals(["path", "cooldown"]),
   /** Wall clock, milliseconds since the epoch. */
@@ -82,28 +93,32 @@ export const RunWait = Schema.Struct({
 });
 export type RunWait = typeof RunWait.Type;
 
-/** Everything that is remembered of one run. */
+/** The complete record of one run. */
 export const RunRecord = Schema.Struct({
   run_id: Label,
   provider: Provider,
   /** Wall clock, milliseconds since the epoch. */
   started_at: Milliseconds,
-  /** `asking` and `parked` runs outlive their process; `parked` says why no process drives one. */
+  /** `asking` and `parked` runs outlive their process. `parked` holds the reason. */
   state: Schema.Literals(["live", "asking", "parked", "ended"]),
   parked: Schema.optionalKey(Parked),
-  /** How often a process took the run over. */
+  /** Number of takeovers by another process. */
   resumes: Schema.Natural,
-  /** How often it had been taken over when a person last answered a question of it: the limit counts from there. */
+  /** Number of takeovers at the last human answer. The takeover limit counts from there. */
   resumes_at_answer: Schema.optionalKey(Schema.Natural),
   budget: Schema.optionalKey(Budget),
-  /** The name of the policy that decides. */
   policy: Schema.optionalKey(Label),
-  /** Keyed digest of what the first request was built from: a resume must bring the same. */
+  /** Keyed digest of the content that the first request was built from. A resume has to present the same content. */
   transcript: Schema.optionalKey(Label),
-  /** The failed run whose request this one repeats, by a client's own retry. */
+  /** The failed run whose request this one repeats, because a client retried it. */
   retry_of: Schema.optionalKey(Label),
-  /** Tells two starts under one id apart: a random text of the process that started the run. */
+  /** Random text of the process that started the run. It distinguishes two starts under one id. */
   started_by: Schema.optionalKey(Label),
+  /**
+   * True if entries are written after the act rather than before it (L8). The record may be incomplete, and no other process
+   * continues the run.
+   */
+  volatile: Schema.optionalKey(Schema.Boolean),
   attempts: Schema.Array(AttemptRecord),
   attempts_omitted: Schema.Natural,
   calls: Schema.Array(CallRecord),
@@ -111,16 +126,16 @@ export const RunRecord = Schema.Struct({
   incidents: Schema.Array(RunIncident),
   incidents_omitted: Schema.Natural,
   questions: Schema.Array(QuestionRecord),
-  /** What the run has waited for paths and cooldowns, its open wait not counted, in milliseconds. */
+  /** Time that the run has waited for paths and cooldowns, without the open wait, in milliseconds. */
   waited_ms: Schema.optionalKey(Milliseconds),
   waiting: Schema.optionalKey(RunWait),
-  /** The group whose budget the run shares. */
+  /** Group whose budget the run shares. */
   group: Schema.optionalKey(Label),
   end: Schema.optionalKey(RunEnd),
 });
 export type RunRecord = typeof RunRecord.Type;
 
-/** One thing that happened. All entries of one `RunRecorder.write` are committed together. */
+/** An event of a run. All entries of one `RunRecorder.write` are committed together. */
 export const Entry = Schema.TaggedUnion({
   RunStarted: {
     run_id: Label,
@@ -131,6 +146,7 @@ export const Entry = Schema.TaggedUnion({
     transcript: Schema.optionalKey(Label),
     retry_of: Schema.optionalKey(Label),
     started_by: Schema.optionalKey(Label),
+    volatile: Schema.optionalKey(Schema.Boolean),
     group: Schema.optionalKey(Label),
   },
   AttemptStarted: {
@@ -141,49 +157,49 @@ export const Entry = Schema.TaggedUnion({
     request: Schema.optionalKey(AttemptRequest),
     run: Schema.optionalKey(RunFacts),
     route: Schema.optionalKey(Label),
-    /** Where its text has to join what was shown: `at` counts UTF-16 code units of that. */
+    /** Required seam of its text. `at` counts UTF-16 code units of the shown text. */
     seam: Schema.optionalKey(Schema.Struct({ at: Schema.Natural, proof: SeamProof })),
   },
-  /** The run begins or ends a wait: `waited_ms` is what it has waited before, `wait` the one that is open. */
+  /** A wait begins or ends. `waited_ms` is the sum of the earlier waits; `wait` is the open one, if any. */
   RunWaited: { waited_ms: Milliseconds, wait: Schema.optionalKey(RunWait) },
-  /** The run repeats the request of a failed one, as another process knew: what `RunStarted` says where this process knows it. */
+  /** The run repeats a failed one that another process drove. `RunStarted` says this itself if this process knew. */
   RunRepeats: { retry_of: Label },
-  /** The text of an attempt was joined to what was shown before. */
+  /** The text of an attempt was joined to the shown text. */
   RunContinued: { attempt: Schema.Natural, at: Schema.Natural, proof: SeamProof },
   FactsRaised: { attempt: Schema.Natural, facts: AttemptFacts },
-  /** A runtime call is handed over whole; its facts come in the same write. */
+  /** A runtime call is handed over completely. Its facts are in the same write. */
   CallHandedOver: { attempt: Schema.Natural, call: Label, id: Label, tool: Label },
-  /** Settles a call of unknown outcome; its facts come in the same write. */
+  /** Settles a call of unknown outcome. Its facts are in the same write. */
   CallJudged: { attempt: Schema.Natural, call: Label, tool: Label, verdict: CallVerdict, by: VerdictBy },
-  /** `omitted` counts records before this one that were never written. */
+  /** `omitted` counts earlier records that were never written. */
   EvidenceNoted: { evidence: Evidence, omitted: Schema.optionalKey(Schema.Natural) },
   IncidentOpened: { incident: RunIncident },
   IncidentMarked: { incident: Label, status: IncidentStatus, answer: Schema.optionalKey(Choice) },
   QuestionAsked: { question: QuestionRecord },
   QuestionAnswered: { revision: Schema.Natural, answer: Choice, by: Schema.optionalKey(AnsweredBy) },
-  /** What follows in the write was planned on this open question. Where it was answered meanwhile, nothing of the write is taken. */
+  /** Guards the rest of the write: if this question has been answered, the whole write is refused. */
   QuestionStillOpen: { revision: Schema.Natural },
-  /** No process drives the run any more, and it has not ended. */
+  /** No process drives the run, which has not ended. */
   RunParked: { reason: Parked },
-  /** A process drives the run again. */
   RunResumed: {},
   RunEnded: { end: RunEnd },
 });
 export type Entry = typeof Entry.Type;
 
-/** Why an entry does not fit the record that it is written to. */
+/** Explains why an entry does not fit its record. */
 export type Misfit = "unknown_run" | "run_exists" | "run_ended" | "answered";
 
 /**
  * Folds one entry into a run's record.
  *
- * An entry that is on record changes nothing: a write whose outcome its caller does not know (a connection that was cut
- * behind the commit) is made again.
+ * Except for evidence and `RunResumed`, an entry that is already on record changes nothing. So a caller that lost its
+ * connection after the commit can repeat the write.
  *
- * @param record the record so far; undefined before `RunStarted`
- * @param entry what happened
- * @returns the new record, or why the entry does not fit. A run has one terminal state (law L7): after `RunEnded` only
- *   late facts (tools run after their stream completed), late seams, late incidents, their evidence and marks are taken.
+ * @param record current record; undefined before `RunStarted`
+ * @param entry the event to fold
+ * @returns the new record, or the reason why the entry does not fit. A run has one terminal state (law L7), so after
+ *   `RunEnded` it accepts only late facts (of tools that ran after their stream completed), seams, incidents, marks, evidence
+ *   and calls. An assumed end is not terminal: the owner's next entry replaces it.
  */
 export const apply = (record: RunRecord | undefined, entry: Entry): RunRecord | Misfit => {
   if (record === undefined) return entry._tag === "RunStarted" ? started(entry) : "unknown_run";
@@ -208,7 +224,7 @@ export const apply = (record: RunRecord | undefined, entry: Entry): RunRecord | 
     case "RunContinued":
       return { ...record, attempts: record.attempts.map((it) => joinedAt(it, entry)) };
     case "RunRepeats":
-      // The first word stays: a run repeats one.
+      // A run repeats only one other run, so the first entry wins.
       return record.retry_of === undefined ? { ...record, retry_of: entry.retry_of } : record;
     case "QuestionStillOpen":
       return isAnswered(record, entry.revision) ? "answered" : record;
@@ -216,16 +232,28 @@ export const apply = (record: RunRecord | undefined, entry: Entry): RunRecord | 
     case "CallJudged":
       return { ...record, calls: callsWith(record.calls, entry) };
     default:
-      return record.state === "ended" ? "run_ended" : applyLive(record, entry);
+      if (record.state !== "ended") return applyLive(record, entry);
+      return record.end?.assumed === true ? applyLive(reopened(record), entry) : "run_ended";
   }
+};
+
+/**
+ * True if the record may lack entries because its process died before it wrote them. No statistic or decision uses such a
+ * record.
+ */
+export const isIncomplete = ({ end }: RunRecord): boolean => end?.assumed === true;
+
+const reopened = (record: RunRecord): RunRecord => {
+  const { end: _, ...rest } = record;
+  return { ...rest, state: "live" };
 };
 
 /**
  * Folds the entries of one write into a run's record, all of them or none.
  *
- * @param isGivenBack the process that writes has given the run back
- * @returns the new record, or why the write is refused; `fenced`: a write that comes late would drive the run on. Undefined
- *   where there is no record, and nothing that would begin one
+ * @param isGivenBack true if the writing process has released the run
+ * @returns the new record, or the reason for the refusal; `fenced` if a late write would continue a released run. Undefined
+ *   without a record and without an entry that starts one
  */
 export const applyAll = (
   record: RunRecord | undefined,
@@ -242,19 +270,10 @@ export const applyAll = (
   return folded;
 };
 
-/** The detail of the evidence that the response of a run went on to its end in a process that has lost the run. */
-export const flowedOn = "flowed_on";
-
-/** Whether a write says nothing but that, of a run that has ended: a process that has lost the run may say so. */
-export const isLastWord = (record: RunRecord | undefined, entries: ReadonlyArray<Entry>): boolean =>
-  record?.state === "ended" &&
-  entries.every((entry) => entry._tag === "EvidenceNoted" && isFlowedOn(entry.evidence)) &&
-  entries.length > 0;
-
-/** Whether a step says that. */
-export const isFlowedOn = ({ detail, event }: Evidence): boolean => event === "end" && detail === flowedOn;
-
-/** Whether an entry was folded before. Facts, seams, calls and incidents are joined to the record whenever they come. */
+/**
+ * True if the entry is recognisably on record. Facts, seams, calls and marks need no check, because folding them twice changes
+ * nothing.
+ */
 const isOnRecord = (record: RunRecord, entry: Entry): boolean => {
   switch (entry._tag) {
     case "RunStarted":
@@ -305,7 +324,7 @@ const applyLive = (record: RunRecord, entry: LiveEntry): RunRecord => {
     case "RunWaited":
       return {
         ...still(record),
-        // Of two writes the later one may come first: what was waited only grows.
+        // Two writes may arrive in reverse order, and waited time only grows.
         waited_ms: Math.max(record.waited_ms ?? 0, entry.waited_ms),
         ...(entry.wait === undefined ? {} : { waiting: entry.wait }),
       };
@@ -326,39 +345,40 @@ const applyLive = (record: RunRecord, entry: LiveEntry): RunRecord => {
         ...driven(still(record)),
         state: "ended",
         end: entry.end,
-        incidents: settle(record.incidents, entry.end),
+        // An assumed end may be replaced, so it settles nothing.
+        incidents: entry.end.assumed === true ? record.incidents : settle(record.incidents, entry.end),
       };
   }
 };
 
-/** Whether an entry says that the run goes on: only a process that began or claimed the run may write that. */
+/** True if an entry continues the run. Only a process that started or claimed the run may write one. */
 export const drives = ({ _tag }: Entry): boolean => _tag === "RunResumed" || _tag === "AttemptStarted";
 
-/** Whether a process that writes this entry drives the run no more. */
+/** True if an entry ends the writing process's drive of the run. */
 export const givesBack = ({ _tag }: Entry): boolean => _tag === "RunParked" || _tag === "RunEnded";
 
-/** The record without an open wait. */
+/** Removes the open wait. */
 const still = (record: RunRecord): RunRecord => {
-  // Almost every record has none, and needs no copy.
+  // Nearly every record has none and needs no copy.
   if (record.waiting === undefined) return record;
   const { waiting: _, ...rest } = record;
   return rest;
 };
 
-/** The record without the word that no process drives the run. */
+/** Removes the reason for being parked. */
 const driven = (record: RunRecord): RunRecord => {
   if (record.parked === undefined) return record;
   const { parked: _, ...rest } = record;
   return rest;
 };
 
-/** The newest question of a run, while it is open. */
+/** Returns the newest question of a run if it is open. */
 export const openQuestion = (record: RunRecord): QuestionRecord | undefined => {
   const newest = record.questions.at(-1);
   return record.state === "ended" || newest?.answer !== undefined ? undefined : newest;
 };
 
-/** A run that waits for an answer that came in the same moment waits for a resume. */
+/** Parks a run. If its question was answered in the meantime, it waits for a resume instead. */
 const parked = (record: RunRecord, reason: Parked): RunRecord => {
   if (reason !== "question") return { ...record, state: "parked", parked: reason };
   return openQuestion(record) === undefined
@@ -368,7 +388,7 @@ const parked = (record: RunRecord, reason: Parked): RunRecord => {
 
 const isEnd = (answer: Choice): boolean => answer === "stop" || answer === "accept";
 
-/** An answer counts for an open question of its revision and for no other; only the newest question keeps a run asking. */
+/** Records an answer to the open question of its revision. Only an open newest question keeps a run asking. */
 const answered = (record: RunRecord, entry: Extract<Entry, { readonly _tag: "QuestionAnswered" }>): RunRecord => {
   const questions = record.questions.map((it) =>
     it.revision === entry.revision && it.answer === undefined
@@ -377,7 +397,7 @@ const answered = (record: RunRecord, entry: Extract<Entry, { readonly _tag: "Que
   );
   const word = {
     ...(entry.by === "person" && record.resumes > 0 ? { resumes_at_answer: record.resumes } : {}),
-    // Who lets the run go on lets it wait anew.
+    // An answer that continues the run resets its waited time.
     ...(record.waited_ms === undefined || isEnd(entry.answer) ? {} : { waited_ms: 0 }),
   };
   const open = questions.at(-1);
@@ -398,6 +418,7 @@ const started = (entry: Extract<Entry, { readonly _tag: "RunStarted" }>): RunRec
   ...(entry.transcript === undefined ? {} : { transcript: entry.transcript }),
   ...(entry.retry_of === undefined ? {} : { retry_of: entry.retry_of }),
   ...(entry.started_by === undefined ? {} : { started_by: entry.started_by }),
+  ...(entry.volatile === undefined ? {} : { volatile: entry.volatile }),
   ...(entry.group === undefined ? {} : { group: entry.group }),
   attempts: [],
   attempts_omitted: 0,
@@ -410,7 +431,7 @@ const started = (entry: Extract<Entry, { readonly _tag: "RunStarted" }>): RunRec
 
 type CallEntry = Extract<Entry, { readonly _tag: "CallHandedOver" | "CallJudged" }>;
 
-/** A call stands once, and its first verdict stays. */
+/** Adds a call, or its verdict. The first verdict wins. */
 const callsWith = (calls: ReadonlyArray<CallRecord>, entry: CallEntry): ReadonlyArray<CallRecord> => {
   const { attempt, call, tool } = entry;
   const verdict = entry._tag === "CallJudged" ? { verdict: entry.verdict, verdict_by: entry.by } : {};
@@ -426,12 +447,12 @@ const callsWith = (calls: ReadonlyArray<CallRecord>, entry: CallEntry): Readonly
 const passedOver = (log: EvidenceLog, omitted = 0): EvidenceLog =>
   omitted === 0 ? log : { ...log, omitted: log.omitted + omitted };
 
-/** Adds evidence between its two anchors: the first records stay, the last ones roll. */
+/** Adds evidence. The first records stay, and the last ones roll. */
 const note = (log: EvidenceLog, evidence: Evidence): EvidenceLog => {
-  // `concat` makes a list of just that length. A spread leaves room for more, which a waiting run would hold.
+  // `concat` allocates the exact length. A spread over-allocates, and a waiting run would hold on to it.
   if (log.first.length < evidenceFirstMax) return { ...log, first: log.first.concat([evidence]) };
   if (log.last.length < evidenceLastMax) return { ...log, last: [...log.last, evidence] };
-  // A disputed ending is judged by its terminal candidate: that goes last.
+  // A disputed ending is judged by its terminal candidate, so that is evicted last.
   const victim = log.last.findIndex((it) => it.event !== "terminal_candidate");
   const last = log.last.toSpliced(Math.max(victim, 0), 1);
   return { first: log.first, last: [...last, evidence], omitted: log.omitted + 1 };

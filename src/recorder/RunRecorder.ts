@@ -1,7 +1,7 @@
 /**
- * Remembers runs: the facts of each attempt, its incidents with their decisions, questions, answers and the end.
+ * Records runs: the facts of each attempt, incidents with their decisions, questions, answers and the end.
  *
- * Durable layers share the service. A recorder never decides: it commits its entries, or says why it does not.
+ * All durable layers implement this service. A recorder never decides: it commits entries, or reports why it did not.
  */
 import * as Clock from "effect/Clock";
 import * as Context from "effect/Context";
@@ -20,234 +20,173 @@ import type { SharedFacts, SharedPacing } from "./shared/SharedFacts.ts";
 export { RecorderError } from "./RecorderError.ts";
 export type { RunQuery } from "./RunFilter.ts";
 
-/** Which ended runs to forget; a run that has not ended is never forgotten. */
+/** Selects the ended runs to forget. A run that has not ended is never forgotten. */
 export interface PruneQuery {
-  /** Runs that ended before this wall clock time, in milliseconds since the epoch. */
+  /** Forget runs that ended before this wall clock time, in milliseconds since the epoch. */
   readonly endedBefore?: number;
-  /** Keep at most this many ended runs, those that ended last. */
+  /** Maximum ended runs to keep, newest end first. */
   readonly keep?: number;
 }
 
-/** Most runs that the memory layer keeps by default: a few KiB each, and more than one process streams at once. */
+/** Default maximum of runs that the memory layer keeps. A run takes a few KiB, and one process streams fewer at once. */
 export const memoryRunsMax = 10_000;
 
-/**
- * Longest that a caller waits for one write, read, digest or claim of a recorder, in milliseconds, unless the recorder names
- * another time.
- */
+/** Default timeout of one write, read, digest or claim of a recorder, in milliseconds. */
 export const recorderWaitMs = 5_000;
 
-/** Longest that a caller waits for a list of runs, in milliseconds: a store may have to read many. */
+/** Timeout of a list of runs, in milliseconds. A store may have to read many. */
 export const listWaitMs = 30_000;
 
-/** Runs listed when a query names no limit. */
+/** Default limit of a list of runs. */
 export const listLimitDefault = 100;
 
 /** The store of runs. */
 export class RunRecorder extends Context.Service<
   RunRecorder,
   {
-    /** Whether runs outlive the process: a run that its caller left unsigned is then parked for `recover`, not ended. */
+    /**
+     * True if runs outlive the process. A run whose caller left without signing off is then parked for `recover` rather than
+     * ended.
+     */
     readonly durable: boolean;
     /**
-     * Longest that one write, read, digest or claim may take, in milliseconds; default 5,000. A call that takes longer is
-     * given up, and counts as one that the store did not take.
+     * Timeout of one write, read, digest or claim, in milliseconds; default 5,000. A call that exceeds it is abandoned and
+     * counts as not done.
      */
     readonly waitMs?: number;
-    /** The same for `claim` and `orphans`, where they wait for silent drivers. */
+    /** Timeout of `claim` and `orphans`, which may wait for silent owners, in milliseconds. */
     readonly claimWaitMs?: number;
     /**
-     * Commits entries of one run together; returns when they are committed. A write whose outcome its caller does not know
-     * comes again: entries that are on record already change nothing (`RunRecord.apply` sees to that). A run that goes on
-     * (`RunResumed`, `AttemptStarted`) was begun or claimed first. One that was given back meanwhile is refused as `fenced`:
-     * a write whose caller has left may come late.
+     * Commits entries of one run together, and returns after the commit. A caller that does not know the outcome repeats the
+     * write: entries that are already on record change nothing (see `RunRecord.apply`). An entry that continues a run
+     * (`RunResumed`, `AttemptStarted`) requires that this process started or claimed it; after a release it is refused as
+     * `fenced`, because an abandoned write may arrive late.
      *
-     * @param runId the run that the entries belong to
-     * @param entries in the order in which they happened
+     * @param runId run of the entries
+     * @param entries entries in the order in which they happened
      */
-    write(runId: string, entries: ReadonlyArray<RunRecord.Entry>): Effect.Effect<void, RecorderError>;
-    /** Reads one run; undefined when it is not known (any more). */
+    readonly write: Write;
+    /** Reads one run; returns undefined if it is unknown or was forgotten. */
     run(runId: string): Effect.Effect<RunRecord.RunRecord | undefined, RecorderError>;
     /** Lists runs, newest first. */
     runs(query?: RunRecorder.RunQuery): Effect.Effect<ReadonlyArray<RunRecord.RunRecord>, RecorderError>;
-    /** Reads the incidents of a run, oldest first; empty when the run is not known. */
+    /** Reads the incidents of a run, oldest first; empty if the run is unknown. */
     incidents(runId: string): Effect.Effect<ReadonlyArray<RunIncident>, RecorderError>;
     /**
-     * Takes over a run that no process drives: it is parked, or the process that drove it is gone. From then on only this
-     * process writes it. Fails with `unknown_run`, `run_ended` or `owned`. Where the driver is silent, the call waits until the
-     * driver has beaten or counts as gone, about as long as a process may be silent. A caller that leaves meanwhile has taken
-     * nothing.
+     * Takes over a run that no process drives, because it is parked or its process is gone. Afterwards only this process writes
+     * it. Fails with `unknown_run`, `run_ended` or `owned`. If the owner is silent, the call waits until the owner renews its
+     * lease or counts as gone, which takes about one lease. A caller that is interrupted meanwhile has claimed nothing.
      */
     claim(runId: string): Effect.Effect<RunRecord.RunRecord, RecorderError>;
     /**
-     * Gives a claimed run back without having driven it. A durable recorder whose store is away keeps that and does it later:
-     * otherwise no process could take the run up.
+     * Releases a claimed run without having driven it. If its store is unavailable, a durable recorder retries later: otherwise
+     * no process could take the run over.
      */
     release(runId: string): Effect.Effect<void, RecorderError>;
     /**
-     * Runs that no process drives and no process has decided: their process is gone, or their caller left them
+     * Lists runs that no process drives and no process has decided: their process is gone, or their caller left them
      * (`interrupted`). Oldest first, at most `limit` (default 100).
      *
-     * @param options.waits whether silent processes are waited for, as `claim` does (default). `false` is for looking: it
-     *   gives their runs too, at once, and takes nothing from them. `all` is for one look after a crash: a process that may
-     *   have died just now is waited for too, until it has beaten once more or its lease is over
+     * @param options.waits true to wait for silent processes, as `claim` does (default). `false` only looks: it includes their
+     *   runs at once and takes nothing from them. `all` also waits for a process that may just have died, until it renews its
+     *   lease or the lease expires; use it once after a crash
      */
     orphans(
       limit?: number,
       options?: { readonly waits?: boolean | "all" },
     ): Effect.Effect<ReadonlyArray<RunRecord.RunRecord>, RecorderError>;
     /**
-     * Answers the newest question of a run, whichever process drives it: once (compare and set), and only while its facts
-     * have not grown since. Returns the record with the answer. The process that drives the run acts on it.
+     * Answers the newest question of a run once (compare and set), regardless of the process that drives it, and only if its
+     * facts have not grown since. Returns the record with the answer. The process that drives the run acts on it.
      */
     answer(answer: RunRecorder.Answer): Effect.Effect<RunRecord.RunRecord, AnswerRefused | RecorderError>;
     /**
-     * A digest of content that is never stored: HMAC-SHA-256 under a key of this store, as hex.
+     * Digests content that is never stored: HMAC-SHA-256 under a key of this store, as hex.
      *
      * @param content any text
      */
     digest(content: string): Effect.Effect<string, RecorderError>;
     /**
-     * Writes something that changes no run, and says whether the store took it. Left out where a store has nothing that could
-     * be away.
+     * Makes a write that changes no run, to check that the store accepts writes. Omitted if the store cannot become
+     * unavailable.
      */
     readonly probe?: Effect.Effect<void, RecorderError>;
-    /** Forgets ended runs; returns how many. */
+    /** Forgets ended runs; returns their number. */
     prune(query: RunRecorder.PruneQuery): Effect.Effect<number, RecorderError>;
     /**
-     * Tells of each run that this process drove and that another one has taken over, as soon as this process knows: before
-     * the next write of the run, which is refused. Without a listener the run learns of that at its next write.
+     * Registers a listener for runs that this process drove and another one took over. It is called as soon as this process
+     * knows, before the run's next write, which is refused. Without a listener, the run learns of it at that write.
      *
-     * @param listener gives whether it has driven the run, which it stops then. It must not throw
-     * @returns ends it
+     * @param listener returns true if it drove the run, which it then stops. It must not throw
+     * @returns a function that removes the listener
      */
     onLost?(listener: (runId: string) => boolean): () => void;
     /**
-     * Takes note that another process has ended, as whoever started it knows: its runs may be taken over at once. Left out where
-     * no other process shares the store.
+     * Reports that another process has ended, so that its runs can be taken over at once. Call it only if you started the
+     * process and know that it ended: a live process would lose its runs. Omitted if no other process shares the store.
      *
-     * @param process the name that its recorder was given. It must have ended: one that lives loses its runs
+     * @param process name that the ended process's recorder was given
      */
     processEnded?(process: string): Effect.Effect<void, RecorderError>;
     /**
-     * The process is about to end: a store that does not answer is waited for some seconds from now on, and no longer. Left out
-     * where nothing waits longer.
+     * Announces that this process is about to exit. From then on, an unresponsive store is waited for only a few seconds.
+     * Omitted if nothing waits longer.
      */
     readonly hurry?: Effect.Effect<void>;
-    /** What the processes of the store know together beside its runs. Left out where each knows its own. */
+    /** Facts that the processes of a store share besides runs. Omitted if each process has only its own. */
     readonly shared?: SharedFacts;
-    /** What bounds the retries of all processes of the store together. Left out where no other process uses it. */
+    /** Limits on the retries of all processes of a store together. Omitted if no other process uses the store. */
     readonly pacing?: SharedPacing;
-    /** How processes of the store ask each other to cancel a run. Left out where no other process uses the store. */
+    /** Requests between the processes of a store to cancel a run. Omitted if no other process uses the store. */
     readonly cancels?: SharedCancels;
   }
 >()("effect-stream-recovery/RunRecorder") {
   /**
    * Keeps runs in this process's memory.
    *
-   * @param options.runsMax most runs kept (default 10,000). When it is full the oldest ended run goes; when every run is
-   *   still live a new one is refused with reason `full`, because forgetting a live run would lose it.
+   * @param options.runsMax maximum runs kept (default 10,000). At the maximum, the oldest ended run is evicted. If every run is
+   *   live, a new one is refused with reason `full`, because forgetting a live run would lose it.
    */
   static readonly layerMemory = (options?: { readonly runsMax?: number }) =>
     Layer.effect(RunRecorder, makeMemory(options?.runsMax ?? memoryRunsMax));
 }
 
-/** Its types stand in the namespace of the same name. */
+/** The types of the service. */
 export declare namespace RunRecorder {
   export type { Answer, PruneQuery, RunQuery };
 }
 
-/** Commits the entries of one run, all of them or none; gives why it does not. */
-export type WriteAtOnce = (runId: string, entries: ReadonlyArray<RunRecord.Entry>) => RecorderError | undefined;
+/** Result of a commit. `undecided` means that nothing has changed and that `write` will report why. */
+export type Outcome = "recorded" | "undecided" | RecorderError;
 
-/**
- * Hears of the end of a write.
- *
- * @param isOnRecord whether its entries are
- * @param why they are not, as `write` would have failed. Left out, nothing has changed and `write` finds out
- */
-export type Told = (isOnRecord: boolean, why?: RecorderError) => void;
+/** Commits the entries of one run, all of them or none, without a fiber. */
+export interface Commit {
+  /** @param onDone called once, possibly before `commit` returns */
+  (runId: string, entries: ReadonlyArray<RunRecord.Entry>, onDone: (outcome: Outcome) => void): void;
+  /** The time at which `onDone` is called: before `commit` returns, within a few milliseconds, or after a server has responded. */
+  readonly answers: "at_once" | "soon" | "late";
+}
 
-/**
- * Commits the entries of one run, all of them or none, together with those of other runs: in a step of its own that comes soon.
- *
- * @param told called once, and never in the step of the call
- * @returns false where it does not take them: then nothing has changed, and nobody is told
- */
-export type WriteTogether = (runId: string, entries: ReadonlyArray<RunRecord.Entry>, told: Told) => boolean;
+/** Commits entries of one run together, and returns after the commit. */
+export interface Write {
+  (runId: string, entries: ReadonlyArray<RunRecord.Entry>): Effect.Effect<void, RecorderError>;
+  /** Commits without a fiber. It is attached to this function, so a copy of a recorder with another `write` lacks it. */
+  readonly commit?: Commit;
+}
 
-// Kept beside the service: one which is wrapped or was copied is taken for any other store.
-const atOnce = new WeakMap<object, WriteAtOnce>();
-const together = new WeakMap<object, { readonly write: WriteTogether; readonly waits: boolean }>();
-
-/** Says that this very recorder commits so. Its `write` must do the same. */
-export const commitsAtOnce = <Recorder extends object>(recorder: Recorder, write: WriteAtOnce): Recorder => {
-  atOnce.set(recorder, write);
-  return recorder;
-};
-
-/** How a recorder commits at once; undefined where it may take time. */
-export const writeAtOnceOf = (recorder: object): WriteAtOnce | undefined => atOnce.get(recorder);
-
-/**
- * Says that this very recorder commits so. Its `write` must do the same.
- *
- * @param waits it may wait, for a server as an example. What its callers are told is bounded then; otherwise it is told in a few
- *   milliseconds, whatever happens
- */
-export const commitsTogether = <Recorder extends object>(
-  recorder: Recorder,
-  write: WriteTogether,
-  waits = false,
-): Recorder => {
-  together.set(recorder, { write, waits });
-  return recorder;
-};
-
-/** How a recorder commits the writes of several runs together; undefined where it does not. */
-export const writeTogetherOf = (recorder: object): WriteTogether | undefined => together.get(recorder)?.write;
-
-/** Whether a recorder that commits the writes of several runs together may wait for that. */
-export const waitsTogether = (recorder: object): boolean => together.get(recorder)?.waits === true;
-
-/**
- * A recorder that stands around another one goes on to commit at once, or together, where that one does.
- *
- * @param begun called where a write begins; what it gives hears of its end. Of one that was not taken and of which no reason is
- *   known, nobody hears before `write` finds out
- */
-export const staysAtOnce = <Recorder extends object>(
-  around: Recorder,
-  recorder: object,
-  begun: () => Told,
-): Recorder => {
-  const all = writeTogetherOf(recorder);
-  if (all !== undefined) {
-    const write: WriteTogether = (runId, entries, told) => {
-      const over = begun();
-      const isTaken = all(runId, entries, (isOnRecord, why) => {
-        over(isOnRecord, why);
-        told(isOnRecord, why);
-      });
-      if (!isTaken) over(false);
-      return isTaken;
-    };
-    commitsTogether(around, write, waitsTogether(recorder));
-  }
-  const write = writeAtOnceOf(recorder);
-  if (write === undefined) return around;
-  return commitsAtOnce(around, (runId, entries) => {
-    const over = begun();
-    const refusal = write(runId, entries);
-    over(refusal === undefined);
-    return refusal;
+/** Attaches a fiberless commit to a `write`. */
+export const committing = (
+  write: Write,
+  answers: Commit["answers"],
+  commit: (...all: Parameters<Commit>) => void,
+): Write =>
+  Object.assign((...all: Parameters<Write>) => write(...all), {
+    commit: Object.assign((...all: Parameters<Commit>) => commit(...all), { answers }),
   });
-};
 
 const makeMemory = (runsMax: number): Effect.Effect<RunRecorder["Service"]> =>
   Effect.map(Effect.all([Clock.Clock, Effect.sync(newKey)]), ([clock, key]) => {
     const records = new Map<string, RunRecord.RunRecord>();
-    /** Runs that this process drives. */
     const driven = new Set<string>();
 
     const commit = (runId: string, entries: ReadonlyArray<RunRecord.Entry>): RecorderError | undefined => {
@@ -282,9 +221,13 @@ const makeMemory = (runsMax: number): Effect.Effect<RunRecorder["Service"]> =>
       return failed ?? records.get(run_id) ?? refused("unknown_run", run_id);
     };
 
-    const recorder = RunRecorder.of({
+    return RunRecorder.of({
       durable: false,
-      write: (runId, entries) => Effect.suspend(() => orFail(commit(runId, entries))),
+      write: committing(
+        (runId, entries) => Effect.suspend(() => orFail(commit(runId, entries))),
+        "at_once",
+        (runId, entries, onDone) => onDone(commit(runId, entries) ?? "recorded"),
+      ),
       run: (runId) => Effect.sync(() => records.get(runId)),
       runs: (query) => Effect.sync(() => list(records, query)),
       incidents: (runId) => Effect.sync(() => records.get(runId)?.incidents ?? []),
@@ -298,10 +241,9 @@ const makeMemory = (runsMax: number): Effect.Effect<RunRecorder["Service"]> =>
       digest: digester(key),
       prune: (query) => Effect.sync(() => prune(records, query)),
     });
-    return commitsAtOnce(recorder, commit);
   });
 
-/** In memory a run without a driver that is not parked was given back by its driver. */
+/** In memory, a run that has no driver and is not parked was released by its driver. */
 const isAbandoned = ({ parked, run_id }: RunRecord.RunRecord, driven: ReadonlySet<string>): boolean =>
   (parked === undefined || parked === "interrupted") && !driven.has(run_id);
 

@@ -1,35 +1,37 @@
 /**
- * Says of every write to the store what it holds, when it is made, and what waits for it (law L8).
+ * Describes every write to the store: its content, its occasions, and what waits for it (law L8). Nothing waits for a write of
+ * a volatile run unless `isForEveryRun` is set.
  *
- * A new kind of entry, or a new call of the store, does not compile before all of that is said. docs/writes.md is printed
- * from here.
+ * A new kind of entry or call does not compile until it is described here. docs/writes.md is generated from this file.
  */
 import type { Entry } from "./RunRecord.ts";
 import type { RunRecorder } from "./RunRecorder.ts";
 
-/** What becomes of a write that a store which is away does not take. */
+/** Outcomes of a write that an unavailable store does not accept. */
 export const away = {
   kept: "What happened is kept, and written in its order as soon as the store takes writes again. Its actor goes on.",
   waits: "Its actor waits for the store, at most five seconds, and does not act without the write.",
   fails: "The call fails, and nothing has changed. The next look at the record finds the same to do.",
 } as const;
 
-/** One occasion of a write. */
+/** An occasion of a write. */
 export interface Occasion {
-  /** What has happened, or is about to. */
+  /** Event that causes the write, or that is about to happen. */
   readonly when: string;
-  /** What must not happen before the write is committed. */
+  /** Step that must not happen before the write is committed. */
   readonly before: string;
   readonly away: keyof typeof away;
+  /** True if volatile runs wait as well. */
+  readonly isForEveryRun?: true;
 }
 
-/** A kind of write: what it holds, and its occasions. */
+/** A kind of write, with its content and its occasions. */
 export interface Write {
   readonly holds: string;
   readonly occasions: readonly [Occasion, ...Array<Occasion>];
 }
 
-/** The entries of a run's record. */
+/** Descriptions of the entries of a run's record. */
 export const entries: Readonly<Record<Entry["_tag"], Write>> = {
   RunStarted: {
     holds: "Id, provider, budget, policy, and the digest of what the request was built from.",
@@ -74,8 +76,8 @@ export const entries: Readonly<Record<Entry["_tag"], Write>> = {
     holds: "All facts of one attempt. On record, too, facts only grow (L1).",
     occasions: [
       { when: "A part shows more than any before it.", before: "The part is handed over.", away: "kept" },
-      { when: "A guarded tool is called.", before: "Its handler starts.", away: "waits" },
-      { when: "A handler has ended.", before: "Its outcome is returned.", away: "kept" },
+      { when: "A guarded tool is called.", before: "Its handler starts.", away: "waits", isForEveryRun: true },
+      { when: "A handler has ended.", before: "Its outcome is returned.", away: "kept", isForEveryRun: true },
       { when: "An attempt breaks.", before: "The decision is acted on.", away: "kept" },
       { when: "A run ends, or is parked.", before: "The caller is told.", away: "kept" },
       { when: "A process is gone, and `recover` decides its run.", before: "The decision is acted on.", away: "fails" },
@@ -90,7 +92,7 @@ export const entries: Readonly<Record<Entry["_tag"], Write>> = {
         away: "kept",
       },
       {
-        when: "A part makes any other call whole, and the store is durable.",
+        when: "A part makes any other call whole, and the run is durable.",
         before: "The part is handed over.",
         away: "waits",
       },
@@ -110,11 +112,6 @@ export const entries: Readonly<Record<Entry["_tag"], Write>> = {
         when: "Something is seen or done. It goes with the next write.",
         before: "Nothing waits for it.",
         away: "kept",
-      },
-      {
-        when: "A response has gone on to its end whose run another process has taken over and ended: a note, by a process that has lost the run.",
-        before: "Nothing waits for it.",
-        away: "fails",
       },
     ],
   },
@@ -150,7 +147,12 @@ export const entries: Readonly<Record<Entry["_tag"], Write>> = {
   QuestionAsked: {
     holds: "Revision, choices, default, and when it expires.",
     occasions: [
-      { when: "The policy leaves a decision to a person.", before: "`UserDecisions` is asked.", away: "kept" },
+      {
+        when: "The policy leaves a decision to a person.",
+        before: "`UserDecisions` is asked. If the store does not take it within five seconds, its default applies.",
+        away: "kept",
+        isForEveryRun: true,
+      },
       { when: "A process is gone, and `recover` asks for its run.", before: "The run is parked.", away: "fails" },
     ],
   },
@@ -161,6 +163,7 @@ export const entries: Readonly<Record<Entry["_tag"], Write>> = {
         when: "The run's own `UserDecisions` answers with what starts something.",
         before: "The answer is carried out.",
         away: "waits",
+        isForEveryRun: true,
       },
       { when: "The run's own `UserDecisions` answers with an end.", before: "The end is told.", away: "kept" },
       {
@@ -210,11 +213,16 @@ export const entries: Readonly<Record<Entry["_tag"], Write>> = {
         before: "The run is given back.",
         away: "fails",
       },
+      {
+        when: "A process is gone, and its run was volatile: an assumed end, which the entries of that process replace.",
+        before: "The run is given back.",
+        away: "fails",
+      },
     ],
   },
 };
 
-/** Calls of the store that change nothing, and `write`, which takes the entries. */
+/** Calls that change nothing in the store, and `write`, which `entries` describes. */
 type Others =
   | "durable"
   | "waitMs"
@@ -227,7 +235,7 @@ type Others =
   | "onLost"
   | "hurry";
 
-/** What else changes the store: its other calls, and what a durable one does by itself. */
+/** Descriptions of the other calls that change the store, and of a durable recorder's own writes. */
 export const calls: Readonly<
   Record<Exclude<keyof RunRecorder["Service"], Others> | "open" | "heartbeat" | "retention" | "close", Write>
 > = {

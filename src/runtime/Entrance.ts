@@ -1,9 +1,9 @@
 /**
- * Lets the options of a run in, or says what is wrong with them.
+ * Validates the options of a run, or says what is wrong with them.
  *
- * Types do not hold every caller, and a record must be readable whatever a caller gave (L8). So every field is looked at
- * once, before the first request: one that the record, the facts or a clock could not hold is refused by name, and what is
- * kept of the others is copied field by field, so that nothing else of a caller's object is stored.
+ * Types do not restrain every caller, and a record must be readable whatever a caller gave (L8). So every field is checked once,
+ * before the first request: a value that the record, the facts or a clock could not hold is refused by name. The provider and the
+ * budget are copied field by field, so that nothing else of a caller's objects is stored.
  */
 import * as Effect from "effect/Effect";
 import * as Json from "../domain/Json.ts";
@@ -13,10 +13,10 @@ import { Executor, ToolEffect } from "../domain/SideEffects.ts";
 import { lingerMsMax, type RunOptions, routesMax } from "./contract/RunOptions.ts";
 
 /**
- * Lets options in.
+ * Validates options.
  *
- * @param options what a caller gave
- * @returns the options that a run may use, or what is wrong: the field, what was expected and what was given
+ * @param options the options as a caller gave them
+ * @returns the options that a run may use, or what is wrong: the field, the expected value and the given one
  */
 export const admit = <P, E, R>(options: RunOptions<P, E, R>): RunOptions<P, E, R> | string => {
   if (Json.record(options) === undefined) return `options: expected an object, got ${said(options)}`;
@@ -35,7 +35,7 @@ export const admit = <P, E, R>(options: RunOptions<P, E, R>): RunOptions<P, E, R
   if (problem !== undefined) return problem;
   const { budget, routes } = options;
   const provider = kept(options.provider);
-  // As a rule nothing has to be changed, and a run that waits holds no copy.
+  // Nearly always nothing has to be changed, and a waiting run then holds no copy.
   const isKept = provider === options.provider && routes === undefined;
   if (isKept && budget === undefined) return options;
   return {
@@ -46,13 +46,13 @@ export const admit = <P, E, R>(options: RunOptions<P, E, R>): RunOptions<P, E, R
   };
 };
 
-/** What is wrong with the id of a run; undefined when nothing is. */
+/** Returns what is wrong with the id of a run; undefined if nothing is. */
 export const problemOfRunId = (runId: unknown): string | undefined =>
   typeof runId === "string" && runId !== "" && runId.length <= labelCharactersMax
     ? undefined
     : `runId: expected 1 to ${labelCharactersMax} characters, got ${said(runId)}`;
 
-/** What is wrong with the text that a run is taken up with; undefined when nothing is. */
+/** Returns what is wrong with the transcript and cursor of a take-up; undefined if nothing is. */
 export const problemOfTakeUp = (transcript: unknown, cursor: unknown): string | undefined =>
   typeof transcript !== "string"
     ? `transcript: expected a text, got ${said(transcript)}`
@@ -75,10 +75,10 @@ const problemOfProvider = (name: string, provider: unknown): Problem => {
   return undefined;
 };
 
-/** Longest name of a path, and longest digest of a credential: an origin and the proxy in front of it, at their longest. */
+/** Maximum length of a path's name and of a credential's digest. An origin with its proxy is at most that long. */
 const pathCharactersMax = 2_048;
 
-/** Names are kept for as long as the process lives, a thousand of them (L11). */
+/** Limits the length of a name, because a thousand names are kept for the lifetime of the process (L11). */
 const problemOfName = (name: string, given: string): Problem =>
   given.length <= pathCharactersMax
     ? undefined
@@ -136,7 +136,7 @@ const problemOfFinishes = (finishes: unknown): Problem => {
   return undefined;
 };
 
-/** A model is a label: a client may have named it, and a long name must not cost it its request. */
+/** Copies only the fields that are stored. A long model is shortened, because a client may have named it and must not lose its request. */
 const kept = (provider: Provider): Provider => {
   const { id, model, reasoning } = provider;
   const wanted = 1 + (model === undefined ? 0 : 1) + (reasoning === undefined ? 0 : 1);
@@ -151,7 +151,7 @@ const kept = (provider: Provider): Provider => {
 const problemOfTools = (tools: unknown): Problem => {
   if (!Array.isArray(tools)) return `tools: expected a list, got ${said(tools)}`;
   for (const [at, tool] of tools.entries()) {
-    // A tool may be a function with its boundary on it.
+    // A tool may be a function that carries its boundary.
     const it: Json.JsonRecord | undefined = typeof tool === "function" ? tool : Json.record(tool);
     if (it === undefined) return `tools[${at}]: expected a tool, got ${said(tool)}`;
     if (typeof it.name !== "string") return `tools[${at}].name: expected a name, got ${said(it.name)}`;
@@ -249,15 +249,15 @@ const problemOfBudget = (budget: unknown): Problem => {
 const limitNames = Object.keys(Budget.fields) as ReadonlyArray<keyof Budget>;
 const isLimit = (name: string): name is keyof Budget => limitNames.some((limit) => limit === name);
 
-/** The budget with its defaults; a limit that is `undefined` is left out, as plain JavaScript spreads it. */
+/** Returns the budget with its defaults. A limit that is `undefined` is ignored, because plain JavaScript may spread one. */
 const spendable = (given: Partial<Budget>): Budget => {
   const budget: Record<string, unknown> = { ...defaultBudget };
   for (const name of limitNames) {
     const limit = given[name];
-    // JSON has no -0: what is stored must be what is decided on.
+    // JSON has no -0, and the stored limit must be the one that is decided on.
     if (limit !== undefined) budget[name] = typeof limit === "number" ? limit + 0 : limit;
   }
-  // Each limit has been looked at, and is under the name that it was given.
+  // Each limit was checked above and is stored under its own name.
   return budget as typeof defaultBudget;
 };
 
@@ -276,7 +276,7 @@ const wrongWord = (field: string, given: unknown, words: ReadonlyArray<string>):
     ? undefined
     : `${field}: expected ${words.map((word) => `"${word}"`).join(" or ")}, got ${said(given)}`;
 
-/** A value as a message names it: its kind and size, a number as it is, nothing of a text's content. */
+/** Describes a value for a message: its type and size, or a number as it is. The content of a text is never shown. */
 const said = (given: unknown): string => {
   if (given === undefined) return "nothing";
   if (typeof given === "number" || typeof given === "boolean" || given === null) return String(given);

@@ -1,17 +1,17 @@
 /**
- * Draws the ids of runs, and says what is wrong with one that is another run's.
+ * Draws the ids of runs, and explains why a store refuses one.
  */
 import * as Effect from "effect/Effect";
 import * as Random from "effect/Random";
 import type { RecorderError } from "../recorder/RecorderError.ts";
 
-/** 128 bits of the machine's own randomness, as hex: a seed of Random does not seed this. */
+/** Draws 128 random bits as hex, from the machine's own source: a seed of Random does not affect it. */
 export const drawn = (): string =>
   Array.from(globalThis.crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join(
     "",
   );
 
-/** 96 random bits, so that ids of several processes that share a store do not meet. */
+/** Draws an id of 96 random bits, so that ids of processes that share a store do not collide. */
 export const makeRunId: Effect.Effect<string> = Effect.map(Random.Random, (random) =>
   [
     "run_",
@@ -21,16 +21,18 @@ export const makeRunId: Effect.Effect<string> = Effect.map(Random.Random, (rando
   ].join(""),
 );
 
-/** 32 random bits as seven characters. */
+/** Formats 32 random bits as seven characters. */
 const wordOf = (part: number): string =>
   Math.floor(part * 2 ** 32)
     .toString(36)
     .padStart(7, "0");
 
-/** Ids that are drawn for one run. A seeded Random may draw what another process has drawn; later draws are the machine's. */
+/** Maximum ids drawn for one run. A seeded Random may repeat another process's id, so draws after the first are the machine's. */
 export const drawsMax = 3;
 
-/** Why a store refuses to begin a run under an id: what it means, and what its caller can do. Nearly always the id is on record. */
+/**
+ * Returns why a store refuses to begin a run under an id, and what the caller can do. Nearly always the id is already on record.
+ */
 export const onRecord = (runId: string, reason: RecorderError["reason"]): string => {
   if (reason === "invalid") return unkept(runId);
   const found = `runId: expected a new id, got "${runId}", which is on record`;
@@ -39,7 +41,7 @@ export const onRecord = (runId: string, reason: RecorderError["reason"]): string
   return `${found}. Take a new id, leave runId out, or go on with that run by takeUp`;
 };
 
-/** The store has no place for something that begins the run. */
+/** Returns the message for a run whose start the store cannot represent. */
 const unkept = (runId: string): string =>
   runId.isWellFormed() && !runId.includes("\0")
     ? `the store of runs cannot keep what begins run "${runId}": expected plain data in provider, budget, group and retryOf`

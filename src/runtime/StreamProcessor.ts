@@ -1,9 +1,9 @@
 /**
- * Runs model requests: each attempt as a scoped fiber under a watchdog, each break decided by the policy, recorded and
+ * Runs model requests: each attempt is a scoped fiber under a watchdog, and each break is decided by the policy, recorded, and
  * then acted on.
  *
- * The service that an agent runtime embeds. `run` gives events and can withdraw what a broken attempt showed; `parts`
- * gives plain parts to callers that cannot.
+ * An agent runtime embeds this service. `run` gives events and can withdraw what a broken attempt showed; `parts` gives plain
+ * parts to callers that cannot discard.
  */
 import * as Context from "effect/Context";
 import * as Deferred from "effect/Deferred";
@@ -38,9 +38,9 @@ import * as RunSnapshot from "./run/RunSnapshot.ts";
 import { make as makeShared, type Shared } from "./run/Shared.ts";
 import { ToolGuard } from "./tools/ToolGuard.ts";
 
-/** What all runs of a processor share and a program may set. */
+/** Settings that a program chooses for all runs of a processor. */
 export const ProcessorConfig = Context.Reference<{
-  /** How long a decision waits for tool handlers that still run, in milliseconds; `Infinity` (the default) is without limit. */
+  /** Maximum time that a decision waits for running tool handlers, in milliseconds. Default `Infinity`: no limit. */
   readonly drainMs: number;
 }>("effect-stream-recovery/ProcessorConfig", { defaultValue: () => ({ drainMs: Number.POSITIVE_INFINITY }) });
 
@@ -52,54 +52,54 @@ export class StreamProcessor extends Context.Service<
      * Runs one model request with its recoveries.
      *
      * @param options the request's provider, tools, attempt factory and observer
-     * @returns the run's events; its grammar stands in RunEvent.ts. It fails with `RunInterrupted`, whose `cause` is the
-     *   provider's own error, when the run cannot or must not go on.
+     * @returns the run's events; RunEvent.ts defines their grammar. It fails with `RunInterrupted`, whose `cause` is the
+     *   provider's own error, when the run cannot or must not continue.
      */
     run<P, E, R>(options: RunOptions<P, E, R>): Stream.Stream<RunEvent<P>, RunInterrupted, R>;
     /**
-     * Runs one model request for a caller that cannot discard: nothing is ever handed over twice. The lifecycle prefix
-     * is held back until content comes, and everything from the first tool call until the terminal marker.
+     * Runs one model request for a caller that cannot discard: no part is ever handed over twice. The lifecycle prefix is held
+     * until content arrives, and everything from the first tool call on is held until the terminal marker.
      */
     parts<P, E, R>(options: RunOptions<P, E, R>): Stream.Stream<P, RunInterrupted, R>;
     /**
-     * Takes up a run that no process drives: one that is parked, or was left by a process that is gone. The processor does what
-     * the record says is due: it carries out an answer, starts a decided retry, waits for an open question, or decides first.
+     * Takes up a run that no process drives: a parked one, or one whose process is gone. The processor does what is due by the
+     * record: it carries out an answer, starts a decided retry, waits for an open question, or decides first.
      *
      * @param runId the run, as the recorder knows it
-     * @param options the request, the transcript that it was built from, and a cursor where one is held
-     * @returns the run's further events. It fails with `RunInterrupted` of reason `refused` when the run is unknown, has
-     *   ended, is driven by a living process, was taken up too often, or has another transcript.
+     * @param options the request, the transcript that it was built from, and the caller's cursor if it has one
+     * @returns the run's further events. It fails with `RunInterrupted` of reason `refused` when the run is unknown, has ended,
+     *   is driven by a living process, was taken up too often, or has another transcript.
      */
     takeUp<P, E, R>(runId: string, options: TakeUpOptions<P, E, R>): Stream.Stream<RunEvent<P>, RunInterrupted, R>;
     /**
-     * Attaches a reader to a run of this processor that goes on without its consumer (`RunOptions.lingerMs`), or is read by one that
-     * is to be replaced: that one ends with reason `attached_elsewhere`.
+     * Attaches a reader to a run of this processor that continues without its consumer (`RunOptions.lingerMs`). A reader that is
+     * still attached is replaced and ends with reason `attached_elsewhere`.
      *
-     * @param runId the run; `P` is what its parts are, which only the caller knows
-     * @param options what the reader has already
-     * @returns exactly the events behind that: those that have left, then what was held meanwhile, then what still comes. It fails
-     *   with `AttachRefused`, whose reason says why, when there is nothing to attach to, and ends as `run` does.
+     * @param runId the run; `P` is the type of its parts, which only the caller knows
+     * @param options the position up to which the reader has the events
+     * @returns exactly the events after that position: those that have left, then those held meanwhile, then new ones. It fails
+     *   with `AttachRefused` and a reason if there is nothing to attach to, and ends as `run` does.
      */
     attach<P = unknown>(
       runId: string,
       options?: AttachOptions,
     ): Stream.Stream<RunEvent<P>, RunInterrupted | AttachRefused>;
-    /** Cancels a run in its user's name, its running tools with it. Returns whether such a run was live. */
+    /** Cancels a run and its running tools in the user's name. Returns true if the run was live. */
     cancel(runId: string): Effect.Effect<boolean>;
     /** Closes the processor: live runs stop with rule `lifecycle_closed`, new ones are refused. */
     close(reason: string): Effect.Effect<void>;
   }
 >()("effect-stream-recovery/StreamProcessor") {
   /**
-   * The processor and the guard that its tools come from. It shares the `Paths` of its context with all others that do; where there
-   * are none it has its own.
+   * The processor and the guard that makes its tools. It uses the `Paths` of its context, shared with all others that do, or its own
+   * if there are none.
    */
   static readonly layer: Layer.Layer<StreamProcessor | ToolGuard, never, RunRecorder | UserDecisions> = Layer.effect(
     StreamProcessor,
     Effect.suspend(() => makeProcessor),
   ).pipe(Layer.provideMerge(ToolGuard.layer));
 
-  /** The processor with a recorder in memory, and no person to ask: what is uncertain is never repeated. */
+  /** The processor with a recorder in memory and without a person to ask: uncertain requests are never repeated. */
   static readonly layerDefault: Layer.Layer<StreamProcessor | ToolGuard | RunRecorder | UserDecisions> =
     StreamProcessor.layer.pipe(
       Layer.provideMerge(Layer.merge(RunRecorder.layerMemory(), UserDecisions.layerHeadless())),
@@ -116,7 +116,7 @@ const makeProcessor = Effect.gen(function* () {
   const live = new Roster<string, AnyRun>();
   const register: Register = { live, lingering: new LingeringRuns(), closed: undefined, starts: 0 };
 
-  // The run hears of its loss now, and not at its next write, which may be its end.
+  // The run is stopped now and not at its next write, which may be its end.
   const unheard = shared.recorder.onLost?.((runId) => {
     const run = live.get(runId);
     run?.takenOver();
@@ -138,7 +138,7 @@ const makeProcessor = Effect.gen(function* () {
       for (const run of runs) run.stop("lifecycle");
       register.lingering.close();
       const ended = Effect.forEach(runs, (run) => Deferred.await(run.done), { discard: true });
-      // Otherwise the entries that no store took would be lost with the processor.
+      // Without this, pending entries would be lost with the processor.
       return Effect.andThen(ended, shared.backlog.close);
     });
   yield* Effect.addFinalizer(() => close("the layer's scope was closed"));
@@ -169,7 +169,7 @@ interface Register {
   readonly live: Roster<string, AnyRun>;
   readonly lingering: LingeringRuns;
   closed: string | undefined;
-  /** Runs that were begun here so far. */
+  /** Number of runs begun by this processor. */
   starts: number;
 }
 
@@ -186,7 +186,10 @@ const stream = <P, E, R>(
     (scope) => pulled(shared, register, given, [discardable, scope]),
   );
 
-/** One generator for all runs: each that is written in a call has a map of its own in V8, which keeps that call's until a full collection. */
+/**
+ * One generator for all runs. V8 gives a generator function that is created inside a call its own map, which keeps that call's
+ * data until a full collection.
+ */
 const pulled = Effect.fnUntraced(function* <P, E, R>(
   shared: Shared,
   register: Register,
@@ -198,11 +201,11 @@ const pulled = Effect.fnUntraced(function* <P, E, R>(
   const services = yield* Effect.context<R>();
   for (let draw = 1; ; draw += 1) {
     const runId = options.runId ?? (draw === 1 ? yield* makeRunId : `run_${drawn()}`);
-    // One step from the look at the id to the record: of two runs that begin with one id, one begins. A run that is
+    // One step from the check of the id to the record: of two runs that begin with the same id, only one begins. A run
     // interrupted in between would be neither live nor ended, and its finalizer would wait for ever.
     const begun = yield* Effect.uninterruptible(
       Effect.suspend(() => {
-        const known = taken(register, runId) ?? called(shared, runId);
+        const known = taken(register, runId) ?? knownHere(shared, runId);
         if (known !== undefined) return Effect.succeed(known);
         const { lingering, tapped } = register.lingering.readBy(options);
         const run = new Run<P, E, R>(runId, tapped, discardable, shared, services, late);
@@ -230,7 +233,7 @@ const takenUp = <P, E, R>(
       const services = yield* Effect.context<R>();
       const { lingering, tapped } = register.lingering.readBy(options);
       const run = new Run<P, E, R>(runId, tapped, true, shared, services, late);
-      // One step: a caller that leaves in between would leave a run behind that is taken over and has no driver.
+      // One step, because a caller that leaves in between would leave a claimed run without a driver.
       const pulled = yield* Effect.uninterruptible(takeOver(register, { run, lingering, scope }, transcript, cursor));
       return typeof pulled === "string" ? yield* refuse(runId, register, pulled) : pulled;
     }),
@@ -239,13 +242,13 @@ const takenUp = <P, E, R>(
 /** A run with its first reader. */
 interface ReadRun<P, E, R> {
   readonly run: Run<P, E, R>;
-  /** Its readers, where they may come and go. */
+  /** Its readers, if they may come and go. */
   readonly lingering: LingeringRun<P> | undefined;
-  /** The consumer's. */
+  /** The scope of the consumer. */
   readonly scope: Scope.Scope;
 }
 
-/** The run goes on from here. Gives what its first reader pulls. */
+/** Makes the run readable. Returns the pull of its first reader. */
 const readable = <P, E, R>(register: Register, { lingering, run }: ReadRun<P, E, R>): Taken<P> => {
   if (lingering === undefined) return run.handoff.take;
   lingering.begins(run);
@@ -253,7 +256,7 @@ const readable = <P, E, R>(register: Register, { lingering, run }: ReadRun<P, E,
   return lingering.take(lingering.first);
 };
 
-/** Takes a run over and goes on with it. Returns what its reader pulls, or why it cannot. */
+/** Takes a run over and drives it. Returns its reader's pull, or the reason why it cannot. */
 const takeOver = Effect.fnUntraced(
   function* <P, E, R>(
     register: Register,
@@ -262,7 +265,7 @@ const takeOver = Effect.fnUntraced(
     cursor: string | undefined,
   ): Effect.fn.Return<string | Taken<P>> {
     const { run } = read;
-    // What has happened of the run is on record first: written behind its claim, it would park a run that is driven.
+    // Pending entries of the run must be on record first. Written after the claim, they would park a run that is driven.
     const isOnRecord = yield* run.shared.backlog.flush(run.runId);
     const revived = isOnRecord
       ? yield* Revival.claimed(run, transcript, cursor, () => entered(register, run))
@@ -277,21 +280,21 @@ const takeOver = Effect.fnUntraced(
     yield* endsHold(read);
     yield* heedInterrupt(read);
     const taken = readable(register, read);
-    // On the caller's services, and no child of this fiber: the driver ends with the run.
+    // Forked with the caller's services and not as a child of this fiber, because the driver ends with the run.
     Effect.runForkWith(run.services)(revive(run, revived));
     return taken;
   },
   (effect, register, { run }) => Effect.onError(effect, () => Effect.sync(() => dropped(register, run))),
 );
 
-/** Lets a claimed run into the register, so that a close waits for it. A claim may have taken long: returns why it is too late. */
+/** Registers a claimed run, so that a close waits for it. A claim may take long, so this returns the reason if it is too late. */
 const entered = <P, E, R>(register: Register, run: Run<P, E, R>): string | undefined => {
   const problem = closedBy(register) ?? taken(register, run.runId);
   if (problem === undefined) register.live.set(run.runId, run);
   return problem;
 };
 
-/** Stops a run when its consumer goes away, unless it goes on without; and forgets it once it has ended. */
+/** Stops a run when its consumer leaves, unless the run continues without one, and forgets it once it has ended. */
 const stoppedWith = <P, E, R>(register: Register, { lingering, run, scope }: ReadRun<P, E, R>): Effect.Effect<void> => {
   run.heed();
   const member = run.options.group === undefined ? undefined : RunSnapshot.memberOf(run);
@@ -307,7 +310,7 @@ const stoppedWith = <P, E, R>(register: Register, { lingering, run, scope }: Rea
   );
 };
 
-/** Forgets a run once it has ended. Made only when the run is left: many runs wait at once. */
+/** Forgets a run once it has ended. Made only when the run is left, because many runs wait at once. */
 const forget = <P, E, R>(register: Register, run: Run<P, E, R>, member: GroupMember | undefined): Effect.Effect<void> =>
   Effect.map(Deferred.await(run.done), () => {
     run.unheed();
@@ -315,13 +318,13 @@ const forget = <P, E, R>(register: Register, run: Run<P, E, R>, member: GroupMem
       run.shared.groups.leave(member);
       Effect.runForkWith(run.services)(run.shared.sharedGroups.left(member));
     }
-    // The id of a run that was refused may stand for another run by now.
+    // The id of a refused run may belong to another run by now.
     if (register.live.get(run.runId) !== run) return;
     register.live.delete(run.runId);
     run.shared.guard.release(run.runId);
   });
 
-/** Ends the hold of a whole response when its time is over, for as long as the run may be read. */
+/** Ends the hold of a whole response after its maximum time, while the run may be read. */
 const endsHold = <P, E, R>({ lingering, run, scope }: ReadRun<P, E, R>): Effect.Effect<void> => {
   const { holdMaxMs, reveal } = run.options;
   if (reveal !== "on_complete" || holdMaxMs === undefined || holdMaxMs === Number.POSITIVE_INFINITY) return Effect.void;
@@ -336,10 +339,9 @@ const endsHold = <P, E, R>({ lingering, run, scope }: ReadRun<P, E, R>): Effect.
 };
 
 /**
- * Puts the run and its first attempt on record and starts it. While the store is away it runs unrecorded, and nothing is
- * retried.
+ * Records the run and its first attempt, and starts it. While the store is away it runs unrecorded, and nothing is retried.
  *
- * @returns what the run's reader pulls, or why its id cannot be taken: then nothing was asked of the provider
+ * @returns the pull of the run's reader, or the reason why its id cannot be used: then nothing was sent to the provider
  */
 const begin = Effect.fnUntraced(
   function* <P, E, R>(register: Register, read: ReadRun<P, E, R>): Effect.fn.Return<Taken<P> | string> {
@@ -349,6 +351,16 @@ const begin = Effect.fnUntraced(
     yield* stoppedWith(register, read);
     if (run.routes !== undefined) run.goesBy(run.routes.begins(run.budget.max_moves));
     const first = run.prepare({ mode: "first", request: "first", calls: noCalls, cursor: undefined });
+    if (run.isVolatile && options.runId !== undefined && options.isNewId !== true) {
+      const known = yield* run.reads.within(
+        Effect.orElseSucceed(shared.recorder.run(runId), () => undefined),
+        undefined,
+      );
+      if (known !== undefined) {
+        dropped(register, run);
+        return onRecord(runId, "run_exists");
+      }
+    }
     const transcript = yield* digestOf(run);
     if (transcript !== undefined) run.keepsTranscript();
     register.starts += 1;
@@ -360,9 +372,10 @@ const begin = Effect.fnUntraced(
         at: shared.clock.currentTimeMillisUnsafe(),
         budget: run.budget,
         policy: policy.name,
-        // Joined, because the text of a template would keep its parts in memory for as long as it is on record.
+        // Joined, because a template string would keep its parts in memory while it is on record.
         started_by: [shared.drawn, register.starts].join("."),
         ...(transcript === undefined ? {} : { transcript }),
+        ...(run.isVolatile ? { volatile: true } : {}),
         ...(options.group === undefined ? {} : { group: label(options.group) }),
         ...(options.retryOf === undefined ? {} : { retry_of: label(options.retryOf) }),
       },
@@ -383,13 +396,13 @@ const begin = Effect.fnUntraced(
     yield* endsHold(read);
     return taken;
   },
-  // A run that could not begin has ended: its finalizer would wait for it for ever.
+  // A run that could not begin counts as ended, because its finalizer would wait for it for ever.
   (effect, register, { run }) => Effect.onError(effect, () => Effect.sync(() => dropped(register, run))),
 );
 
 /**
- * Stops a run whose consumer was interrupted while the first write was under way: its request must not be sent. The finalizer of the
- * consumer's scope runs too late for that. A run that lingers goes on after an interrupt that nobody signed.
+ * Stops a run whose consumer was interrupted during the first write, because its request must not be sent and the finalizer of
+ * the consumer's scope runs too late. A lingering run continues after an unsigned interrupt.
  */
 const heedInterrupt = <P, E, R>({ lingering, run }: ReadRun<P, E, R>): Effect.Effect<void> =>
   Effect.map(Effect.exit(Effect.interruptible(Effect.void)), (exit) => {
@@ -397,7 +410,7 @@ const heedInterrupt = <P, E, R>({ lingering, run }: ReadRun<P, E, R>): Effect.Ef
     if (lingering === undefined || !departs(exit)) run.stop(stopperOfSignal(run.options.signal) ?? stopperOf(exit));
   });
 
-/** Puts on record which run this one repeats, once that is known. Nothing waits for it. */
+/** Records which run this one repeats, once that is known. No other step waits for it. */
 const repeats = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
   Effect.flatMap(run.learned, () => {
     const entries = run.takesRepeats();
@@ -413,10 +426,11 @@ const dropped = <P, E, R>(register: Register, run: Run<P, E, R>): void => {
   Deferred.doneUnsafe(run.done, Effect.void);
 };
 
-/** The digest of the transcript. Without it no process can take the run up later, and the log says so now. */
+/** Returns the digest of the transcript. Without it no process can take up the run later, and the log says so now. */
 const digestOf = <P, E, R>(run: Run<P, E, R>): Effect.Effect<string | undefined> => {
   const { transcript } = run.options;
-  if (transcript === undefined) return Effect.undefined;
+  // No process takes up a volatile run.
+  if (transcript === undefined || run.isVolatile) return Effect.undefined;
   return Effect.catch(run.shared.recorder.digest(transcript), (error) =>
     Effect.as(Effect.logError(error.message, { run_id: run.runId }), undefined),
   );
@@ -428,9 +442,9 @@ const closedBy = (register: Register): string | undefined =>
 const taken = (register: Register, runId: string): string | undefined =>
   register.live.has(runId) ? `runId: expected a new id, got "${runId}", which is live` : undefined;
 
-/** An id whose calls are known here names a run of this process, also where its record is gone or cannot be read. */
-const called = ({ guard }: Shared, runId: string): string | undefined =>
-  guard.knows(runId) ? onRecord(runId, "run_exists") : undefined;
+/** Refuses an id whose calls or pending entries are known here: it belongs to a run of this process, even if the store does not know it. */
+const knownHere = ({ guard, queue }: Shared, runId: string): string | undefined =>
+  guard.knows(runId) || queue.has(runId) ? onRecord(runId, "run_exists") : undefined;
 
 const refuse = (runId: unknown, register: Register, problem: string) =>
   new RunInterrupted({

@@ -1,41 +1,41 @@
 /**
- * Chooses the anchor: the end of a shown text that a continuation has to begin with.
+ * Chooses the anchor: the end of a shown text, which a continuation must begin with.
  *
- * It begins at a sentence or a line, because a model finds its way from there, and ends at the very last character, cut word
- * included, because a model that is asked to begin at a whole sentence says the cut one twice.
+ * The anchor starts at a sentence or a line, because a model finds its place from there. It ends at the very last character, cut
+ * word included, because a model that is asked to begin at a whole sentence repeats the cut one.
  */
 import type { SeamRefusal } from "../domain/SeamWords.ts";
 import { folded, isHighSurrogate, isSpace, weighAhead, weighBack } from "./Folding.ts";
 import { sentenceStarts } from "./SentenceStarts.ts";
 
-/** Where a shown text ends, and what has to come again before it goes on. */
+/** The end of a shown text that a continuation must repeat before it continues. */
 export interface Anchor {
-  /** Where the anchor begins in the text run, in UTF-16 code units. */
+  /** Start of the anchor in the text run, in UTF-16 code units. */
   readonly at: number;
-  /** From there to the end of the run: what the new text is compared with. */
+  /** The run from there to its end. The new text is compared with it. */
   readonly text: string;
-  /** What the request quotes of it: without half a surrogate pair and without white space at its end. */
+  /** The part that the request quotes: without half a surrogate pair and without trailing white space. */
   readonly quote: string;
 }
 
-/** Least weight of an anchor: of 87,500 simulated continuations none began with so much by chance. */
+/** Minimum weight of an anchor: none of 87,500 simulated continuations began with this much by chance. */
 export const anchorWeightMin = 40;
 
-/** A sentence that is longer is not quoted from its beginning: what comes again is paid and waited for. In code units. */
+/** Maximum length of a sentence that is quoted from its beginning, in code units: repeated text costs money and time. */
 const sentenceMax = 400;
 
-/** Where the anchor of such a sentence begins, in code units from the end. */
+/** Minimum distance from the end at which the anchor of a longer sentence starts, in code units. */
 const wordFrom = 340;
 
-/** Longest anchor, in code units. */
+/** Maximum length of an anchor, in code units. */
 export const anchorMax = 800;
 
-/** Most places that are tried for an anchor: each reads the whole run. */
+/** Maximum candidate places for an anchor: each check reads the whole run. */
 const triesMax = 100;
 
 const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 
-/** Starts of words between two places, the last one first. */
+/** Starts of words between two offsets, the last one first. */
 const wordStarts = (run: string, from: number, to: number): ReadonlyArray<number> => {
   const found: Array<number> = [];
   for (let at = to; at >= from && at > 0; at -= 1) {
@@ -44,13 +44,13 @@ const wordStarts = (run: string, from: number, to: number): ReadonlyArray<number
   return found;
 };
 
-/** The last start of a character as readers see it at a place or in front of it. */
+/** The start of the grapheme that contains an offset. */
 const graphemeStart = (run: string, at: number): number => {
   const from = Math.max(0, at - anchorMax);
   return from + (segmenter.segment(run.slice(from)).containing(at - from)?.index ?? 0);
 };
 
-/** Whether what the anchor begins with stands once in the run. */
+/** True if the beginning of the anchor occurs only once in the run. */
 const standsOnce = (run: string, text: string, at: number): boolean => {
   const first = folded(run.slice(at, weighAhead(run, at, anchorWeightMin))).trimEnd();
   const found = text.indexOf(first);
@@ -67,15 +67,16 @@ const anchorAt = (run: string, at: number): Anchor | SeamRefusal => {
 /**
  * Chooses the anchor of a text run.
  *
- * @param run all text that was shown since the last block that is no text
- * @returns the anchor, or why there is none
+ * @param run all text shown since the last block that is not text
+ * @returns the anchor, or the reason why there is none
  */
 export const anchorOf = (run: string): Anchor | SeamRefusal => {
   const end = run.length;
   const begin = end - run.trimStart().length;
   if (begin === end) return "blank";
   const enough = weighBack(run, begin, anchorWeightMin);
-  // the model starts over, and the response is one whole response of the model: the strongest seam there is
+  // The run is too short to cut, so the anchor is all of it. The model starts over and writes one whole response: the strongest
+  // seam there is.
   if (enough.weight < anchorWeightMin) return anchorAt(run, begin);
   const starts = sentenceStarts(run, Math.max(0, end - anchorMax))
     .filter((at) => at <= enough.at)

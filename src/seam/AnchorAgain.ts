@@ -1,24 +1,24 @@
 /**
- * Finds the whole anchor in new text behind a seam: a model that talks first and then goes on from the anchor as asked.
+ * Finds the whole anchor in new text after a seam: the model talked first, and then continued from the anchor as requested.
  */
 import { anchorMax, anchorWeightMin } from "./Anchor.ts";
 import { carriageReturn, fold, isSpace, weigh } from "./Folding.ts";
 import { space, tokensOf } from "./ShownEnd.ts";
 
-/** How many lengths of the anchor are looked through. */
+/** The search covers this many lengths of the anchor. */
 const lengths = 2;
 
-/** Places that are remembered at least, so that they are seldom moved. */
+/** Minimum tokens kept, so that the list is rarely copied. */
 const keptMin = 64;
 
-/** Looks through new text with a table of the anchor's own repetitions (Knuth, Morris and Pratt): linear, without going back. */
+/** Searches new text with the Knuth-Morris-Pratt table of the anchor: in linear time, without going back. */
 export class AnchorAgain {
   readonly #wanted: ReadonlyArray<number>;
   readonly #table: ReadonlyArray<number>;
   readonly #until: number;
-  /** White space without an end is let go. */
+  /** Maximum text held, in code units, so that endless white space is released. */
   readonly #heldMax: number;
-  /** Where the tokens stand that may still belong to an anchor, and the one in front of them. */
+  /** Tokens that may still belong to an anchor, and the token before them. */
   #places: Array<{ readonly at: number; readonly unit: number }> = [];
   #matched = 0;
   #over: boolean;
@@ -29,16 +29,16 @@ export class AnchorAgain {
     this.#table = tableOf(this.#wanted);
     this.#until = lengths * anchor.length;
     this.#heldMax = 4 * anchor.length + anchorMax;
-    // a text that is much shorter than an anchor comes again in honest text: "The answer is simple. The answer …"
+    // A text much shorter than an anchor recurs in ordinary text: "The answer is simple. The answer …"
     this.#over = weigh(anchor) < anchorWeightMin / 2;
   }
 
-  /** Nothing further is looked through. */
+  /** True if the search is over. */
   get over(): boolean {
     return this.#over;
   }
 
-  /** From where on the new text is held: what stands there may be the anchor, or is white space. */
+  /** Start of the held text, which may be the anchor, including the white space before it; undefined if none is held. */
   get heldFrom(): number | undefined {
     if (this.#over) return undefined;
     const before = this.#places[this.#places.length - this.#matched - 1];
@@ -48,8 +48,8 @@ export class AnchorAgain {
   /**
    * Takes the next unit.
    *
-   * @param at where it stands behind the seam, in code units
-   * @returns whether the anchor is whole with it
+   * @param at offset after the seam, in code units
+   * @returns true if it completes the anchor
    */
   take(unit: number, at: number): boolean {
     if (this.#over || unit === carriageReturn) return false;
@@ -70,7 +70,7 @@ export class AnchorAgain {
   }
 }
 
-/** For each length, how long the longest proper beginning is that also ends there. */
+/** For each prefix, the length of its longest proper prefix that is also a suffix of it. */
 const tableOf = (wanted: ReadonlyArray<number>): ReadonlyArray<number> => {
   const table: Array<number> = [0];
   let matched = 0;

@@ -1,14 +1,14 @@
 /**
- * Finds the code of a Markdown text that stands between fences: there white space and quotes are the program's.
+ * Finds fenced code in a Markdown text, because white space and quotes there belong to the program.
  */
 
-/** What stands between the line that opens a fence and the line that closes it. */
+/** The text between an opening and a closing fence line. */
 export interface CodeFence {
-  /** Behind the end of the line that opens it. */
+  /** The offset after the opening line. */
   readonly from: number;
-  /** Where the line begins that closes it; the end of the text while it is open. */
+  /** Start of the closing line; the end of the text if the fence is still open. */
   readonly to: number;
-  /** The line that opens it, without the white space around it. */
+  /** The opening line, trimmed. */
   readonly opener: string;
 }
 
@@ -16,7 +16,7 @@ const opening = /^[ \t]*((`{3,})[^`]*|(~{3,}).*)$/;
 
 const closing = /^[ \t]*(`{3,}|~{3,})[ \t]*$/;
 
-/** Longest line that is looked at: no fence is longer. */
+/** Maximum length of a line that is examined, in code units: no fence line is longer. */
 const lineMax = 256;
 
 /** Finds the fences of a text, in order. */
@@ -31,7 +31,7 @@ export const codeFences = (text: string): ReadonlyArray<CodeFence> => {
     const line = next - at > lineMax ? "" : text.slice(at, next).replace(/[\r\n]+$/, "");
     if (open === undefined) {
       const match = opening.exec(line);
-      // a line that is cut has not opened anything yet
+      // An incomplete line has not opened a fence yet.
       if (match !== null && whole) {
         open = { from: next, opener: line.trim(), marker: match[2] ?? match[3] ?? "" };
       }
@@ -48,6 +48,6 @@ export const codeFences = (text: string): ReadonlyArray<CodeFence> => {
   return found;
 };
 
-/** The fence that a place stands in, if any. */
+/** The fence that contains an offset, if any. */
 export const fenceAt = (fences: ReadonlyArray<CodeFence>, at: number): CodeFence | undefined =>
   fences.find(({ from, to }) => at >= from && at < to);

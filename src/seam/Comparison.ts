@@ -1,28 +1,28 @@
 /**
- * Compares new text with the end of a shown text from every place at which a model may begin anew, all at once.
+ * Compares new text with the end of a shown text from every place at which a model may restart, all at once.
  *
- * The anchor stands once in the shown text, and each place stands in front of it, so that at most one of them comes to the end.
+ * The anchor occurs once in the shown text, and each place is at or before its start, so at most one of them reaches the end.
  */
 import { type CodeFence, codeFences, fenceAt } from "./CodeFences.ts";
 import { carriageReturn, fold, isSpace, lineEnd } from "./Folding.ts";
 import { space, type Tokens, tokenAt, tokensOf } from "./ShownEnd.ts";
 
-/** What a comparison says of what has come so far. */
+/** The result of a comparison so far. */
 export type Compared =
   | { readonly type: "wait" }
-  /** The end of the shown text is reached; this follows it. */
+  /** The end of the shown text was reached; `rest` follows it. */
   | { readonly type: "met"; readonly rest: string }
   | { readonly type: "differs" };
 
-/** Longest run of white space that is waited through behind the first character, in code units: more is no text any more. */
+/** Maximum run of white space after the first character, in code units: a longer one is not text. */
 const spaceMax = 2_000;
 
-/** Longest line that is waited for in front of the anchor, in code units: no fence is longer. */
+/** Maximum length of a line before the anchor, in code units: no fence line is longer. */
 const lineMax = 256;
 
 const wait = { type: "wait" } as const;
 
-/** The places that still agree with new text, in lockstep. */
+/** The places that still match the new text, advanced in lockstep. */
 class Places {
   readonly #shown: Tokens;
   #live: ReadonlyArray<number>;
@@ -38,20 +38,20 @@ class Places {
     return this.#live.length === 0;
   }
 
-  /** Nothing of the shown text is missing but the white space at its end. */
+  /** True if only the white space at the end of the shown text is missing. */
   get complete(): boolean {
     const { units } = this.#shown;
     const last = units.length - 1;
     return units[last] === space && this.#live.some((place) => place + this.#steps === last);
   }
 
-  /** Takes one unit, and says whether the end of the shown text is reached with it. */
+  /** Takes one unit. Returns true if it reaches the end of the shown text. */
   take(unit: number): boolean {
     return isSpace(unit) ? this.#takeSpace(unit) : this.#takeCharacter(unit);
   }
 
   #takeSpace(unit: number): boolean {
-    // the comparison begins with the first character that is not white space
+    // The comparison starts at the first character that is not white space.
     if (this.#steps === 0) return false;
     const { exact, spaces, units } = this.#shown;
     this.#space += String.fromCharCode(unit);
@@ -88,7 +88,7 @@ class Places {
   }
 }
 
-/** Reads a line in front of the anchor that opens again the fence that the anchor stands in. */
+/** Recognises a first line of the new text that reopens the code fence around a place. */
 class Reopening {
   readonly #shown: Tokens;
   readonly #lines: ReadonlyMap<string, ReadonlyArray<number>>;
@@ -100,7 +100,7 @@ class Reopening {
     for (const place of places) {
       const fence = fenceAt(fences, shown.places[place] ?? 0);
       if (fence === undefined) continue;
-      // the language alone opens it too
+      // The fence and the language alone reopen it too.
       for (const line of new Set([fence.opener, fence.opener.split(/\s/)[0] ?? fence.opener])) {
         lines.set(line, [...(lines.get(line) ?? []), place]);
       }
@@ -108,7 +108,7 @@ class Reopening {
     this.#lines = lines;
   }
 
-  /** Takes one unit: gives the places behind the line where it ends, nothing where it is another line. */
+  /** Takes one unit. Returns the places after the line when it ends, and undefined for any other line. */
   take(unit: number): "wait" | Places | undefined {
     if (unit === lineEnd && this.#line !== "") {
       const places = this.#lines.get(this.#line.trimEnd());
@@ -133,7 +133,7 @@ export class Comparison {
 
   /**
    * @param run the shown text
-   * @param starts where a model may begin anew, ascending; the text in front of the first one is not read
+   * @param starts offsets at which a model may restart, ascending; text before the first one is not read
    */
   constructor(run: string, starts: ReadonlyArray<number>) {
     const fences = codeFences(run);
@@ -143,7 +143,7 @@ export class Comparison {
     this.#reopening = new Reopening(shown, places, fences);
   }
 
-  /** Nothing of the shown text is missing but the white space at its end: it was shown, and need not come again. */
+  /** True if only the white space at the end of the shown text is missing: it was shown and need not come again. */
   get complete(): boolean {
     return this.#places.complete || (this.#reopened?.complete ?? false);
   }

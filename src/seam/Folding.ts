@@ -1,14 +1,14 @@
 /**
- * Says which characters of two texts are taken for the same at a seam, and how much a character weighs as a proof.
+ * Defines the characters that count as equal at a seam, and the weight of a character as a proof.
  */
 
-/** The unit that is read over on both sides: servers write line ends with and without it. */
+/** The carriage return, which is ignored on both sides: servers write line ends with and without it. */
 export const carriageReturn = 0x0d;
 
-/** The unit that ends a line. */
+/** The line feed, which ends a line. */
 export const lineEnd = 0x0a;
 
-/** White space of one UTF-16 code unit, as `\s` has it. */
+/** True for white space of one UTF-16 code unit, as in `\s`. */
 export const isSpace = (unit: number): boolean =>
   unit <= 0x20
     ? unit === 0x20 || (unit >= 0x09 && unit <= 0x0d)
@@ -23,7 +23,7 @@ export const isSpace = (unit: number): boolean =>
         unit === 0x3000 ||
         unit === 0xfeff);
 
-/** Typographic quotes and dashes become the ones of a keyboard: a model that copies prose changes them. Nothing else is folded. */
+/** Folds typographic quotes and dashes to ASCII, because models change them when they copy prose. Nothing else is folded. */
 export const fold = (unit: number): number => {
   if (unit < 0x2010 || unit > 0x201d) return unit;
   if (unit <= 0x2014) return 0x2d;
@@ -31,13 +31,12 @@ export const fold = (unit: number): number => {
   return unit === 0x201c || unit === 0x201d ? 0x22 : unit;
 };
 
-/** The first half of a surrogate pair. */
+/** True for the first half of a surrogate pair. */
 export const isHighSurrogate = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdbff;
 
-/** The second half of a surrogate pair. */
 const isLowSurrogate = (unit: number): boolean => unit >= 0xdc00 && unit <= 0xdfff;
 
-/** Scripts whose characters are words or syllables, and pictures: one says as much as two letters. */
+/** Scripts whose characters are words or syllables, and pictographs: one counts as much as two letters. */
 const wide: ReadonlyArray<readonly [number, number]> = [
   [0x1100, 0x115f],
   [0x2600, 0x27bf],
@@ -56,10 +55,10 @@ const isWide = (point: number): boolean =>
   point >= 0x1100 && wide.some(([first, last]) => point >= first && point <= last);
 
 /**
- * Weighs a text from its end: a letter counts 1, a character of a wide script or a picture 2, a run of white space 1.
+ * Weighs a text from its end: a letter counts 1, a character of a wide script or a pictograph 2, a run of white space 1.
  *
- * @param enough the weighing ends when so much is reached
- * @returns the weight, and where the character begins that reached it
+ * @param enough the weight at which the weighing stops
+ * @returns the weight, and the start of the character that reached it
  */
 export const weighBack = (
   text: string,
@@ -84,12 +83,10 @@ export const weighBack = (
   return { weight, at };
 };
 
-/** Weighs a text, as `weighBack` does. */
+/** Weighs a whole text, as `weighBack` does. */
 export const weigh = (text: string): number => weighBack(text, 0, Number.POSITIVE_INFINITY).weight;
 
-/**
- * The end of the characters from `from` on that weigh `enough` together; the end of the text where there are too few.
- */
+/** The end of the shortest stretch from `from` that weighs `enough`; the end of the text if it weighs less. */
 export const weighAhead = (text: string, from: number, enough: number): number => {
   let weight = 0;
   let at = from;
@@ -108,7 +105,7 @@ export const weighAhead = (text: string, from: number, enough: number): number =
   return at;
 };
 
-/** A text as it is searched: runs of white space are one space, quotes and dashes are folded. */
+/** Normalises a text for searching: each run of white space becomes one space, and quotes and dashes are folded. */
 export const folded = (text: string): string =>
   text
     .replaceAll("\r", "")

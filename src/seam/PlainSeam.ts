@@ -1,5 +1,5 @@
 /**
- * Joins parts that carry plain text: what adapters of decoded streams and tests use.
+ * Joins parts that carry plain text, for adapters of decoded streams and for tests.
  */
 import type { Observation } from "../domain/Observation.ts";
 import type { SeamFault, SeamRefusal } from "../domain/SeamWords.ts";
@@ -7,19 +7,19 @@ import { anchorOf } from "./Anchor.ts";
 import * as SeamVerifier from "./SeamVerifier.ts";
 import { type SeamJoin, type SeamPassed, type SeamPlan, shownCharactersMax, type TextSeam } from "./TextSeam.ts";
 
-/** How a kind of parts is read and written. */
+/** Reads and writes one kind of parts. */
 export interface PlainParts<P> {
-  /** The visible text of a part, if it is a piece of text. */
+  /** The visible text of a part; undefined if the part is not text. */
   readonly text: (part: P) => string | undefined;
-  /** The same part with another text. */
+  /** Returns the part with another text. */
   readonly withText: (part: P, text: string) => P;
 }
 
-/** A part behind the seam that waits for the guard: some of its text, or none because it is no text. */
+/** A part after the seam that the guard holds: some of its text, or none if it is not text. */
 interface Waiting<P> {
   readonly part: P;
   readonly observation: Observation;
-  /** How much of its text has not left, in code units; undefined for a part that is no text. */
+  /** Length of its text that has not left, in code units; undefined for a part that is not text. */
   text: number | undefined;
 }
 
@@ -31,7 +31,7 @@ class Join<P> implements SeamJoin<P> {
   readonly #parts: PlainParts<P>;
   readonly #verifier: SeamVerifier.SeamVerifier;
   #joined = false;
-  /** How much new text has come and how much of it has left, in code units. */
+  /** Lengths of the new text that has arrived and that has left, in code units. */
   #taken = 0;
   #left = 0;
   #waiting: Array<Waiting<P>> = [];
@@ -44,7 +44,7 @@ class Join<P> implements SeamJoin<P> {
 
   readonly take = (part: P, observation: Observation): SeamPassed<P> => {
     const text = this.#parts.text(part);
-    // an error ends the attempt as it came, and what is quiet shows nothing: neither waits for a seam
+    // An error ends the attempt unchanged, and a quiet part shows nothing: neither waits for a seam.
     if (text === undefined && (observation.quiet || observation.failure !== undefined)) {
       return { type: "passed", joined: this.#joined, parts: [part], observations: [observation] };
     }
@@ -65,7 +65,7 @@ class Join<P> implements SeamJoin<P> {
   #takeOther(part: P, observation: Observation): SeamPassed<P> {
     const other: Waiting<P> = { part, observation, text: undefined };
     if (ends(observation)) {
-      // reasoning in front of the seam is the second one of the answer, and is dropped
+      // Reasoning before the seam would be the second of the response, so it is dropped.
       if (
         !this.#joined &&
         observation.shows === "reasoning" &&
@@ -81,7 +81,7 @@ class Join<P> implements SeamJoin<P> {
     return { type: "passed", joined: true, ...this.#leave(0) };
   }
 
-  /** Ends the text run, and gives its text with that of the step before it. */
+  /** Ends the text run, and prepends the text of the previous step. */
   #closed({ calls, terminal }: Observation, before: SeamVerifier.SeamStep | undefined): SeamVerifier.SeamStep {
     const step = terminal && calls.length === 0 ? this.#verifier.stop() : this.#verifier.close();
     return step.type === "joined" && before?.type === "joined" ? { ...step, text: before.text + step.text } : step;
@@ -99,7 +99,7 @@ class Join<P> implements SeamJoin<P> {
     return { type: "passed", joined: true, ...this.#leave(step.text.length, step.text) };
   }
 
-  /** Lets text leave in the parts that it came in, and what stands between them. */
+  /** Releases text in the parts that it arrived in, together with the parts between them. */
   #leave(
     length: number,
     text = "",
@@ -135,7 +135,7 @@ class Plain<P> implements TextSeam<P> {
   readonly #parts: PlainParts<P>;
   #run = "";
   #characters = 0;
-  /** Calls that have left and that a request that goes on with a text cannot tell: the caller's, and hosted ones without an end. */
+  /** Calls that have left and that a continuation request cannot express: the caller's, and hosted ones that have not ended. */
   readonly #calls = new Set<string>();
 
   constructor(parts: PlainParts<P>) {
@@ -177,21 +177,21 @@ class Plain<P> implements TextSeam<P> {
       : new Join(this.#parts, SeamVerifier.make({ run: this.#run, anchor, proof: plan.proof }));
   };
 
-  /** A plan of this seam has no prefill. */
+  /** Does nothing, because a plan of this seam has no prefill. */
   readonly refused = (): void => {};
 }
 
-/** Nothing is joined to a text that has no anchor. */
+/** A join that always fails, for a text without an anchor. */
 const unproven = <P>(fault: SeamFault): SeamJoin<P> => ({
   take: () => ({ type: "unproven", fault }),
   end: () => ({ type: "unproven", fault }),
 });
 
 /**
- * Describes how runs join plain text: each makes its own seam of it.
+ * Describes the seams of plain text. Each run calls the result for its own seam.
  *
- * A part whose text is undefined ends the text run where it shows something or has calls. In front of the seam every part is
- * dropped but quiet ones and errors; the part with the seam in it is split.
+ * A part without text ends the text run if it shows something or has calls. Before the seam every part is dropped except quiet ones
+ * and errors; the part that contains the seam is split.
  */
 export const make =
   <P>(parts: PlainParts<P>): (() => TextSeam<P>) =>

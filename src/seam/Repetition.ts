@@ -1,56 +1,56 @@
 /**
- * Sees where new text behind a seam says at once again what was shown last: the cut sentence or the end of it, any earlier sentence to
- * the end, or the beginning of the text.
+ * Detects new text right after a seam that repeats what was shown last: the cut sentence or its end, any earlier sentence up to the
+ * end, or the beginning of the text.
  */
 import { anchorWeightMin } from "./Anchor.ts";
 import { carriageReturn, fold, isSpace, lineEnd, weighAhead, weighBack } from "./Folding.ts";
 import { space, type Tokens, tokenAt, tokensOf } from "./ShownEnd.ts";
 
-/** Least weight of a repetition on the same line: less comes twice in honest text ("haha", "||", "11"). */
+/** Minimum weight of a repetition on the same line: less occurs twice in ordinary text ("haha", "||", "11"). */
 const sameLineMin = 6;
 
-/** Least weight of a repetition that begins inside of a sentence: fewer words come twice in honest text ("over and over and"). */
+/** Minimum weight of a repetition that starts inside a sentence: fewer words occur twice in ordinary text ("over and over and"). */
 const insideMin = 16;
 
-/** How far in front of the end one is looked for, in code units. */
+/** Maximum distance from the end at which such a repetition may start, in code units. */
 const insideMax = 1_600;
 
-/** How much of a stretch is looked at, in code units: a character of a weight of two has up to two. */
+/** Length of the text kept of a stretch, in code units: a character that weighs two has up to two. */
 const textMax = 12;
 
-/** Longest line that ends something in code, in code units. */
+/** Maximum length of a line that ends something in code, in code units. */
 const endMax = 10;
 
-/** Deepest indentation that is compared, in code units. */
+/** Maximum indentation that is compared, in code units. */
 const indentMax = 256;
 
-/** A stretch of the shown text that must not come again at once. */
+/** A stretch of the shown text that must not recur immediately. */
 interface Pattern {
   readonly units: ReadonlyArray<number>;
-  /** Its tokens, from the first to behind the last. */
+  /** Its tokens: the index of the first, and the index after the last. */
   readonly from: number;
   readonly to: number;
-  /** At most `sameLineMin`. */
+  /** Capped at `sameLineMin`. */
   readonly weight: number;
-  /** Its first characters: all of it where it weighs less than that. */
+  /** Its first characters: all of it if it weighs less than `sameLineMin`. */
   readonly text: string;
-  /** The white space in front of it on its line; undefined where it does not begin a line. */
+  /** The white space before it on its line; undefined if it does not start a line. */
   readonly indent: string | undefined;
-  /** It says little, and white space stands behind it in the shown text, so that some must stand behind the repetition too. */
+  /** True if the stretch is short and white space follows it in the shown text: white space must then follow the repetition too. */
   readonly spaced: boolean;
 }
 
-/** How far a repetition has come. */
+/** The progress of a possible repetition. */
 export type Repeating = "maybe" | "no" | "yes";
 
-/** A cut word that no honest text says twice without a space: "TheThe". */
+/** True for a cut word that ordinary text never repeats without a space: "TheThe". */
 const isDoubledWord = (text: string): boolean =>
   /^\p{Lu}\p{Ll}$/u.test(text) || (/^\p{L}[\p{L}\p{M}'’ ]*$/u.test(text) && (text.match(/\p{L}/gu)?.length ?? 0) >= 3);
 
-/** One letter says so little that what follows has to show that a word begins with it: "II think". */
+/** True for a capital letter. It proves a repetition only if the next character continues the word: "II think". */
 const isDoubledLetter = (text: string): boolean => /^\p{Lu}$/u.test(text);
 
-/** A line that ends a block or a statement of code: it stands again and again, at every depth. */
+/** True for a line that ends a block or a statement of code: such lines recur at every depth. */
 const isEnd = (text: string): boolean => text.length <= endMax && /^(?:[)\]}]|<\/)|;$/.test(text);
 
 const wordGoesOn = /^[\p{Ll}\s'’]$/u;
@@ -64,21 +64,21 @@ const indentAt = (text: string, at: number): string | undefined => {
   return undefined;
 };
 
-/** Follows new text from its first character that is not white space. Linear, and bounded by the shown text that it is given. */
+/** Follows new text from its first character that is not white space. Linear, and bounded by the shown text. */
 export class Repetition {
   readonly #patterns: ReadonlyArray<Pattern>;
   #live: ReadonlyArray<Pattern> | undefined;
-  /** Has come whole, and what follows decides. */
+  /** Patterns that matched whole; the next character decides. */
   #whole: ReadonlyArray<Pattern> = [];
   #indent: string | undefined;
-  /** White space stands between the shown text and the new one. */
+  /** True if white space separates the shown text from the new text. */
   #gap = false;
   #steps = 0;
   #spaced = false;
 
   /**
    * @param run the shown text
-   * @param starts where sentences and lines begin in its end, and where the anchor does, ascending
+   * @param starts starts of sentences and lines near its end, and of the anchor, ascending
    */
   constructor(run: string, starts: ReadonlyArray<number>) {
     const text = run.trimEnd();
@@ -113,7 +113,7 @@ export class Repetition {
     ];
   }
 
-  /** Stretches to the end that begin anywhere else, with enough weight. */
+  /** Stretches up to the end that start anywhere else, with enough weight. */
   #inside(text: string, shown: Tokens, starts: ReadonlyArray<number>): ReadonlyArray<Pattern> {
     const { at, weight } = weighBack(text, shown.places[0] ?? 0, insideMin);
     if (weight < insideMin) return [];
@@ -126,7 +126,6 @@ export class Repetition {
     });
   }
 
-  /** Takes the next unit of the new text. */
   take(unit: number): Repeating {
     if (unit === carriageReturn) return this.#standing();
     if (isSpace(unit)) return this.#takeSpace(unit);
@@ -145,7 +144,7 @@ export class Repetition {
     return this.#standing();
   }
 
-  /** The new text ends here. */
+  /** Decides at the end of the new text. */
   end(): Repeating {
     return this.#whole.some(({ spaced }) => spaced) ? "yes" : "no";
   }
@@ -169,7 +168,7 @@ export class Repetition {
     this.#steps += 1;
   }
 
-  /** White space between the shown text and the first character of the new one. */
+  /** Records white space between the shown text and the first character of the new text. */
   #space(unit: number): void {
     this.#gap ||= unit !== carriageReturn;
     if (unit === lineEnd) this.#indent = "";
@@ -182,12 +181,12 @@ export class Repetition {
     return this.#indent === undefined && isDoubledLetter(text);
   }
 
-  /** Whether a stretch that comes again behind this white space is a repetition, and not text that goes on. */
+  /** True if this stretch, after the white space so far, is a repetition and not a legitimate continuation. */
   #counts({ indent, text, weight }: Pattern): boolean {
     if (this.#indent === undefined) {
       return weight >= sameLineMin || (!this.#gap && (isDoubledWord(text) || isDoubledLetter(text)));
     }
-    // code that ends at another depth is another line: "  </div>" behind "    </div>"
+    // The end of a code block at another depth is another line: "  </div>" after "    </div>".
     if (indent === undefined || indent === this.#indent) return true;
     return weight >= sameLineMin && (this.#indent === "" || !isEnd(text));
   }

@@ -1,37 +1,38 @@
 /**
- * Stands behind a seam: holds what may become a repetition of the shown text, and says when it has become one.
+ * Guards the text after a seam: it holds text that may become a repetition of the shown text, and reports a repetition when it is
+ * complete.
  */
 import type { Anchor } from "./Anchor.ts";
 import { AnchorAgain } from "./AnchorAgain.ts";
 import { isHighSurrogate } from "./Folding.ts";
 import { Repetition } from "./Repetition.ts";
 
-/** Most text that is held, in code units: white space without an end is let go. */
+/** Maximum text held, in code units, so that endless white space is released. */
 const heldMax = 16 * 1024;
 
-/** What may leave of new text, and whether nothing further may. */
+/** The text that may leave. Nothing further may leave if `repeats` is true. */
 export interface Guarded {
   readonly text: string;
   readonly repeats: boolean;
 }
 
-/** Guards the text of one continuation behind its seam. */
+/** Guards the text of one continuation after its seam. */
 export class RepetitionGuard {
   #atOnce: ReadonlyArray<Repetition>;
   readonly #again: AnchorAgain;
   #open = true;
   #held = "";
-  /** How much of what is held was shown: half a character. */
+  /** Length of the held text that was already shown: half a character. */
   #shown = 0;
-  /** How much has come, in code units. */
+  /** Text taken so far, in code units. */
   #taken = 0;
 
   /**
    * @param run the shown text
-   * @param starts where sentences and lines begin in its end, and where the anchor does, ascending
+   * @param starts starts of sentences and lines near its end, and of the anchor, ascending
    */
   constructor(run: string, anchor: Anchor, starts: ReadonlyArray<number>) {
-    // half a character was shown: a repetition may begin with the whole of it
+    // Half a character was shown, and a repetition may start with the whole of it.
     const whole = isHighSurrogate(run.charCodeAt(run.length - 1)) ? run.slice(0, -1) : run;
     const before = starts.filter((at) => at < whole.length);
     const repetition = (): ReadonlyArray<Repetition> => (before.length === 0 ? [] : [new Repetition(whole, before)]);
@@ -40,12 +41,12 @@ export class RepetitionGuard {
     const half = run.slice(whole.length);
     if (half === "") return;
     this.#shown = half.length - this.take(half).text.length;
-    // it may begin without that half too
+    // A repetition may also start without that half.
     this.#atOnce = [...this.#atOnce, ...repetition()];
     this.#open = true;
   }
 
-  /** How much is held, in code units. */
+  /** Length of the held text, in code units. */
   get held(): number {
     return this.#held.length - this.#shown;
   }
@@ -76,7 +77,7 @@ export class RepetitionGuard {
     return { text: free, repeats: false };
   }
 
-  /** The text ends here: gives what was held. */
+  /** Ends the text and releases what was held, unless it is a repetition. */
   end(): Guarded {
     return this.#without(this.#end());
   }

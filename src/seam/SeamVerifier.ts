@@ -1,9 +1,9 @@
 /**
- * Proves a seam piece by piece: says of new text whether it is still the anchor, goes on behind it, or is something else.
+ * Proves a seam piece by piece: new text is part of the anchor, continues after it, or differs.
  *
- * New text passes three stations. `Comparison` reads the anchor (of a prefill: the echo) to the last shown character. `ShownTail`
- * takes off what stands there already. `RepetitionGuard` holds what may become a repetition. Each reads unit by unit, so that it
- * makes no difference how the new text is cut.
+ * New text passes three stages. `Comparison` reads the anchor (for a prefill, the echo) up to the last shown character. `ShownTail`
+ * removes what was already shown. `RepetitionGuard` holds possible repetitions. Each stage reads unit by unit, so the result does
+ * not depend on the chunks.
  */
 import type { SeamFault, SeamProof } from "../domain/SeamWords.ts";
 import { type Anchor, anchorWeightMin } from "./Anchor.ts";
@@ -13,49 +13,49 @@ import { type Guarded, RepetitionGuard } from "./RepetitionGuard.ts";
 import { sentenceStarts } from "./SentenceStarts.ts";
 import { ShownTail } from "./ShownTail.ts";
 
-/** What a verifier says of what has come so far. */
+/** The verdict on the text so far. */
 export type SeamStep =
   /** Nothing may leave yet. */
   | { readonly type: "wait" }
   /** The seam is proven, and this text may leave now; it may be empty. */
   | { readonly type: "joined"; readonly text: string }
-  /** The seam is not proven, or not any more; nothing further may leave. */
+  /** The seam is not proven, or no longer; nothing further may leave. */
   | { readonly type: "unproven"; readonly fault: SeamFault };
 
-/** What a verifier starts from. */
+/** The input of a verifier. */
 export interface SeamStart {
-  /** All text that was shown since the last block that is no text. */
+  /** All text shown since the last block that is not text. */
   readonly run: string;
   readonly anchor: Anchor;
   readonly proof: SeamProof;
-  /** The provider says the prefill once more before it goes on. */
+  /** True if the provider repeats the prefill before it continues. */
   readonly echoes?: boolean;
-  /** The prefill was sent with the white space at its end, so that it does not come again. Left out: without. */
+  /** True if the prefill was sent with its trailing white space, so that it does not come again. Default false. */
   readonly sentToTheEnd?: boolean;
 }
 
-/** Follows the text of one continuation, in order. Linear in its length and bounded. */
+/** Verifies the text of one continuation, in order. Linear in its length, and bounded. */
 export interface SeamVerifier {
-  /** How much of the new text stands in front of the seam and never leaves, in UTF-16 code units; 0 until the seam is proven. */
+  /** Length of the new text before the seam, which never leaves, in UTF-16 code units; 0 until the seam is proven. */
   readonly cut: number;
-  /** The next piece of new text, cut anywhere. */
+  /** Takes the next piece of new text, cut at any position. */
   readonly take: (text: string) => SeamStep;
-  /** The text run ends here, and something that is no text follows: what was held against a repetition may leave. */
+  /** Ends the text run, because something that is not text follows. Text held as a possible repetition may leave. */
   readonly close: () => SeamStep;
-  /** The response has ended cleanly. */
+  /** Ends a response that finished cleanly. */
   readonly stop: () => SeamStep;
 }
 
-/** How far in front of the end a model may begin anew, in code units. */
+/** Maximum distance from the end at which a model may restart, in code units. */
 const earlierMax = 1_600;
 
-/** Longest text that a model may begin anew from its beginning, in code units. */
+/** Maximum length of a text that a model may restart from its beginning, in code units. */
 const wholeMax = 2_000;
 
-/** Echoes may hold this many times their own length, as white space may be longer; then they are none. */
+/** Maximum length of an echo, in lengths of the prefill, because its white space may be longer. A longer text is not an echo. */
 const echoLengths = 2;
 
-/** Reads the prefill where it comes again before the new text. What was read is text where it was none. */
+/** Reads an echo of the prefill before the new text. If there is none, everything read is new text. */
 class Echo {
   readonly #comparison: Comparison;
   readonly #most: number;
@@ -78,7 +78,7 @@ class Echo {
   }
 }
 
-/** Where a model may begin anew, and where sentences begin in the end of a text, ascending. */
+/** Starts of sentences near the end of a text, and of the anchor, ascending: a model may restart there. */
 const startsOf = (run: string, anchor: Anchor): ReadonlyArray<number> => {
   const from = run.length <= wholeMax ? 0 : run.length - earlierMax;
   return [...new Set([...sentenceStarts(run, from), anchor.at])].sort((a, b) => a - b);
@@ -89,11 +89,11 @@ class Following implements SeamVerifier {
   #echo: Echo | undefined;
   readonly #echoes: boolean;
   #tail: ShownTail;
-  /** Behind an echo all white space stands again, whether it was sent or not. */
+  /** After an echo all white space comes again, sent or not. */
   readonly #echoedTail: ShownTail;
   readonly #guard: RepetitionGuard;
   #fault: SeamFault | undefined;
-  /** How much new text has come and how much of it has left, in code units. */
+  /** Lengths of the new text that has arrived and that has left, in code units. */
   #taken = 0;
   #left = 0;
 
@@ -134,7 +134,7 @@ class Following implements SeamVerifier {
     return { type: "unproven", fault };
   }
 
-  /** What stands behind the seam of a piece of text, or what there is to say of it. */
+  /** Returns the text after the seam, or a step if there is none. */
   #compared(comparison: Comparison, text: string): string | SeamStep {
     const compared = comparison.take(text);
     if (compared.type === "wait") return compared;
@@ -157,7 +157,7 @@ class Following implements SeamVerifier {
 
   #end(fault: SeamFault): SeamStep {
     if (this.#fault !== undefined) return { type: "unproven", fault: this.#fault };
-    // the white space at the end was shown, and a provider may leave it out where nothing follows it
+    // The white space at the end was shown, and a provider may omit it if nothing follows.
     if (this.#comparison?.complete === false) return this.#failed(fault);
     if (this.#echo !== undefined && this.#echoes) return this.#failed(fault);
     const read = this.#echo?.read ?? "";
@@ -169,10 +169,7 @@ class Following implements SeamVerifier {
     return this.#passed({ repeats, text: before.text + text });
   }
 
-  /**
-   * A late repetition is said with the next call, where text in front of it may still leave: how the new text was cut must
-   * make no difference.
-   */
+  /** Reports a repetition with the next call if text before it may still leave: the result must not depend on the chunks. */
   #passed({ repeats, text }: Guarded): SeamStep {
     if (repeats) this.#fault = "repeats";
     this.#left += text.length;
@@ -181,8 +178,8 @@ class Following implements SeamVerifier {
 }
 
 /**
- * Begins to verify a continuation.
+ * Starts to verify a continuation.
  *
- * @param start what was shown, and what the request asked for
+ * @param start the shown text and the terms of the request
  */
 export const make = (start: SeamStart): SeamVerifier => new Following(start);

@@ -1,27 +1,27 @@
 /**
- * Finds where sentences and lines begin: the places from which a model says again what it has said.
+ * Finds the starts of sentences and lines. A model that repeats itself starts at one of them.
  */
 import { isSpace, lineEnd } from "./Folding.ts";
 
 const units = (characters: string): ReadonlySet<number> => new Set(Array.from(characters, (one) => one.charCodeAt(0)));
 
-/** Ends of sentences that white space follows. */
+/** Terminators of sentences, followed by white space. */
 const terminators = units(".!?…‽؟۔।॥։።។။");
 
-/** Ends of sentences of scripts that write no white space between sentences. */
+/** Terminators in scripts that put no white space between sentences. */
 const wideTerminators = units("。！？｡");
 
-/** What may stand between the end of a sentence and the next one. */
+/** Characters allowed between the end of a sentence and the next one. */
 const closers = units("\"'”’)]}»›*_`」』）】》〉");
 
-/** Units in front of the first place that is asked for that are read too, so that the end of a sentence there is seen. */
+/** Units read before the first requested offset, so that a sentence end there is seen. */
 const lookBack = 64;
 
 /**
  * Finds the starts of sentences and lines: each is the first character that is not white space.
  *
- * @param from the first place that is wanted
- * @returns places in the text, ascending; the text's own beginning is one
+ * @param from the first requested offset
+ * @returns offsets, ascending; the text's own beginning counts
  */
 export const sentenceStarts = (text: string, from: number): ReadonlyArray<number> => {
   const found: Array<number> = [];

@@ -1,7 +1,7 @@
 /**
- * Holds the end of a shown text as tokens, so that new text can be compared with it from many places at once.
+ * Tokenises the end of a shown text, so that new text can be compared with it from many places at once.
  *
- * A token is a character, or a run of white space. Carriage returns are none.
+ * A token is a character, or a run of white space. Carriage returns are not tokens.
  */
 import type { CodeFence } from "./CodeFences.ts";
 import { carriageReturn, fold, isSpace } from "./Folding.ts";
@@ -9,19 +9,19 @@ import { carriageReturn, fold, isSpace } from "./Folding.ts";
 /** The token of a run of white space. */
 export const space = -1;
 
-/** A text as tokens. The arrays are as long as each other. */
+/** A text as tokens. All arrays have the same length. */
 export interface Tokens {
   /** The character, folded unless it is exact, or `space`. */
   readonly units: ReadonlyArray<number>;
-  /** Where each token begins in the text. */
+  /** Start of each token in the text. */
   readonly places: ReadonlyArray<number>;
-  /** Stands between code fences: nothing is folded there, and white space is the program's. */
+  /** True between code fences, because nothing is folded there and white space belongs to the program. */
   readonly exact: ReadonlyArray<boolean>;
-  /** The runs of white space, by the index of their token, without carriage returns. */
+  /** Runs of white space, without carriage returns, by the index of their token. */
   readonly spaces: ReadonlyMap<number, string>;
 }
 
-/** Reads the tokens of a text from a place on. */
+/** Tokenises a text from an offset. */
 export const tokensOf = (text: string, from: number, fences: ReadonlyArray<CodeFence> = []): Tokens => {
   const units: Array<number> = [];
   const places: Array<number> = [];
@@ -40,7 +40,7 @@ export const tokensOf = (text: string, from: number, fences: ReadonlyArray<CodeF
     if (isSpace(unit)) {
       if (units[last] === space) {
         spaces.set(last, (spaces.get(last) ?? "") + String.fromCharCode(unit));
-        // a run belongs to what follows it: indentation is the program's, an empty line in front of a fence is not
+        // A run belongs to the text after it: indentation is part of the program, an empty line before a fence is not.
         exact[last] = program;
         continue;
       }
@@ -53,7 +53,7 @@ export const tokensOf = (text: string, from: number, fences: ReadonlyArray<CodeF
   return { units, places, exact, spaces };
 };
 
-/** The index of the first token that begins at a place or behind it. */
+/** The index of the first token at or after an offset. */
 export const tokenAt = ({ places }: Tokens, place: number): number => {
   let low = 0;
   let high = places.length;

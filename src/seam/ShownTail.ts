@@ -1,6 +1,6 @@
 /**
- * Takes off the beginning of new text what stands at the end of the shown text already: carriage returns that no comparison
- * reads and, of a prefill, white space that was not sent.
+ * Removes from the beginning of new text what was already shown: carriage returns, which no comparison reads, and for a prefill the
+ * white space that was not sent.
  */
 import { carriageReturn, isSpace } from "./Folding.ts";
 
@@ -10,24 +10,24 @@ const endOf = (run: string): string => {
   return run.slice(from);
 };
 
-/** Reads the new text of one continuation from the seam on. */
+/** Reads the new text of one continuation from the seam. */
 export class ShownTail {
   /** White space that may come again. */
   #wanted: string;
   /** Carriage returns at the very end. */
   #returns: number;
-  /** Carriage returns that were read in front of a character that decides whether they stand in the shown text. */
+  /** Carriage returns read so far. The next character decides if they were shown. */
   #read = 0;
   #over = false;
 
-  /** @param unsent the white space at the end of the run was not sent */
+  /** @param unsent true if the white space at the end of the run was not sent */
   constructor(run: string, unsent: boolean) {
     const end = endOf(run);
     this.#wanted = unsent ? end.replaceAll("\r", "") : "";
     this.#returns = end.length - end.replace(/\r+$/, "").length;
   }
 
-  /** How much is held, in code units. */
+  /** Length of the held text, in code units. */
   get held(): number {
     return this.#read;
   }

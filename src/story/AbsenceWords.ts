@@ -1,21 +1,21 @@
 /**
- * Says of a run that it goes on without its client, and for how long it may.
+ * Describes a run that continues without its client, and until when it may.
  */
 import type { WaitStory } from "./PathWords.ts";
 import { momentUtc, relative, rough } from "./Times.ts";
 
-/** The time in which a run goes on without its client; both are wall clock, milliseconds since the epoch. */
+/** Time in which a run continues without its client. Both values are wall-clock times, in milliseconds since the epoch. */
 export interface Absence {
-  /** When the client left. */
+  /** Time at which the client left. */
   readonly since: number;
-  /** When the run is cancelled, unless the client comes back before. */
+  /** Time at which the run is cancelled, unless the client comes back first. */
   readonly until: number;
 }
 
 /**
- * A run without its client, in words; undefined where it has one.
+ * Describes a run without its client; undefined if it has one.
  *
- * @param now wall clock, milliseconds since the epoch
+ * @param now wall-clock time, in milliseconds since the epoch
  */
 export const absenceStory = (absence: Absence | undefined, now: number): WaitStory | undefined =>
   absence === undefined

@@ -1,19 +1,19 @@
 /**
- * Says what became of a cancel: who cancelled the run, or why nobody did.
+ * Describes the outcome of a cancel: who cancelled the run, or why it was not cancelled.
  */
 import { openQuestion, type RunRecord } from "../recorder/RunRecord.ts";
 import { endWord, isCancelled } from "./RunStatus.ts";
 import { unknownWords } from "./UnknownOutcomes.ts";
 
-/** What became of a cancel, as `RunCancel` gives it. */
+/** Outcome of a cancel, as `RunCancel` returns it. */
 export interface CancelTold {
   readonly outcome: "ended" | "here" | "told" | "nobodys" | "stands" | "unheard";
-  /** The process that drove the run, where it was another one. */
+  /** The process that drove the run, if it was another one. */
   readonly driver: string | undefined;
   readonly record: RunRecord;
 }
 
-/** A cancel in one or two sentences. */
+/** Describes a cancel in one or two sentences. */
 export const cancelWords = ({ driver, outcome, record }: CancelTold): string => {
   const its = endOf(record);
   switch (outcome) {

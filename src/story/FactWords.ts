@@ -1,14 +1,14 @@
 /**
- * Says the facts of an attempt: how far its request got, what the caller was shown, what each call did, how much there was.
+ * Describes the facts of an attempt: the progress of its request, what the caller was shown, what each call did, and the amounts.
  */
 import { type AttemptFacts, Delivery, Progress, Shown, type ToolRow } from "../domain/AttemptFacts.ts";
 import { grouped, lasting } from "./Times.ts";
 import { effects, phases } from "./Words.ts";
 
-/** Most calls that are told one by one; what is more is counted. */
+/** Maximum calls that are described one by one. The others are only counted. */
 const callsToldMax = 6;
 
-/** What was known of an attempt, in sentences. */
+/** Describes the facts of an attempt in sentences. */
 export const known = (facts: AttemptFacts): ReadonlyArray<string> => [
   `${deliveries[facts.delivery]} and ${progresses[facts.progress]}.`,
   `The caller had been handed ${shows[facts.shown]}.`,
@@ -47,7 +47,7 @@ const guardSentence = (exposed: AttemptFacts["side_effects"]): ReadonlyArray<str
   ];
 };
 
-/** How much there was of an attempt: lengths, never text. */
+/** Lists the amounts of an attempt: lengths, never text. */
 export const amounts = ({ counters, terminal_seen, tools }: AttemptFacts): ReadonlyArray<string> => [
   ...(counters.parts > 0 ? [`${grouped(counters.parts)} parts`] : []),
   ...(counters.bytes > 0 ? [`${grouped(counters.bytes)} bytes`] : []),
@@ -59,16 +59,16 @@ export const amounts = ({ counters, terminal_seen, tools }: AttemptFacts): Reado
   ...(terminal_seen ? ["end marker seen"] : []),
 ];
 
-/** How far one fact has grown. */
+/** Growth of one fact. */
 export interface Grown {
   readonly name: string;
   readonly value: string;
-  /** Steps behind the first one, and how many of them are reached. */
+  /** Number of steps after the first one; `reached` is how many of them were reached. */
   readonly steps: number;
   readonly reached: number;
 }
 
-/** How far the facts of an attempt have grown; they never shrink (L1). */
+/** Lists the growth of an attempt's facts, which never shrink (L1). */
 export const growth = ({ delivery, progress, shown }: AttemptFacts): ReadonlyArray<Grown> => [
   grown("Request", Delivery.literals, delivery),
   grown("Response", Progress.literals, progress),

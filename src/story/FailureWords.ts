@@ -1,6 +1,6 @@
 /**
- * Says in a word or two how an attempt failed, and in a sentence why a run ended: words that fit what happened, for each kind of
- * failure and each end.
+ * Names in a word or two how an attempt failed, and explains in a sentence why a run ended, for each kind of failure and each
+ * end.
  */
 import type { Choice } from "../domain/Decision.ts";
 import type { Failure } from "../domain/Failure.ts";
@@ -8,7 +8,7 @@ import type { RunEnd, RunIncident } from "../domain/RunIncident.ts";
 import type { QuestionRecord, RunRecord } from "../recorder/RunRecord.ts";
 import { answerers, choices, type Tone } from "./Words.ts";
 
-/** How an attempt failed. `word` stands on a chip, `title` before the sentence of the incident. */
+/** Words for how an attempt failed. `word` is shown on a chip, `title` before the sentence of the incident. */
 export interface FailureWord {
   readonly word: string;
   readonly title: string;
@@ -22,10 +22,10 @@ const refused = said("refused", "It was refused");
 const turnedAway = said("turned away", "It was turned away");
 const notUsable = said("not usable", "What came is not usable");
 
-/** New text that does not fit behind what was shown. */
+/** New text could not be joined to the shown text. */
 export const unjoined = said("not joined", "Its text could not be joined");
 
-/** A connection that was never made broke nowhere: no part of the request had left. */
+/** A connection that was never made did not break: no part of the request was sent. */
 const notReached = said("not reached", "It did not reach the provider");
 
 const cancels: Readonly<Record<Extract<Failure, { readonly kind: "cancelled" }>["by"], FailureWord>> = {
@@ -35,16 +35,16 @@ const cancels: Readonly<Record<Extract<Failure, { readonly kind: "cancelled" }>[
   provider: said("cancelled", "The provider cancelled it"),
 };
 
-/** The client of a gateway is its user: it went away, which need not be a cancel. */
+/** The client of a gateway is its user. It left, which need not be a cancel. */
 const clientLeft = said("client left", "Its client left", "quiet");
 
-/** How the id of a gateway's run begins. */
+/** Prefix of the ids of a gateway's runs. */
 const ofGateway = /^gw_/;
 
 /**
- * How an attempt failed.
+ * Returns the words for how an attempt failed.
  *
- * @param incident what is on record of it
+ * @param incident the attempt's incident
  */
 export const failureWord = ({
   facts,
@@ -88,7 +88,7 @@ export const failureWord = ({
 const isUnsent = (failure: Failure, { delivery }: RunIncident["facts"]): boolean =>
   failure.kind === "transport" && (failure.operation === "connect" || delivery === "not_sent");
 
-/** Ends that no rule has. */
+/** Ends that have no rule. */
 const ends: Readonly<Record<string, string>> = {
   accepted_partial: "the part of the response that was there was accepted",
   record_failed: "the record did not take what had to be on it before the run could go on",
@@ -96,14 +96,16 @@ const ends: Readonly<Record<string, string>> = {
   not_started: "its process ended before anything was sent",
   not_resumable: "no program could go on with it",
   client_gone: "its client was gone",
+  process_lost: "its process was gone; the record may be incomplete, so nothing was decided on it",
   taken_over: "another process took it over",
   defect: "a fault of the program ended it",
 };
 
 /**
- * Why a run stopped, without a capital and a full stop; undefined where the reason of its end says all of it, as a completed run's.
+ * Explains why a run stopped, without a capital and a full stop; undefined if the reason of its end is enough, as for a completed
+ * run.
  *
- * @param end its end
+ * @param end the run's end
  */
 export const stopWords = (record: RunRecord, end: RunEnd): string | undefined => {
   const { incidents, questions } = record;
@@ -121,7 +123,7 @@ export const stopWords = (record: RunRecord, end: RunEnd): string | undefined =>
 
 const noChoice = "no answer could have changed what its client has, so nobody was asked";
 
-/** Whether the run did not ask because every answer would have ended it in the same way. */
+/** True if the run did not ask because every answer would have ended it in the same way. */
 const hadNoChoice = ({ evidence }: RunRecord, { attempt }: RunIncident): boolean =>
   [...evidence.first, ...evidence.last].some(
     (it) => it.attempt === attempt && it.event === "answer" && it.detail === "no_choice_matters",
@@ -132,7 +134,7 @@ const answered = (answer: Choice, { answered_by }: QuestionRecord): string =>
     ? `its question was not answered in time, which takes “${choices[answer].title}”`
     : `${answerers[answered_by ?? "program"]} answered “${choices[answer].title}”`;
 
-/** What an incident's sentence says behind what happened. */
+/** Returns the part of an incident's sentence after the description of the failure. */
 const reasonOf = ({ message }: RunIncident): string => {
   const [first = "", ...why] = message.split("; ");
   return why.length === 0 ? first : why.join("; ");
@@ -141,10 +143,10 @@ const reasonOf = ({ message }: RunIncident): string => {
 const lowered = (text: string): string => text.replace(/\.$/, "").replace(/^[A-Z]/, (letter) => letter.toLowerCase());
 
 /**
- * What a choice does for this incident: where nothing was shown, nothing is withdrawn, and where text was shown last, its next words
- * stand behind it.
+ * Describes what a choice does for this incident: if nothing was shown, nothing is withdrawn, and if text was shown last, the
+ * next words follow it.
  *
- * @param incident what is asked about; undefined where the record has dropped it
+ * @param incident the incident in question; undefined if the record has dropped it
  */
 export const choiceDoes = (choice: Choice, incident: RunIncident | undefined): string => {
   const { does } = choices[choice];
@@ -156,7 +158,7 @@ export const choiceDoes = (choice: Choice, incident: RunIncident | undefined): s
 const isTextLast = ({ facts }: RunIncident): boolean =>
   facts.shown === "text" && facts.tools.length === 0 && facts.text_through >= facts.settled_through;
 
-/** What joins the texts is known where the run says that they may be joined. */
+/** If the run permits joining the texts, the way to join them is known. */
 const behindText = ({ run }: RunIncident): string =>
   run.continue_text === "auto"
     ? "go on behind the text that was shown, and show only what is proven to come next"

@@ -1,14 +1,14 @@
 /**
- * Holds the words that a person reads for the paths of a process, and for what a run waits for.
+ * Holds the words for the paths of a process and for what a run waits for.
  */
 import type { RunRecord, RunWait } from "../recorder/RunRecord.ts";
 import { lasting, relative } from "./Times.ts";
 import type { Tone } from "./Words.ts";
 
-/** How a path stands for a person. `cooling`: it can be reached, and its provider has asked somebody to wait. */
+/** State of a path for a person. `cooling`: it can be reached, but its provider has asked a run to wait. */
 export type PathStanding = "up" | "cooling" | "returning" | "down";
 
-/** The word, the mark and the colour of each, and what it means. */
+/** Word, mark, colour and meaning of each state. */
 export const pathStandings: Readonly<
   Record<PathStanding, { readonly word: string; readonly mark: string; readonly tone: Tone; readonly means: string }>
 > = {
@@ -23,17 +23,17 @@ export const pathStandings: Readonly<
   down: { word: "down", mark: "✕", tone: "bad", means: "No connection can be made." },
 };
 
-/** What the standing of a path is read from. */
+/** Facts that the state of a path is derived from. */
 export interface PathFacts {
   readonly state: "up" | "down" | "returning";
   readonly cooldowns: ReadonlyArray<unknown>;
 }
 
-/** How a path stands. */
+/** Returns the state of a path for a person. */
 export const pathStanding = ({ cooldowns, state }: PathFacts): PathStanding =>
   state === "up" && cooldowns.length > 0 ? "cooling" : state;
 
-/** Why no connection can be made, in plain words, by its code. */
+/** Reasons that no connection can be made, in plain words, by code. */
 export const connectWords: ReadonlyMap<string, string> = new Map([
   ["ECONNREFUSED", "nothing listens at its address"],
   ["ENOTFOUND", "its name is not known"],
@@ -50,29 +50,29 @@ export const connectWords: ReadonlyMap<string, string> = new Map([
 
 const ofCertificate = /CERT|SELF_SIGNED|UNABLE_TO|HOSTNAME_MISMATCH|ERR_TLS/;
 
-/** Why no connection can be made; the code itself where there are no words for it. */
+/** Explains why no connection can be made; returns the code itself if there are no words for it. */
 export const whyDown = (code: string): string =>
   connectWords.get(code) ??
   (ofCertificate.test(code) ? "somebody else answers in its place, such as the sign-in page of a network" : code);
 
-/** What a cooldown is, by what the provider said. */
+/** Words for a cooldown, by the provider's error. */
 export const cooldownWords: Readonly<Record<"rate_limited" | "overloaded", string>> = {
   rate_limited: "too many requests",
   overloaded: "overloaded",
 };
 
-/** What a run waits for before its next request goes out. */
+/** Wait of a run before its next request is sent. */
 export interface WaitStory {
-  /** `waits for the way to api.openai.com`. */
+  /** For example `waits for the way to api.openai.com`. */
   readonly said: string;
-  /** How long it has waited now, and until when at the latest. */
+  /** Time waited so far, and the latest end of the wait. */
   readonly times: string;
 }
 
 /**
- * What a run waits for; undefined where it does not.
+ * Describes what a run waits for; undefined if it does not wait.
  *
- * @param now wall clock, milliseconds since the epoch
+ * @param now wall-clock time, in milliseconds since the epoch
  */
 export const waitOf = ({ provider, state, waiting }: RunRecord, now: number): WaitStory | undefined => {
   if (waiting === undefined || state !== "live") return undefined;

@@ -1,5 +1,5 @@
 /**
- * Tells an open question: what happened, what may be answered, what each answer does, and what comes when it is not answered.
+ * Describes an open question: what happened, the possible answers, the effect of each, and what happens without an answer.
  */
 import type { Choice } from "../domain/Decision.ts";
 import type { RunIncident } from "../domain/RunIncident.ts";
@@ -8,34 +8,34 @@ import { openQuestion, type QuestionRecord, type RunRecord } from "../recorder/R
 import { evidenceOf, type RefusalStory, refusalOf } from "./SeamWords.ts";
 import { relative } from "./Times.ts";
 
-/** Most calls that are named one by one. */
+/** Maximum calls that are named one by one. */
 const namedMax = 6;
 
-/** What a `retry` could run again. */
+/** Calls that a `retry` could run again. */
 export interface RepeatableCalls {
   readonly named: ReadonlyArray<{ readonly call: string; readonly tool: string | undefined }>;
-  /** How many more there are. */
+  /** Number of further calls. */
   readonly more: number;
 }
 
 /** An open question. */
 export interface OpenQuestion {
   readonly question: QuestionRecord;
-  /** What it is about; undefined where the record has dropped it. */
+  /** The incident in question; undefined if the record has dropped it. */
   readonly incident: RunIncident | undefined;
-  /** What happened, in a sentence. */
+  /** Description of what happened, in a sentence. */
   readonly message: string;
-  /** Why the text that was shown does not go on by itself; undefined where that was not refused. */
+  /** Reason that the shown text does not continue automatically; undefined if that was not refused. */
   readonly refusal: RefusalStory | undefined;
-  /** What is taken when it expires. */
+  /** Choice that is taken when the question expires. */
   readonly unattended: Choice;
-  /** The same as `repeats`, as the keys and words that programs read; all of them. */
+  /** All entries of `repeats`, as the keys and words that programs read. */
   readonly mayRepeat: ReadonlyArray<string>;
-  /** What a `retry` could run again; undefined where that is nothing. */
+  /** Calls that a `retry` could run again; undefined if there are none. */
   readonly repeats: RepeatableCalls | undefined;
 }
 
-/** The open question of a run; undefined where there is none. */
+/** Returns the open question of a run; undefined if there is none. */
 export const openQuestionOf = (record: RunRecord): OpenQuestion | undefined => {
   const question = openQuestion(record);
   if (question === undefined) return undefined;
@@ -52,11 +52,11 @@ export const openQuestionOf = (record: RunRecord): OpenQuestion | undefined => {
   };
 };
 
-/** The incident that a question is about; undefined where the record has dropped it. */
+/** Returns the incident that a question is about; undefined if the record has dropped it. */
 export const incidentOf = (record: RunRecord, question: QuestionRecord): RunIncident | undefined =>
   record.incidents.find(({ id }) => id === question.incident);
 
-/** What a record does not tell any more is taken at its worst: its retry has to be confirmed too. */
+/** Assumes the worst if the record has dropped the incident: its retry needs a confirmation too. */
 const mayRepeatOf = ({ choices }: QuestionRecord, incident: RunIncident | undefined): ReadonlyArray<string> => {
   if (!choices.includes("retry")) return [];
   return incident === undefined ? [Choices.unknownTools] : Choices.mayRepeat(incident);
@@ -71,17 +71,17 @@ const repeatsOf = (all: ReadonlyArray<string>, incident: RunIncident | undefined
   return { named, more: all.length - named.length };
 };
 
-/** What a `retry` could run again, in words: `bash (0.1), tools that the provider runs and 2 more`. */
+/** Lists what a `retry` could run again, for example `bash (0.1), tools that the provider runs and 2 more`. */
 export const repeatsText = ({ more, named }: RepeatableCalls): string => {
   const names = named.map(({ call, tool }) => (tool === undefined ? call : `${tool} (${call})`));
   return `${names.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 };
 
 /**
- * What becomes of a question without an answer, in a sentence.
+ * Describes what happens to a question without an answer, in a sentence.
  *
- * @param now wall clock, milliseconds since the epoch
- * @param choice what its default is called here: by its title on a button, by its stored word where it is typed
+ * @param now wall-clock time, in milliseconds since the epoch
+ * @param choice the name of a choice: its title on a button, its stored word if it is typed
  */
 export const expiryOf = (
   { question, unattended }: OpenQuestion,

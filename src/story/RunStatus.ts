@@ -1,12 +1,12 @@
 /**
- * Says in one word how a run stands.
+ * Reduces the state of a run to one word.
  */
 import type { ToolRow } from "../domain/AttemptFacts.ts";
 import type { Evidence, RunEnd, RunIncident } from "../domain/RunIncident.ts";
 import type { RunRecord } from "../recorder/RunRecord.ts";
 import type { Tone } from "./Words.ts";
 
-/** How a run stands. `orphan`: its process is gone, and what that means is not decided. */
+/** Status of a run. `orphan`: its process is gone, and nothing has been decided about it. */
 export type RunStatus =
   | "asking"
   | "orphan"
@@ -18,7 +18,7 @@ export type RunStatus =
   | "cancelled"
   | "stopped";
 
-/** The word, the mark and the colour of a status, and the title of the end of its story. */
+/** Word, mark and colour of a status, and the title of the end of its story. */
 export const runStatuses: Readonly<
   Record<RunStatus, { readonly word: string; readonly mark: string; readonly tone: Tone; readonly title: string }>
 > = {
@@ -36,9 +36,9 @@ export const runStatuses: Readonly<
 const none: ReadonlySet<string> = new Set();
 
 /**
- * How a run stands.
+ * Returns the status of a run.
  *
- * @param orphans ids of runs that no process drives and nothing has decided, where they were looked for
+ * @param orphans ids of runs that no process drives and nothing has decided, if they were looked up
  */
 export const statusOf = (record: RunRecord, orphans: ReadonlySet<string> = none): RunStatus => {
   if (record.end?.state === "stopped") return "stopped";
@@ -50,24 +50,24 @@ export const statusOf = (record: RunRecord, orphans: ReadonlySet<string> = none)
   return record.parked === "interrupted" ? "interrupted" : "parked";
 };
 
-/** Recognises a run that broke and was completed by a later attempt. */
+/** Returns true if a run broke and a later attempt completed it. */
 export const hasRecovered = (record: RunRecord): boolean => {
   const { end, incidents } = record;
   if (end?.state !== "completed" || isCancelled(record)) return false;
   return incidents.some((incident) => incidentStatus(incident, end) === "recovered");
 };
 
-/** The status of an incident. Earlier releases stored `recovered` for the attempt that completed the run, too. */
+/** Returns the status of an incident. Earlier releases also stored `recovered` for the attempt that completed the run. */
 export const incidentStatus = ({ attempt, status }: RunIncident, end: RunEnd | undefined): RunIncident["status"] =>
   status === "recovered" && end !== undefined && attempt >= end.attempts ? "final" : status;
 
-/** Recognises a call of the runtime that started and did not report its outcome. */
+/** Returns true for a runtime call that started and did not report its outcome. */
 export const isOutcomeOpen = ({ executor, phase }: ToolRow): boolean =>
   executor === "runtime" && (phase === "dispatched" || phase === "outcome_unknown");
 
 /**
- * Recognises a run that the user cancelled after its response was complete, while a tool of its last attempt ran. Without a running
- * tool such a cancel changes nothing, for example if a client closes its socket after the end marker.
+ * Returns true if the user cancelled the run after its response was complete, while a tool of its last attempt ran. Without a
+ * running tool such a cancel changes nothing, for example if a client closes its socket after the end marker.
  */
 export const isCancelled = ({ attempts, end, evidence, incidents }: RunRecord): boolean => {
   if (end?.state !== "completed") return false;
@@ -81,6 +81,6 @@ const isUsersCancel = ({ detail, event }: Evidence): boolean => event === "cance
 const isByUser = ({ failure, run }: RunIncident): boolean =>
   run.user_cancelled || (failure.kind === "cancelled" && failure.by === "user");
 
-/** The end of a run: `completed (tool_use)`. */
+/** Returns the end of a run, for example `completed (tool_use)`. */
 export const endWord = (record: RunRecord, end: RunEnd): string =>
   isCancelled(record) ? "cancelled (user_cancelled)" : `${end.state} (${end.reason})`;

@@ -1,26 +1,25 @@
 /**
- * Tells a run as steps with a key each, so that two looks at it show what is new. The texts are a part of the JSON that
- * `runs watch --json` prints: they name calls, phases and rules by their stored words.
+ * Describes a run as steps with a key each, so that two looks at it show what is new. The texts are part of the JSON that `runs
+ * watch --json` prints: they name calls, phases and rules by their stored words.
  */
 import type { AttemptRecord, CallRecord, QuestionRecord, RunRecord } from "../recorder/RunRecord.ts";
-import { flowedOnOf, flowedOnWords } from "./FlowedOn.ts";
 import { endWord, isCancelled } from "./RunStatus.ts";
 import { charactersOf, evidenceOf } from "./SeamWords.ts";
 import { lasting, often } from "./Times.ts";
 import { unknownWords } from "./UnknownOutcomes.ts";
 import { answerers, modelName, modes, parkings, type Tone, witnesses } from "./Words.ts";
 
-/** One step. */
+/** One step of a run. */
 export interface RunStep {
-  /** Unique within its run, and the same at every look. */
+  /** Unique within its run, and the same each time the run is read. */
   readonly key: string;
-  /** Wall clock, milliseconds since the epoch; undefined where the record does not say. */
+  /** Wall-clock time, in milliseconds since the epoch; undefined if the record does not have it. */
   readonly at?: number;
   readonly text: string;
   readonly tone?: Tone;
 }
 
-/** Every step of a run that is on record, oldest first; a step without a time stands where it is found. */
+/** Lists the recorded steps of a run, oldest first. A step without a time is placed where it is found. */
 export const runSteps = (record: RunRecord): ReadonlyArray<RunStep> => [
   { key: "started", at: record.started_at, text: `started at ${modelName(record.provider)}` },
   ...record.attempts.flatMap((attempt) => attemptSteps(attempt, record)),
@@ -53,7 +52,7 @@ const attemptSteps = (attempt: AttemptRecord, record: RunRecord): ReadonlyArray<
     }),
 ];
 
-/** Where its text joins what was shown, and why that was refused after it broke. */
+/** Describes where the attempt's text joins the shown text, and why joining was refused after it broke. */
 const seamSteps = ({ attempt, seam }: AttemptRecord, record: RunRecord): ReadonlyArray<RunStep> => {
   const own = evidenceOf(record, attempt);
   const moment = own.find(({ detail, event }) => event === "seam" && detail === seam?.proof)?.at_ms;
@@ -124,16 +123,6 @@ const parkedSteps = ({ parked, questions, resumes }: RunRecord): ReadonlyArray<R
     : [{ key: `parked ${parked} ${resumes} ${questions.length}`, text: parkings[parked], tone: "ask" }];
 
 const endSteps = (record: RunRecord): ReadonlyArray<RunStep> => {
-  const flowed = flowedOnOf(record);
-  return [
-    ...ownEndSteps(record),
-    ...(flowed === undefined
-      ? []
-      : [{ key: "flowed_on", at: record.started_at + flowed.at_ms, text: flowedOnWords, tone: "good" } as const]),
-  ];
-};
-
-const ownEndSteps = (record: RunRecord): ReadonlyArray<RunStep> => {
   const { end, started_at } = record;
   if (end === undefined) return [];
   const unknown = unknownWords(record);

@@ -1,7 +1,7 @@
 /**
- * Tells a run as data: its attempts with what is known of each, its breaks with their decisions, its questions, its calls, its end.
+ * Describes a run as data: its attempts and their facts, its breaks and their decisions, its questions, its calls, its end.
  *
- * It has facts, lengths and labels, as the record has, and the words for a person. A renderer adds layout and nothing else.
+ * Like the record, it holds facts, lengths and labels; it adds the words for a person. A renderer only adds layout.
  */
 import type { Evidence, RunEnd, RunIncident } from "../domain/RunIncident.ts";
 import {
@@ -13,7 +13,6 @@ import {
 } from "../recorder/RunRecord.ts";
 import { amounts, known } from "./FactWords.ts";
 import { failureWord, stopWords, unjoined } from "./FailureWords.ts";
-import { flowedOnOf, flowedOnWords } from "./FlowedOn.ts";
 import { incidentOf } from "./Question.ts";
 import { incidentStatus, isCancelled, type RunStatus, statusOf } from "./RunStatus.ts";
 import { attemptsOf } from "./RunSummary.ts";
@@ -46,34 +45,34 @@ import {
   witnesses,
 } from "./Words.ts";
 
-/** A run, told. Times of what happened are milliseconds since its start. */
+/** A run as a story. Times of events are in milliseconds since its start. */
 export interface RunStory {
   readonly status: RunStatus;
-  /** How long it has lasted, in milliseconds. */
+  /** Duration so far, in milliseconds. */
   readonly lasted: number;
-  /** How many attempts, how often another process took it over: short phrases for its head. */
+  /** Short phrases for its head, for example the numbers of attempts and takeovers. */
   readonly head: ReadonlyArray<string>;
-  /** What the record has dropped. */
+  /** Parts that the record has dropped. */
   readonly omitted: ReadonlyArray<string>;
   readonly attempts: ReadonlyArray<AttemptStory>;
-  /** Texts that go on at a seam, each as its pieces. */
+  /** Texts that continue at a seam, each as its pieces. */
   readonly texts: ReadonlyArray<ReadonlyArray<TextPiece>>;
   readonly incidents: ReadonlyArray<IncidentStory>;
-  /** Questions that are not open any more. */
+  /** Questions that are no longer open. */
   readonly answers: ReadonlyArray<AnswerStory>;
   readonly calls: ReadonlyArray<CallStory>;
-  /** The end, in a sentence; undefined while there is none. */
+  /** The end, in a sentence; undefined if the run has not ended. */
   readonly end: string | undefined;
-  /** Why it stopped, without a capital; undefined where its end says all of it. */
+  /** Reason that it stopped, without a capital; undefined if the end needs no reason. */
   readonly why: string | undefined;
-  /** The tools whose outcome is not known, without a capital; undefined if there is none. `end` and `head` say it too. */
+  /** Tools with an unknown outcome, without a capital; undefined if there are none. `end` or `head` mentions them too. */
   readonly unknown: string | undefined;
 }
 
-/** How an attempt ended. */
+/** End of an attempt. */
 export type AttemptEnd = "broke" | "completed" | "running" | "unknown";
 
-/** The words of each end of an attempt. */
+/** Words for each end of an attempt. */
 export const attemptEnds: Readonly<Record<AttemptEnd, { readonly word: string; readonly tone: Tone }>> = {
   broke: { word: "broke", tone: "bad" },
   completed: { word: "completed", tone: "good" },
@@ -84,24 +83,24 @@ export const attemptEnds: Readonly<Record<AttemptEnd, { readonly word: string; r
 /** One attempt. */
 export interface AttemptStory {
   readonly record: AttemptRecord;
-  /** What it sent. */
+  /** Description of its request. */
   readonly sent: string;
   readonly from: number;
   readonly to: number;
   readonly end: AttemptEnd;
-  /** How it ended, in a word that fits its failure. */
+  /** Word for its end that fits its failure. */
   readonly said: { readonly word: string; readonly tone: Tone };
-  /** Where its text joins what was shown before; undefined where it does not. */
+  /** Seam at which its text joins the shown text; undefined if there is none. */
   readonly seam: SeamStory | undefined;
-  /** What was known of it, in sentences. */
+  /** Its facts, in sentences. */
   readonly known: ReadonlyArray<string>;
   readonly amounts: ReadonlyArray<string>;
-  /** What is on record of it, in order. */
+  /** Its evidence on record, in order. */
   readonly evidence: ReadonlyArray<Evidence>;
-  /** Its incidents, oldest first: the first one is the break, later ones were decided anew. */
+  /** Its incidents, oldest first: the first one is the break, later ones are further decisions about it. */
   readonly incidents: ReadonlyArray<IncidentStory>;
   readonly answers: ReadonlyArray<AnswerStory>;
-  /** Whether the run's open question is about it. */
+  /** True if the run's open question is about it. */
   readonly asks: boolean;
 }
 
@@ -109,30 +108,29 @@ export interface AttemptStory {
 export interface IncidentStory {
   readonly incident: RunIncident;
   readonly at: number;
-  /** `It broke`, or what else fits the failure; `Decided anew` where it was decided before. */
+  /** Words for the failure, for example `It broke`, or words for a further decision about it. */
   readonly title: string;
   readonly failure: string;
-  /** What broke, without a full stop. */
+  /** Description of the break, without a full stop. */
   readonly broke: string;
-  /** Why that was decided. */
   readonly why: string;
   readonly action: { readonly word: string; readonly tone: Tone };
-  /** Why the text that was shown does not go on by itself, where a question is about it. */
+  /** Reason that the shown text does not continue automatically, if a question is about it. */
   readonly refusal: RefusalStory | undefined;
-  /** What an automatic retry sends, and when. */
+  /** Request and delay of an automatic retry. */
   readonly next: string | undefined;
-  /** The policy that decided, where it is not the run's own. */
+  /** The policy that decided, if it is not the run's own. */
   readonly policy: string | undefined;
-  /** What became of the decision. */
+  /** Outcome of the decision. */
   readonly became: string;
 }
 
-/** A question that is not open any more. */
+/** A question that is no longer open. */
 export interface AnswerStory {
   readonly at: number;
   readonly attempt: number;
   readonly question: QuestionRecord;
-  /** Where its answer came from: `A person`; undefined where it had none. */
+  /** Source of its answer, for example `A person`; undefined if it had none. */
   readonly by: string | undefined;
 }
 
@@ -142,15 +140,15 @@ export interface CallStory {
   readonly effect: string;
   readonly phase: string;
   readonly tone: Tone;
-  /** What was said of its unknown outcome: `it ran`, by `a person`. */
+  /** Verdict on its unknown outcome: `it ran`, by `a person`. */
   readonly word: { readonly said: string; readonly by: string } | undefined;
 }
 
 /**
- * The story of a run.
+ * Builds the story of a run.
  *
- * @param now wall clock, milliseconds since the epoch: what is under way lasts until then
- * @param orphans ids of runs that no process drives and nothing has decided, where they were looked for
+ * @param now wall-clock time, in milliseconds since the epoch; the end of anything that is still in progress
+ * @param orphans ids of runs that no process drives and nothing has decided, if they were looked up
  */
 export const runStory = (record: RunRecord, now: number, orphans?: ReadonlySet<string>): RunStory => {
   const lasted = Math.max(0, (record.end?.at ?? now) - record.started_at);
@@ -203,7 +201,7 @@ const attemptStory = (
   const [first] = parts.incidents;
   const broke = first?.at;
   const seam = seamOf(attempt, parts.evidence);
-  // The continuation that was not joined is decided as a part of the response that it was to go on with.
+  // A continuation that was not joined has no incident: it is decided as part of the response that it continues.
   const notJoined = first === undefined && seam?.fault !== undefined;
   const isRunning = next === undefined && record.state === "live" && broke === undefined && over === undefined;
   const to = over ?? broke ?? next?.started_ms ?? (isRunning || record.end !== undefined ? lasted : from);
@@ -230,13 +228,13 @@ const endOf = ({ end }: RunRecord, broke: boolean, isRunning: boolean, next: Att
   return end?.state === "completed" && next === undefined ? "completed" : "unknown";
 };
 
-/** What broke and why it was decided so, of the sentence that stands with an incident. */
+/** Splits the sentence of an incident into what broke and why it was decided so. */
 export const incidentWords = ({ message }: RunIncident): Pick<IncidentStory, "broke" | "why"> => {
   const [broke = "", ...why] = message.split("; ");
   return { broke, why: capital(why.length === 0 ? broke : why.join("; ")) };
 };
 
-/** What an automatic retry sends, where and when; undefined for any other decision. */
+/** Describes the request, route and delay of an automatic retry; undefined for any other decision. */
 export const retryWords = ({ decision }: RunIncident): string | undefined => {
   const { action, delay_ms, mode, route, rule } = decision;
   if (action !== "auto_retry_once" || mode === undefined) return undefined;
@@ -302,6 +300,6 @@ const endSentence = (record: RunRecord, lasted: number): string | undefined => {
   const how = end.state === "completed" ? `Completed (${end.reason})` : `Stopped by ${end.reason}`;
   const what = isCancelled(record) ? "Cancelled" : how;
   const stopped = `${what} after ${counted(end.attempts, "attempt")} and ${lasting(lasted)}${why === undefined ? "" : `: ${why}`}.`;
-  const more = [unknownWords(record), flowedOnOf(record) === undefined ? undefined : flowedOnWords];
-  return [stopped, ...more.flatMap((it) => (it === undefined ? [] : [`${capital(it)}.`]))].join(" ");
+  const unknown = unknownWords(record);
+  return unknown === undefined ? stopped : `${stopped} ${capital(unknown)}.`;
 };

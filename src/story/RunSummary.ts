@@ -1,5 +1,5 @@
 /**
- * Says a run in a few words: what a list of runs shows a line of.
+ * Summarises a run in a few words, for one line in a list of runs.
  */
 import type { Choice, Rule } from "../domain/Decision.ts";
 import type { Prices } from "../domain/Prices.ts";
@@ -10,24 +10,24 @@ import { incidentStatus, isCancelled, type RunStatus, statusOf } from "./RunStat
 import { type RunTokens, tokensOf } from "./RunTokens.ts";
 import { unknownOutcomes } from "./UnknownOutcomes.ts";
 
-/** One run in a few words, as `runs list --json` prints it. */
+/** Summary of one run, as `runs list --json` prints it. */
 export interface RunSummary {
   readonly run_id: string;
-  /** Wall clock, milliseconds since the epoch. */
+  /** Wall-clock time, in milliseconds since the epoch. */
   readonly started_at: number;
   readonly provider: string;
   readonly model?: string;
   readonly standing: Exclude<RunStatus, "recovered" | "interrupted" | "cancelled">;
   readonly attempts: number;
   readonly incidents: number;
-  /** How often a process took the run over. */
+  /** Number of times that a process took the run over. */
   readonly resumes: number;
-  /** What its last rule or its end says. */
+  /** Outcome in a word or two: from its end or its last rule. */
   readonly outcome: string;
   readonly tokens: RunTokens;
-  /** Where its text went on behind what was shown, oldest first; left out where it did not. */
+  /** Seams at which its text continued, oldest first; omitted if there are none. */
   readonly seams?: ReadonlyArray<{ readonly attempt: number; readonly at: number; readonly proof: SeamProof }>;
-  /** Tools that may have changed something and whose outcome is not known; left out if there is none. */
+  /** Tools that may have changed something and have an unknown outcome; omitted if there are none. */
   readonly unknown_outcomes?: ReadonlyArray<string>;
   readonly question?: {
     readonly revision: number;
@@ -39,10 +39,10 @@ export interface RunSummary {
 }
 
 /**
- * The summary of a run.
+ * Summarises a run.
  *
  * @param orphans ids of runs that no process drives and nothing has decided
- * @param prices of models, where there are any
+ * @param prices prices of models, if any
  */
 export const summaryOf = (record: RunRecord, orphans: ReadonlySet<string>, prices?: Prices): RunSummary => {
   const { model } = record.provider;
@@ -97,10 +97,10 @@ const questionOf = (record: RunRecord): Pick<RunSummary, "question"> => {
   };
 };
 
-/** How many attempts a run has made, those that its record has dropped among them. */
+/** Returns the number of attempts of a run, including those that its record has dropped. */
 export const attemptsOf = ({ attempts, attempts_omitted }: RunRecord): number => attempts.length + attempts_omitted;
 
-/** The rule of a run's newest decision, late ones aside. */
+/** Returns the rule of a run's newest decision, excluding late ones. */
 export const lastRuleOf = ({ incidents }: RunRecord): Rule | undefined =>
   incidents.findLast(({ status }) => status !== "late")?.decision.rule;
 

@@ -1,6 +1,6 @@
 /**
- * Says what a run has cost: tokens of the response that stands and of those that broke, as told or as estimated, and money where
- * its model has a price.
+ * Computes the cost of a run: tokens of the response that was kept and of those that broke, as reported or estimated, and money
+ * if its model has a price.
  */
 import type { AttemptFacts } from "../domain/AttemptFacts.ts";
 import type { Failure } from "../domain/Failure.ts";
@@ -9,22 +9,22 @@ import * as Tokens from "../facts/Tokens.ts";
 import type { AttemptRecord, RunRecord } from "../recorder/RunRecord.ts";
 import { grouped } from "./Times.ts";
 
-/** What a run has cost. */
+/** Cost of a run. */
 export interface RunTokens {
-  /** Of the response that stands. */
+  /** Tokens of the response that was kept. */
   readonly used: number;
-  /** Of responses that broke. */
+  /** Tokens of responses that broke. */
   readonly wasted: number;
-  /** A part of the numbers is estimated: the provider did not tell it. */
+  /** True if part of the numbers is estimated, because the provider did not report it. */
   readonly estimated: boolean;
-  /** In US dollars; left out where the model has no price. */
+  /** Cost in US dollars; omitted if the model has no price. */
   readonly cost_usd?: { readonly used: number; readonly wasted: number };
 }
 
 /**
- * The tokens of a run. A response that is under way counts when it has ended.
+ * Counts the tokens of a run. A response that is in progress counts after it has ended.
  *
- * @param prices of models, where there are any
+ * @param prices prices of models, if any
  */
 export const tokensOf = (record: RunRecord, prices: Prices.Prices = Prices.none): RunTokens => {
   const responses = responsesOf(record.attempts);
@@ -44,7 +44,9 @@ export const tokensOf = (record: RunRecord, prices: Prices.Prices = Prices.none)
   };
 };
 
-/** The tokens in a short phrase, such as `about 1 200 tokens, 300 of them wasted, $0.02`; undefined where there are none. */
+/**
+ * Formats the tokens as a short phrase, for example `about 1 200 tokens, 300 of them wasted, $0.02`; undefined if there are none.
+ */
 export const tokenWords = ({ cost_usd, estimated, used, wasted }: RunTokens): string | undefined => {
   if (used + wasted === 0) return undefined;
   const about = estimated ? "about " : "";
@@ -53,7 +55,7 @@ export const tokenWords = ({ cost_usd, estimated, used, wasted }: RunTokens): st
   return `${all}${lost}${cost_usd === undefined ? "" : `, ${dollars(cost_usd.used + cost_usd.wasted)}`}`;
 };
 
-/** Cents to two digits, and less than a cent to four. */
+/** Formats dollars with two decimals, and amounts below one cent with four. */
 export const dollars = (usd: number): string => `$${usd.toFixed(usd > 0 && usd < 0.01 ? 4 : 2)}`;
 
 interface Cost {
@@ -61,7 +63,7 @@ interface Cost {
   readonly tokens: Tokens.TokenCost;
 }
 
-/** The attempts by the response that they read: the one that asked for it, and those that resumed it. */
+/** Groups the attempts by the response that they read: the one that asked for it, and those that resumed it. */
 const responsesOf = (attempts: ReadonlyArray<AttemptRecord>): ReadonlyArray<ReadonlyArray<AttemptRecord>> => {
   const responses: Array<Array<AttemptRecord>> = [];
   for (const attempt of attempts) {
@@ -84,7 +86,7 @@ const costOf = (record: RunRecord, attempts: ReadonlyArray<AttemptRecord>, isLas
 const failureOf = ({ incidents }: RunRecord, attempts: ReadonlyArray<AttemptRecord>): Failure | undefined =>
   incidents.find(({ attempt }) => attempt === attempts.at(-1)?.attempt)?.failure;
 
-/** Whether the run's last response stands. */
+/** Classifies the run's last response: `used` if it was kept. */
 const standing = ({ end }: RunRecord, failure: Failure | undefined): Cost["kind"] => {
   if (end === undefined) return failure === undefined ? "open" : "wasted";
   return end.state === "completed" || end.reason === "accepted_partial" || end.reason === "consumer_finished"

@@ -1,7 +1,7 @@
 /**
- * Says of a text that was shown where it goes on, how that was proven, and why it could not: words for a person.
+ * Describes the seams of a run in words for a person: where shown text continued, how that was proven, and why it could not be.
  *
- * Why a seam was not proven stands with the sentences of decisions, in policy/Explanation.ts.
+ * The reasons that a seam was not proven are in policy/Explanation.ts, with the sentences of decisions.
  */
 
 import * as Schema from "effect/Schema";
@@ -12,13 +12,13 @@ import type { AttemptRecord, RunRecord } from "../recorder/RunRecord.ts";
 import { grouped } from "./Times.ts";
 import { capital } from "./Words.ts";
 
-/** How a seam was proven. */
+/** Words for how a seam was proven. */
 export const seamProofs: Readonly<Record<SeamProof, string>> = {
   anchor: "the new text began with the end of what was shown",
   prefill: "the provider goes on behind the text that it is given, as it declares",
 };
 
-/** Why a shown text is not gone on with, and what a person or a program can do about it. Both are whole sentences. */
+/** Reasons that shown text is not continued, and what a person or a program can do about each. Both are whole sentences. */
 export const seamRefusals: Readonly<Record<SeamRefusal, { readonly why: string; readonly remedy: string }>> = {
   no_seam: {
     why: "Nothing here can prove where new text would join what was shown.",
@@ -84,23 +84,23 @@ export const seamRefusals: Readonly<Record<SeamRefusal, { readonly why: string; 
 
 const isRefusal = Schema.is(SeamRefusal);
 
-/** Where the text of an attempt joins what was shown, and how that was proven. */
+/** Place at which the text of an attempt joins the shown text, and its proof. */
 export interface SeamStory {
-  /** How much text stands in front of it, in UTF-16 code units. */
+  /** Length of the text before the seam, in UTF-16 code units. */
   readonly at: number;
   readonly proof: SeamProof;
-  /** Before that nothing of the attempt is shown. */
+  /** True if the seam is proven. Nothing of the attempt is shown before that. */
   readonly proven: boolean;
-  /** Why it was not proven, or did not stay so; undefined where it was, or where the attempt broke before. */
+  /** Reason that the seam was not proven or did not stay so; undefined if it was, or if the attempt broke first. */
   readonly fault: SeamFault | undefined;
-  /** `It goes on after 412 characters: the new text began with …`. */
+  /** For example `It goes on after 412 characters: the new text began with …`. */
   readonly said: string;
 }
 
 /**
- * The seam of an attempt; undefined where it goes on with no text.
+ * Returns the seam of an attempt; undefined if the attempt continues no text.
  *
- * @param evidence what is on record of the attempt
+ * @param evidence the attempt's evidence on record
  */
 export const seamOf = (
   { seam }: Pick<AttemptRecord, "seam">,
@@ -121,54 +121,53 @@ const saidOf = ({ at, fault, proof, proven }: Omit<SeamStory, "said">): string =
   return `It was asked to go on after ${charactersOf(at)}, by ${asked[proof]}. ${why ?? "That is not proven"}, so that nothing of it was shown.`;
 };
 
-/** What the request of a seam has in it. */
+/** Text that the request of a seam contains. */
 const asked: Readonly<Record<SeamProof, string>> = {
   anchor: "the end of what was shown",
   prefill: "the text that was shown",
 };
 
-/** How much text that is: `one character`, `1 204 characters`. */
+/** Formats an amount of text: `one character`, `1 204 characters`. */
 export const charactersOf = (at: number): string => (at === 1 ? "one character" : `${grouped(at)} characters`);
 
-/** Why shown text was not gone on with. */
+/** Reason that shown text was not continued. */
 export interface RefusalStory {
   readonly reason: SeamRefusal;
   readonly why: string;
   readonly remedy: string;
 }
 
-/** That in a line: why, and what can be done about it. */
+/** Formats a refusal in a line: the reason, and what can be done about it. */
 export const refusalText = ({ remedy, why }: RefusalStory): string => `It does not go on by itself. ${why} ${remedy}`;
 
 /**
- * Why the text of an attempt was not gone on with; undefined where that was not refused.
+ * Returns the reason that the text of an attempt was not continued; undefined if that was not refused.
  *
- * @param evidence what is on record of the attempt, in order: the last word counts
+ * @param evidence the attempt's evidence on record, in order; the last refusal counts
  */
 export const refusalOf = (evidence: ReadonlyArray<Evidence>): RefusalStory | undefined => {
   const reason = evidence.findLast(({ event }) => event === "seam_refused")?.detail;
   return reason === undefined || !isRefusal(reason) ? undefined : { reason, ...seamRefusals[reason] };
 };
 
-/** What is on record of an attempt, in order. */
+/** Returns the evidence on record of an attempt, in order. */
 export const evidenceOf = ({ evidence: { first, last } }: RunRecord, attempt: number): ReadonlyArray<Evidence> =>
   [...first, ...last].filter((it) => it.attempt === attempt);
 
 /** One piece of a text that was shown in pieces. */
 export interface TextPiece {
-  /** The attempt that showed it. */
   readonly attempt: number;
-  /** Where it begins in the text, in UTF-16 code units. */
+  /** Start of the piece in the text, in UTF-16 code units. */
   readonly from: number;
-  /** Where it ends; undefined for the last one, whose length no record says. */
+  /** End of the piece; undefined for the last one, because no record has its length. */
   readonly to: number | undefined;
-  /** How its beginning joins what stands before it; undefined for the first one. */
+  /** Proof that joins it to the piece before it; undefined for the first one. */
   readonly proof: SeamProof | undefined;
 }
 
 /**
- * The texts of a run that go on at a seam, each as its pieces in order. Attempts that showed no text have no piece, and a text that
- * was begun anew is another one.
+ * Returns the texts of a run that continue at a seam, each as its pieces in order. Attempts that showed no text have no piece,
+ * and a text that was started over is a separate one.
  */
 export const joinedTexts = ({ attempts }: Pick<RunRecord, "attempts">): ReadonlyArray<ReadonlyArray<TextPiece>> => {
   const texts: Array<Array<TextPiece>> = [];
@@ -179,7 +178,7 @@ export const joinedTexts = ({ attempts }: Pick<RunRecord, "attempts">): Readonly
       text[text.length - 1] = { ...last, to: seam.at };
       text.push({ attempt, from: seam.at, to: undefined, proof: seam.proof });
     } else if (seam?.proven === true) {
-      // The record has dropped the attempts in front of it.
+      // The record has dropped the attempts before this one.
       texts.push([{ attempt, from: seam.at, to: undefined, proof: seam.proof }]);
     } else if (facts.shown === "text") {
       texts.push([{ attempt, from: 0, to: undefined, proof: undefined }]);

@@ -1,5 +1,5 @@
 /**
- * Says times and amounts as a person does.
+ * Formats times and amounts for people.
  */
 
 const second = 1_000;
@@ -7,7 +7,7 @@ const minute = 60 * second;
 const hour = 60 * minute;
 const day = 24 * hour;
 
-/** A duration in its largest unit: `12 s`, `3 min`, `5 h`, `40 d`. */
+/** Formats a duration in its largest unit: `12 s`, `3 min`, `5 h`, `40 d`. */
 export const rough = (ms: number): string => {
   if (ms < minute) return `${Math.floor(ms / second)} s`;
   if (ms < hour) return `${Math.floor(ms / minute)} min`;
@@ -15,7 +15,7 @@ export const rough = (ms: number): string => {
   return `${Math.floor(ms / day)} d`;
 };
 
-/** A duration as it was measured: `375 ms`, `4.2 s`, `3 min 10 s`, `5 h 2 min`, `40 d`. */
+/** Formats a measured duration: `375 ms`, `4.2 s`, `3 min 10 s`, `5 h 2 min`, `40 d`. */
 export const lasting = (ms: number): string => {
   if (ms < second) return `${Math.round(ms)} ms`;
   if (ms < minute) return `${(Math.floor(ms / 100) / 10).toFixed(1)} s`;
@@ -25,10 +25,10 @@ export const lasting = (ms: number): string => {
 };
 
 /**
- * How long ago something was, or how soon it will be, in one unit.
+ * Formats how long ago something was, or how soon it will be, in one unit.
  *
- * @param at wall clock, milliseconds since the epoch
- * @param now wall clock, milliseconds since the epoch
+ * @param at wall-clock time, in milliseconds since the epoch
+ * @param now wall-clock time, in milliseconds since the epoch
  */
 export const relative = (at: number, now: number): string => {
   const ms = Math.abs(now - at);
@@ -36,20 +36,20 @@ export const relative = (at: number, now: number): string => {
   return now >= at ? `${rough(ms)} ago` : `in ${rough(ms)}`;
 };
 
-/** Last moment of the calendar of ECMAScript, in milliseconds since the epoch (ECMA-262, 21.4.1.1). */
+/** Last moment of the ECMAScript calendar, in milliseconds since the epoch (ECMA-262, 21.4.1.1). */
 const latest = 8.64e15;
 
-/** A moment in UTC: `2026-11-22 01:57:22 UTC`. A time that no calendar has is said as a number. */
+/** Formats a moment in UTC: `2026-11-22 01:57:22 UTC`. A time after the end of the calendar is formatted as a number. */
 export const momentUtc = (at: number): string =>
   at <= latest ? `${new Date(at).toISOString().slice(0, 19).replace("T", " ")} UTC` : `${at} ms`;
 
-/** A moment in the time of this machine: `2026-11-22 01:57:22`. */
+/** Formats a moment in local time: `2026-11-22 01:57:22`. */
 export const momentHere = (at: number): string => {
   const date = new Date(at);
   return `${[date.getFullYear(), two(date.getMonth() + 1), two(date.getDate())].join("-")} ${clockHere(at)}`;
 };
 
-/** The time of day in the time of this machine: `01:57:22`. */
+/** Formats the local time of day: `01:57:22`. */
 export const clockHere = (at: number): string => {
   const date = new Date(at);
   return [date.getHours(), date.getMinutes(), date.getSeconds()].map(two).join(":");
@@ -57,11 +57,11 @@ export const clockHere = (at: number): string => {
 
 const two = (value: number): string => String(value).padStart(2, "0");
 
-/** A number with its thousands apart. */
+/** Formats a number with its thousands separated. */
 export const grouped = (amount: number): string => String(Math.round(amount)).replace(/\B(?=(\d{3})+$)/g, "\u202f");
 
-/** How many there are of a thing: `one attempt`, `3 attempts`. */
+/** Formats a count with its noun: `one attempt`, `3 attempts`. */
 export const counted = (amount: number, noun: string): string => (amount === 1 ? `one ${noun}` : `${amount} ${noun}s`);
 
-/** How often something happened: `once`, `3 times`. */
+/** Formats how often something happened: `once`, `3 times`. */
 export const often = (amount: number): string => (amount === 1 ? "once" : `${amount} times`);

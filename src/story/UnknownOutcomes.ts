@@ -9,8 +9,8 @@ import { isCancelled, isOutcomeOpen } from "./RunStatus.ts";
 const unnamed = "a tool";
 
 /**
- * The tools whose outcome is unknown, each once, oldest first. A tool of the last attempt may still run if nothing broke: a
- * response can end before its tools do.
+ * Lists the tools with an unknown outcome, each once, oldest first. If nothing broke, a tool of the last attempt that is still
+ * running is not listed: a response can end before its tools do.
  */
 export const unknownOutcomes = (record: RunRecord): ReadonlyArray<string> => {
   const { attempts, end, incidents, state } = record;
@@ -23,7 +23,7 @@ export const unknownOutcomes = (record: RunRecord): ReadonlyArray<string> => {
   return [...new Set(rows.map(({ tool }) => (tool === "" ? unnamed : tool)))];
 };
 
-/** The same as a sentence without a full stop; undefined if there is none. */
+/** Formats the unknown outcomes as a sentence without a full stop; undefined if there are none. */
 export const unknownWords = (record: RunRecord): string | undefined => {
   const tools = unknownOutcomes(record);
   if (tools.length === 0) return undefined;

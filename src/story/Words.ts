@@ -1,8 +1,7 @@
 /**
- * Holds the words that a person reads for what a record says in its own: modes, actions, choices, phases, effects, evidence.
+ * Holds the words for a person for the stored words of a record: modes, actions, choices, phases, effects, evidence.
  *
- * The stored word never changes; the word for a person stands here and nowhere else. The command line and the page take it from
- * here and only lay it out.
+ * A stored word never changes; its word for a person is defined only here. The command line and the page only lay it out.
  */
 import type { ToolPhase } from "../domain/AttemptFacts.ts";
 import type { Action, Choice } from "../domain/Decision.ts";
@@ -12,10 +11,10 @@ import type { Evidence, IncidentStatus } from "../domain/RunIncident.ts";
 import type { ToolEffect } from "../domain/SideEffects.ts";
 import type { AnsweredBy, AttemptRecord, CallVerdict, Parked, VerdictBy } from "../recorder/RunRecord.ts";
 
-/** How something stands, which decides its colour. `ask`: it needs a person; `run`: it is under way. */
+/** State of something, which decides its colour. `ask`: it needs a person; `run`: it is in progress. */
 export type Tone = "quiet" | "run" | "good" | "ask" | "bad";
 
-/** What an attempt of a mode sends. */
+/** Request of an attempt, by mode. */
 export const modes: Readonly<Record<AttemptMode, string>> = {
   first: "the first request",
   replay: "the same request once more",
@@ -23,10 +22,10 @@ export const modes: Readonly<Record<AttemptMode, string>> = {
   resume: "the same response from where it broke",
 };
 
-/** What an attempt sends that goes on with a text that was shown. */
+/** Request of an attempt that continues shown text. */
 export const behindText = "a request that goes on where the text was cut";
 
-/** What an attempt sent, and by which route where it is not the run's first one. */
+/** Describes the request of an attempt, and its route if it is not the run's first one. */
 export const requestOf = ({
   mode,
   request,
@@ -38,14 +37,14 @@ export const requestOf = ({
   return route === undefined ? sent : `${sent}, by the route ${route}`;
 };
 
-/** What an action means. */
+/** Words for each action. */
 export const actions: Readonly<Record<Action, { readonly word: string; readonly tone: Tone }>> = {
   auto_retry_once: { word: "retry by itself", tone: "good" },
   ask_user: { word: "ask a person", tone: "ask" },
   do_not_retry: { word: "do not retry", tone: "bad" },
 };
 
-/** What a choice is called, and what it does. */
+/** Title and effect of each choice. */
 export const choices: Readonly<Record<Choice, { readonly title: string; readonly does: string }>> = {
   retry: { title: "Retry", does: "ask again from the start; what was shown is withdrawn" },
   continue: { title: "Continue", does: "go on from what is settled; open calls count as not run or unknown" },
@@ -55,20 +54,20 @@ export const choices: Readonly<Record<Choice, { readonly title: string; readonly
   stop: { title: "Stop", does: "end the run" },
 };
 
-/** Where an answer came from. */
+/** Words for the source of an answer. */
 export const answerers: Readonly<Record<AnsweredBy, string>> = {
   person: "a person",
   expiry: "its expiry",
   program: "the program",
 };
 
-/** What is said of a call whose outcome was unknown. */
+/** Words for the verdict on a call of unknown outcome. */
 export const callWords: Readonly<Record<CallVerdict, string>> = { it_ran: "it ran", it_did_not_run: "it did not run" };
 
-/** Where that word came from. */
+/** Words for the source of a verdict. */
 export const witnesses: Readonly<Record<VerdictBy, string>> = { person: "a person", verify: "the tool itself" };
 
-/** What became of a decision. */
+/** Words for the outcome of a decision. */
 export const incidentStatuses: Readonly<Record<IncidentStatus, string>> = {
   open: "The decision has not been carried out yet.",
   acted_on: "It was carried out.",
@@ -78,7 +77,7 @@ export const incidentStatuses: Readonly<Record<IncidentStatus, string>> = {
   final: "It ended the run.",
 };
 
-/** Why a run waits without a process. */
+/** Reasons that a run waits without a process. */
 export const parkings: Readonly<Record<Parked, string>> = {
   question: "parked until its question is answered",
   interrupted: "left by its caller; `recover` decides it",
@@ -86,7 +85,7 @@ export const parkings: Readonly<Record<Parked, string>> = {
   answered: "answered; it waits for StreamProcessor.takeUp",
 };
 
-/** How far a call is now, and how far it had got when its attempt broke. */
+/** Words for the phase of a call: the current one, and the one at the moment when its attempt broke. */
 export const phases: Readonly<Record<ToolPhase, { readonly now: string; readonly had: string; readonly tone: Tone }>> =
   {
     input_started: { now: "being written", had: "was being written", tone: "quiet" },
@@ -97,14 +96,14 @@ export const phases: Readonly<Record<ToolPhase, { readonly now: string; readonly
     settled: { now: "has run", had: "had run", tone: "good" },
   };
 
-/** What a tool may do. */
+/** Words for the effect of a tool. */
 export const effects: Readonly<Record<ToolEffect, string>> = {
   read_only: "only reads",
   mutating: "changes something",
   unknown: "has unknown effects",
 };
 
-/** What a record of evidence says, without its detail. */
+/** Words for each kind of evidence, without its detail. */
 export const events: Readonly<Record<Evidence["event"], string>> = {
   attempt_started: "attempt started",
   delivery: "request",
@@ -130,7 +129,7 @@ export const events: Readonly<Record<Evidence["event"], string>> = {
   end: "run ended",
 };
 
-/** What a failure is called: its kind, and which clock, reason, code or status. All but the kind came from outside. */
+/** Names a failure: its kind, and its clock, reason, code or status. Everything but the kind came from outside. */
 export const failureName = (failure: Failure): string =>
   [
     failure.kind,
@@ -144,12 +143,12 @@ export const failureName = (failure: Failure): string =>
     .filter((word) => word !== undefined)
     .join(" · ");
 
-/** What a run talks to, in one word. */
+/** Names the provider and model of a run in one word. */
 export const modelName = ({ id, model }: Provider): string => (model === undefined ? id : `${id}/${model}`);
 
-/** How a program goes on with a run that waits for it. */
+/** Tells how a program takes up a run that waits for it. */
 export const takeUpHint = (runId: string): string =>
   `Your program takes it up with StreamProcessor.takeUp(${JSON.stringify(runId)}, …).`;
 
-/** A text that begins with a capital. */
+/** Returns a text with a capital first letter. */
 export const capital = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;

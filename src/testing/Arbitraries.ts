@@ -1,5 +1,5 @@
 /**
- * Generates facts, failures, decision inputs and fault scripts for property tests, on Effect's own `Arbitrary`.
+ * Generates facts, failures, decision inputs and fault scripts for property tests, with Effect's own `Arbitrary`.
  *
  * ```ts
  * it.prop("never repeats what a user saw", { input: Arbitraries.decisionInput }, ({ input }) => …)
@@ -12,10 +12,10 @@ import { Budget, RunFacts } from "../domain/RunFacts.ts";
 import type { DecisionInput } from "../policy/DecisionInput.ts";
 import { BreakKind, BreakPlace, type FaultScriptInput, ProviderErrorName } from "./script/FaultScript.ts";
 
-/** Most calls in a generated ledger: the rules decide on two calls as on many, and a third one shows that they do. */
+/** Maximum calls in a generated ledger. The rules treat two calls like many, and a third call shows that they do. */
 const rowsMax = 3;
 
-/** Facts of an attempt: any values of the chains together (a policy refuses no contradiction), each call with its own key. */
+/** Facts of an attempt, in any combination, because a policy refuses no contradiction. Each call has its own key. */
 export const attemptFacts: Arbitrary.Arbitrary<AttemptFacts> = Arbitrary.map(
   Arbitrary.all({
     facts: Arbitrary.schema(AttemptFacts),
@@ -27,7 +27,7 @@ export const attemptFacts: Arbitrary.Arbitrary<AttemptFacts> = Arbitrary.map(
 /** Failures of every kind. */
 export const failure: Arbitrary.Arbitrary<Failure> = Arbitrary.schema(Failure);
 
-/** What `decide` takes: facts, a failure, the run, a budget and jitter. */
+/** Inputs of `decide`: facts, a failure, the run, a budget and jitter. */
 export const decisionInput: Arbitrary.Arbitrary<DecisionInput> = Arbitrary.all({
   facts: attemptFacts,
   failure,
@@ -36,29 +36,32 @@ export const decisionInput: Arbitrary.Arbitrary<DecisionInput> = Arbitrary.all({
   jitter: Arbitrary.schema(Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 }))),
 });
 
-/** What generated scripts may hold. */
+/** Options for generated scripts. */
 export interface ScriptShape {
-  /** Breaks that wait until the client goes (stall, keep_alive); default false: a client without clocks would hang. */
+  /**
+   * True to include breaks that wait until the client leaves (`stall`, `keep_alive`). Default false: a client without clocks
+   * would hang.
+   */
   readonly stalls?: boolean;
-  /** Names of tools that are called; default one, `tool`. */
+  /** Names of the tools that are called. Default: only `tool`. */
   readonly tools?: readonly [string, ...Array<string>];
 }
 
-/** Most broken answers before the healthy one. */
+/** Maximum answers before the final healthy one. */
 const brokenMax = 3;
 
-/** Most deltas of a generated block. */
+/** Maximum deltas of a generated block. */
 const deltasMax = 5;
 
-/** Breaks count events up to here, so that they fall inside, at the end of and behind answers. */
+/** Maximum event count of a break, so that breaks fall inside, at the end of and after answers. */
 const placesMax = 12;
 
 const count = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: deltasMax }));
 
 /**
- * Scripts of a FaultProvider: up to three broken or healthy answers, then a healthy one that repeats.
+ * Generates scripts of a FaultProvider: up to three broken or healthy answers, then a healthy one that repeats.
  *
- * @param shape what a script may hold
+ * @param shape options for the scripts
  */
 export const faultScript = (shape: ScriptShape = {}): Arbitrary.Arbitrary<FaultScriptInput> =>
   Arbitrary.map(
@@ -91,7 +94,7 @@ const answerOf = ({ stalls = false, tools = ["tool"] }: ScriptShape) => {
 
 type Generated = ReturnType<typeof answerOf>["Type"];
 
-/** Before a head a break can neither end properly nor keep alive: there it is a reset. */
+/** Turns a break before the head into a reset if it would need a head to end properly or to keep alive. */
 const playable = (answer: Generated): NonNullable<FaultScriptInput["answers"]>[number] => {
   if (!("break" in answer)) return answer;
   const { at, kind } = answer.break;

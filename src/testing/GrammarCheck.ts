@@ -1,28 +1,27 @@
 /**
- * Reads the events of a run once, in order, and notes violations of the grammar in the comment of RunEvent.ts.
+ * Reads the events of a run once, in order, and records violations of the grammar in the comment of RunEvent.ts.
  */
 import type { RunEvent } from "../runtime/contract/RunEvent.ts";
 
-/** Takes every event by `next`, and the end of the stream by `end`. */
+/** Checks the events of one run. Pass every event to `next`, and the end of the stream to `end`. */
 export class GrammarCheck {
   readonly #violations: Array<string> = [];
   #count = 0;
   #attempt = 0;
-  /** Parts of the attempt that is going on. */
+  /** Ordinal of the last part of each attempt. */
   #parts = new Map<number, number>();
-  /** How the next attempt was announced: a retry with its mode, or an answered question. */
+  /** The announcement of the next attempt: a retry with its mode, or an answered question. */
   #announced: string | undefined;
   /** Revision of the open question. */
   #asked: number | undefined;
   #discarding = false;
   #completed = false;
 
-  /** The violations so far, each with the place of its event, from 1. */
+  /** The violations so far, each with the position of its event, from 1. */
   get violations(): ReadonlyArray<string> {
     return this.#violations;
   }
 
-  /** The next event of the run. */
   next(event: RunEvent<unknown>): void {
     this.#count += 1;
     this.#holds(!this.#completed, event, "comes after RunCompleted");
@@ -82,7 +81,6 @@ export class GrammarCheck {
     }
   }
 
-  /** The stream has ended: cleanly, or with a failure. */
   end(cleanly: boolean): void {
     if (cleanly && !this.#completed) this.#violations.push("the end: the stream ended without RunCompleted");
     if (!cleanly && this.#completed) this.#violations.push("the end: the stream failed after RunCompleted");

@@ -1,15 +1,15 @@
 /**
- * Compares and checks RunEvents without a test framework: each function gives text that a failed assertion can show.
+ * Compares and checks RunEvents without a test framework. The results read well in a failed assertion.
  */
 import { Exit } from "effect";
 import type { RunEvent } from "../runtime/contract/RunEvent.ts";
 import { GrammarCheck } from "./GrammarCheck.ts";
 
 /**
- * A line that a person would read, for one event.
+ * Describes one event in a readable line.
  *
  * @param event any event of a run
- * @param name what to call a part
+ * @param name the display name of a part
  */
 export const line = <P>(event: RunEvent<P>, name: (part: P) => string): string => {
   switch (event._tag) {
@@ -37,11 +37,11 @@ export const line = <P>(event: RunEvent<P>, name: (part: P) => string): string =
 };
 
 /**
- * What a caller saw, one line for each event, and how it ended.
+ * Lists the events that a caller saw, one line for each, and how the stream ended.
  *
  * @param events the events in order
- * @param name what to call a part
- * @param exit how the stream ended; left out: no line says it
+ * @param name the display name of a part
+ * @param exit the end of the stream; omitted: no line for it
  */
 export const transcript = <P>(
   events: Iterable<RunEvent<P>>,
@@ -68,7 +68,7 @@ const field = (error: unknown, name: string): string => {
 };
 
 /**
- * The parts that stay with the caller: handed over and not withdrawn by an `AttemptDiscarded`, in order.
+ * Returns the parts that stay with the caller: delivered and not withdrawn by an `AttemptDiscarded`, in order.
  *
  * @param events the events in order
  */
@@ -86,8 +86,8 @@ export const remaining = <P>(events: Iterable<RunEvent<P>>): ReadonlyArray<P> =>
  * Checks events against the grammar in the comment of RunEvent.ts.
  *
  * @param events the events in order, from the first
- * @param exit how the stream ended; left out: the stream may still be going on
- * @returns the violations, each with the place of its event; none where the grammar holds
+ * @param exit the end of the stream; omitted if the stream may still be running
+ * @returns the violations, each with the position of its event; empty if the grammar holds
  */
 export const checkGrammar = <P>(
   events: Iterable<RunEvent<P>>,
@@ -99,15 +99,15 @@ export const checkGrammar = <P>(
   return check.violations;
 };
 
-/** Lines that are shown before and behind a difference. */
+/** Number of lines shown before and after a difference. */
 const contextLines = 3;
 
 /**
- * The first difference between two transcripts, with the lines around it.
+ * Finds the first difference between two transcripts.
  *
  * @param actual the lines that came
  * @param expected the lines that should have come
- * @returns undefined where they are the same; else a text in the manner of a unified diff
+ * @returns undefined if the transcripts are equal; otherwise the lines around the difference, like a unified diff
  */
 export const difference = (actual: ReadonlyArray<string>, expected: ReadonlyArray<string>): string | undefined => {
   const longest = Math.max(actual.length, expected.length);

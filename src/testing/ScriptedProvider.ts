@@ -20,21 +20,21 @@ import type { AttemptContext, RunBase, RunOptions, TextOptions } from "../runtim
 import { transcript } from "./Matchers.ts";
 import type { ScriptedPart, ScriptedStep } from "./ScriptedStep.ts";
 
-/** The error of a scripted provider: the original error that a run ends with, and its failure. */
+/** The original error of a scripted provider, with the failure that it is classified as. */
 export class ProviderBroke extends Schema.TaggedError<ProviderBroke>()("ProviderBroke", {
   reason: Schema.Literal("scripted"),
   failure: Failure,
 }) {}
 
-/** What was seen of a scripted run. */
+/** The outcome of a scripted run. */
 export interface ScriptedRun<E = RunInterrupted> {
   readonly events: ReadonlyArray<RunEvent<ScriptedPart>>;
-  /** The events as a person would read them, and the end. */
+  /** The events in readable form, then the end. */
   readonly lines: ReadonlyArray<string>;
   readonly exit: Exit.Exit<void, E>;
 }
 
-/** Virtual time that a scripted run gets by default: longer than every default clock and budget. */
+/** Default virtual time of a scripted run. It is longer than every default clock and budget. */
 const playedFor: Duration.Input = "10 hours";
 
 type Options = RunOptions<ScriptedPart, ProviderBroke, never>;
@@ -43,33 +43,33 @@ type Options = RunOptions<ScriptedPart, ProviderBroke, never>;
 export class ScriptedProvider extends Context.Service<
   ScriptedProvider,
   {
-    /** Opens an attempt; an attempt without a script dies with a defect that names it. */
+    /** Opens an attempt. An attempt without a script dies with a defect that names it. */
     readonly attempt: (context: AttemptContext) => Stream.Stream<ScriptedPart, ProviderBroke>;
-    /** The options of `StreamProcessor.run`; the given ones replace the defaults. */
+    /** Returns options for `StreamProcessor.run`. The given ones replace the defaults. */
     readonly options: (
       more?: Partial<RunBase<ScriptedPart, ProviderBroke, never>> & TextOptions<ScriptedPart>,
     ) => Options;
-    /** The contexts of the attempts that were opened so far. */
+    /** Contexts of the attempts opened so far. */
     readonly attempts: ReadonlyArray<AttemptContext>;
   }
 >()("effect-stream-recovery/testing/ScriptedProvider") {
   /**
    * Makes a provider for one run.
    *
-   * @param scripts what attempt 1, 2, … does; a script that ends without `Step.done` ends cleanly and too early
+   * @param scripts the steps of attempt 1, 2, …; a script that ends without `Step.done` ends cleanly and too early
    */
   static readonly make = (...scripts: ReadonlyArray<ReadonlyArray<ScriptedStep>>): ScriptedProvider["Service"] =>
     make(scripts);
 
-  /** The same as a layer, for a program that takes the provider from its context. */
+  /** Provides `make` as a layer, for programs that take the provider from their context. */
   static readonly layer = (...scripts: ReadonlyArray<ReadonlyArray<ScriptedStep>>): Layer.Layer<ScriptedProvider> =>
     Layer.sync(ScriptedProvider, () => make(scripts));
 
   /**
-   * Runs a stream of events to its end while the test's clock runs ahead. Needs `TestClock`, which `it.effect` provides.
+   * Runs a stream of events to its end while the test clock advances. Needs `TestClock`, which `it.effect` provides.
    *
-   * @param events what `StreamProcessor.run` gave
-   * @param options `onEvent` runs for each event before the next is pulled; `for` is how far the clock runs
+   * @param events the stream from `StreamProcessor.run`
+   * @param options `onEvent` runs for each event before the next is pulled; `for` is how far the clock advances
    */
   static readonly play = <E, R>(
     events: Stream.Stream<RunEvent<ScriptedPart>, E, R>,

@@ -1,5 +1,5 @@
 /**
- * Holds what tests of streaming code need: a provider that breaks on command, and a judge that shares no code with what it judges.
+ * Tools for tests of streaming code: a provider that breaks on command, and a judge that does not use the code under test.
  */
 
 export * as Arbitraries from "./Arbitraries.ts";

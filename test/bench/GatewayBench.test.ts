@@ -251,6 +251,6 @@ describe("options", () => {
 
   it("that are wrong are told", () => {
     assert.throws(() => read(["--only", "chta"]), /--only: expected cpu, .*, got "chta"/);
-    assert.throws(() => read(["--rounds", "0"]), /--rounds: expected a number from 1/);
+    assert.throws(() => read(["--rounds", "0"]), /--rounds: expected an integer ≥ 1/);
   });
 });

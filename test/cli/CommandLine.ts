@@ -1,38 +1,37 @@
 /**
- * Starts the command line as a process of its own, as a person types it.
+ * Starts the command line as a separate process, as a person would.
  */
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
+import { program } from "../../scripts/programs/Program.ts";
 
-/** The command line, from the sources. */
-export const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));
+/** The command line, run from its sources. */
+export const bin = await program("src/cli/bin.ts");
 
-/** What came of a process. */
+/** The outcome of a process. */
 export interface Ended {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** How a process is started. */
+/** Options of a process. */
 export interface How {
   readonly env?: NodeJS.ProcessEnv;
   readonly cwd?: string;
 }
 
-/** What a process may know of this machine where it must not see the environment of the tests. */
+/** An environment without the variables of the tests. */
 export const bareEnv = (home: string): NodeJS.ProcessEnv => ({
   PATH: process.env.PATH,
   HOME: home,
   NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
 });
 
-/** Starts a command, with open pipes. */
 export const start = (args: ReadonlyArray<string>, { cwd, env }: How = {}): ChildProcessWithoutNullStreams =>
   spawn(process.execPath, ["--no-warnings", bin, ...args], { cwd, env: env ?? process.env });
 
-/** Collects what a process prints. */
+/** Collects the output of a process. */
 export const heard = (child: ChildProcessWithoutNullStreams): { stdout: string; stderr: string } => {
   const said = { stdout: "", stderr: "" };
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
@@ -44,11 +43,11 @@ export const heard = (child: ChildProcessWithoutNullStreams): { stdout: string; 
   return said;
 };
 
-/** Runs a command to its end, with nothing more on its stdin than `input`. */
+/** Runs a command to its end with `input` as its stdin. */
 export const run = async (args: ReadonlyArray<string>, how?: How, input: string | Uint8Array = ""): Promise<Ended> => {
   const child = start(args, how);
   const said = heard(child);
-  // A command that ends before it has read everything closes its end of the pipe; its exit code tells the rest.
+  // A command that ends before it has read everything closes its end of the pipe; its exit code is what matters.
   child.stdin.on("error", () => undefined);
   child.stdin.end(input);
   const [code] = await once(child, "close");

@@ -1,16 +1,16 @@
 /**
- * Runs a command's effect in this process and keeps what it prints.
+ * Runs a command's effect in this process and collects its output.
  */
 import { Console, Effect, type Exit } from "effect";
 
-/** What came of a command. */
+/** The outcome of a command. */
 export interface Printed<E> {
   readonly stdout: string;
   readonly stderr: string;
   readonly exit: Exit.Exit<void, E>;
 }
 
-/** Runs a command; it fails never, as its exit is a part of what is given. */
+/** Runs a command. It never fails: the command's exit is part of the result. */
 export const printed = <E, R>(command: Effect.Effect<void, E, R>): Effect.Effect<Printed<E>, never, R> =>
   Effect.gen(function* () {
     const out: Array<string> = [];
@@ -25,7 +25,7 @@ export const printed = <E, R>(command: Effect.Effect<void, E, R>): Effect.Effect
     return { stdout: out.join("\n"), stderr: err.join("\n"), exit };
   });
 
-/** The exit code that a failure asks for, and what it says. */
+/** The exit code that a failure requests, and its message. */
 export const failure = <E>({ exit, stderr }: Printed<E>): readonly [string, string] => {
   const error =
     exit._tag === "Failure" ? exit.cause.reasons.find((reason) => reason._tag === "Fail")?.error : undefined;

@@ -1,5 +1,5 @@
 /**
- * Runs `stream-recovery serve` as a process of its own.
+ * Runs `stream-recovery serve` as a separate process.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -12,7 +12,7 @@ import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import { SqlRunRecorder } from "../../src/recorder/sql/SqlRunRecorder.ts";
 import { bareEnv, bin } from "./CommandLine.ts";
 
-/** A folder that goes with its test. */
+/** A temporary folder that is removed after its test. */
 export const folder: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "gateway-"))),
   (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true })),
@@ -20,25 +20,25 @@ export const folder: Effect.Effect<string, never, Scope.Scope> = Effect.acquireR
 
 export interface Served {
   readonly child: ChildProcess;
-  /** Exit code and signal, once it has ended. */
+  /** Resolves with the exit code and the signal once it has ended. */
   readonly exited: Promise<readonly [number | null, NodeJS.Signals | null]>;
   readonly stdout: () => string;
   readonly stderr: () => string;
-  /** From its first line. */
+  /** Read from its first line. */
   readonly url: string;
 }
 
-/** One that may not listen yet. */
+/** A process that may not listen yet. */
 export interface Starting extends Omit<Served, "url"> {
-  /** Its URL, once it has said its first line; empty where it has ended before. */
+  /** Resolves with its URL once it has printed its first line; empty if it ends first. */
   readonly listens: Promise<string>;
 }
 
 /**
- * Starts it, and waits for its first line or its end.
+ * Starts the process and waits for its first line or its end.
  *
- * @param args without `serve`
- * @param program the command line; left out, that of this version
+ * @param args arguments after `serve`
+ * @param program the command line, by default that of this version
  */
 export const serve = (
   args: ReadonlyArray<string>,
@@ -52,7 +52,7 @@ export const serve = (
     ),
   );
 
-/** Starts it, and waits for nothing. */
+/** Starts the process without waiting. */
 export const starting = (
   args: ReadonlyArray<string>,
   env: Readonly<Record<string, string>> = {},
@@ -65,7 +65,7 @@ export const starting = (
         stdio: ["ignore", "pipe", "pipe"],
       });
       const said = { stdout: "", stderr: "" };
-      // Node's own promise of an event's arguments, which it does not type.
+      // Node does not type the arguments of an event.
       const exited = once(child, "close") as Promise<[number | null, NodeJS.Signals | null]>;
       const line = new Promise<void>((resolve) => {
         child.stdout.on("data", (chunk: Buffer) => {
@@ -88,7 +88,7 @@ export const starting = (
       }),
   );
 
-/** A port of this machine that nothing listens on. */
+/** A free port of this machine. */
 export const freePort: Effect.Effect<number> = Effect.promise(async () => {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -99,7 +99,7 @@ export const freePort: Effect.Effect<number> = Effect.promise(async () => {
   return port;
 });
 
-/** The runs in a file, read by a process that forgets nothing. */
+/** The runs in a file, read by a process without retention. */
 export const runsIn = (file: string) =>
   Effect.scoped(
     Effect.gen(function* () {

@@ -1,5 +1,5 @@
 /**
- * Puts runs of every kind on record: what the commands that read the record are shown.
+ * Stores runs of every kind, for tests of the commands that read the record.
  */
 import { type AttemptFacts, fresh as freshFacts } from "../../src/domain/AttemptFacts.ts";
 import { defaultBudget, fresh as freshRun } from "../../src/domain/RunFacts.ts";
@@ -30,7 +30,7 @@ export const factsOf = (more: Partial<AttemptFacts>): AttemptFacts => ({
   ...more,
 });
 
-/** An incident as a policy decides it. */
+/** An incident as a policy would decide it. */
 export const incidentOf = (
   run_id: string,
   n: number,
@@ -71,7 +71,7 @@ export const attempted = (attempt: number, facts: AttemptFacts, at_ms = 0): RunR
   run: freshRun,
 });
 
-/** A run that broke while a call was fenced, was replayed and came to its end. */
+/** A run that broke while a call was fenced, was replayed and completed. */
 export const recovered = (runId: string, at = startedAt): ReadonlyArray<RunRecord.Entry> => {
   const facts = factsOf({ call_through: 1, tools: [call("handed_over")] });
   const incident = incidentOf(runId, 1, { facts }, at + 1_200);
@@ -86,7 +86,7 @@ export const recovered = (runId: string, at = startedAt): ReadonlyArray<RunRecor
   ];
 };
 
-/** A run that asks what became of a call; `bash` was started and its outcome is unknown. */
+/** A run that asks about a call; `bash` was started and its outcome is unknown. */
 export const asking = (runId: string, at = startedAt): ReadonlyArray<RunRecord.Entry> => {
   const facts = factsOf({ shown: "text", text_through: 1, call_through: 2, tools: [call("outcome_unknown")] });
   const incident = incidentOf(runId, 1, { facts, run: { ...freshRun, can_continue: true } }, at + 1_200);
@@ -100,7 +100,7 @@ export const asking = (runId: string, at = startedAt): ReadonlyArray<RunRecord.E
   ];
 };
 
-/** A run that broke where the provider may have run tools of its own, unseen. */
+/** A run that broke while the provider may have run hosted tools unseen. */
 export const unprovable = (runId: string, at = startedAt): ReadonlyArray<RunRecord.Entry> => {
   const provider = { read_only: 0, mutating: 0, unknown: 1 };
   const facts = factsOf({ progress: "started", side_effects: guarded === null ? null : { ...guarded, provider } });
@@ -114,7 +114,7 @@ export const unprovable = (runId: string, at = startedAt): ReadonlyArray<RunReco
   ];
 };
 
-/** A run in the middle of a tool: without its process it is an orphan. */
+/** A run in the middle of a tool, which is orphaned without its process. */
 export const halfway = (runId: string, at = startedAt): ReadonlyArray<RunRecord.Entry> => [
   begun(runId, at),
   attempted(1, factsOf({ shown: "text", text_through: 1, call_through: 2, tools: [call("dispatched")] })),
@@ -142,14 +142,14 @@ export const stopped = (runId: string, at = startedAt): ReadonlyArray<RunRecord.
   ];
 };
 
-/** A run whose replay was decided after a crash: it waits for a program to take it up. */
+/** A run whose replay was decided after a crash and that waits for a program to take it up. */
 export const offered = (runId: string, at = startedAt): ReadonlyArray<RunRecord.Entry> => {
   const facts = factsOf({ call_through: 1, tools: [call("handed_over")] });
   const incident = incidentOf(runId, 1, { facts }, at + 1_200);
   return [begun(runId, at), attempted(1, facts), { _tag: "IncidentOpened", incident }, parked("recovered")];
 };
 
-/** A run that its program left in the middle, on record: a shutdown. */
+/** A run that its program interrupted in the middle, on record, like a shutdown. */
 export const interrupted = (runId: string, at = startedAt): ReadonlyArray<RunRecord.Entry> => {
   const facts = factsOf({ call_through: 1, tools: [call("handed_over")] });
   return [begun(runId, at), attempted(1, facts), parked("interrupted")];

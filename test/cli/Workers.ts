@@ -1,14 +1,14 @@
 /**
- * What tests of `serve --workers` share: which processes serve, and a client of one of them.
+ * Helpers for tests of `serve --workers`: the serving processes, and a client of one of them.
  */
 import { Agent, request as httpRequest } from "node:http";
 import { Effect, type Scope } from "effect";
 import type { Served } from "./ServeProcess.ts";
 
-/** A gateway of which its address and its log are known. */
+/** A gateway with a known address and log. */
 export type Known = Pick<Served, "stderr" | "url">;
 
-/** The processes of the workers by their numbers, as the log has named them last. */
+/** The latest process id of each worker by its number, read from the log. */
 export const workersOf = (served: Pick<Known, "stderr">): ReadonlyMap<number, number> =>
   new Map(
     [...served.stderr().matchAll(/a worker serves worker=(\d+) pid=(\d+)/g)].map(([, worker, pid]) => [
@@ -17,7 +17,7 @@ export const workersOf = (served: Pick<Known, "stderr">): ReadonlyMap<number, nu
     ]),
   );
 
-/** Waits for the log to say something so many times. */
+/** Waits until the log contains a line the given number of times. */
 export const logged = (served: Served, said: RegExp, times = 1): Effect.Effect<void> =>
   Effect.promise(
     () =>
@@ -33,25 +33,24 @@ export const logged = (served: Served, said: RegExp, times = 1): Effect.Effect<v
       }),
   );
 
-/** What one worker responded. */
+/** The response of one worker. */
 export interface Asked {
   readonly status: number;
   readonly text: string;
 }
 
-/** A client whose one connection is to one worker. */
+/** A client whose only connection leads to one worker. */
 export interface Client {
-  /** Its connection. */
   readonly agent: Agent;
   readonly ask: (path: string, body?: string, headers?: Readonly<Record<string, string>>) => Effect.Effect<Asked>;
-  /** Reads a response until what has come says enough. */
+  /** Reads a response until `enough` accepts the text. */
   readonly until: (path: string, enough: (text: string) => boolean) => Effect.Effect<string>;
 }
 
 /**
- * Connects to one worker: the others are stopped meanwhile, so that only this one takes the connection.
+ * Connects to one worker. The others are stopped meanwhile, so that only this one accepts the connection.
  *
- * @param worker its number
+ * @param worker number of the worker
  */
 export const connected = Effect.fnUntraced(function* (
   served: Known,
@@ -74,7 +73,6 @@ export const connected = Effect.fnUntraced(function* (
   return client;
 });
 
-/** A request. */
 export interface Sending {
   readonly url: string;
   readonly agent?: Agent;
@@ -83,7 +81,7 @@ export interface Sending {
   readonly enough?: (text: string) => boolean;
 }
 
-/** Sends it. Without an agent it goes to any worker. */
+/** Sends a request. Without an agent it reaches any worker. */
 export const sent = ({ agent, body, enough, headers, url }: Sending): Promise<Asked> =>
   new Promise((resolve, reject) => {
     const request = httpRequest(url, {

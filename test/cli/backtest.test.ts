@@ -40,7 +40,7 @@ const totals = (text: string) => Json.record(Json.parse(text)?.json) ?? {};
 const layer = RunRecorder.layerMemory();
 
 describe("stream-recovery backtest", () => {
-  it.effect("gives every stored decision again by its own policy, whichever decides anew", () =>
+  it.effect("repeats every stored decision with its own policy, whichever policy decides again", () =>
     Effect.gen(function* () {
       yield* having([
         S.incidentOf("a", 1, fenced),
@@ -66,7 +66,7 @@ describe("stream-recovery backtest", () => {
     }).pipe(Effect.provide(layer)),
   );
 
-  it.effect("names a stored decision that its own facts do not give, and fails by exit code 1", () =>
+  it.effect("names a stored decision that its own facts do not give, and exits with code 1", () =>
     Effect.gen(function* () {
       const honest = S.incidentOf("a", 1, textShown);
       const forged = { ...honest, decision: S.incidentOf("a", 1, fenced).decision };
@@ -84,7 +84,7 @@ describe("stream-recovery backtest", () => {
     }).pipe(Effect.provide(layer)),
   );
 
-  it.effect("says a difference of the rules' version apart, and no more: it is no violation", () =>
+  it.effect("reports a difference between rule versions separately, because it is no violation", () =>
     Effect.gen(function* () {
       const { decision, ...rest } = S.incidentOf("a", 1, textShown);
       yield* having([
@@ -99,7 +99,7 @@ describe("stream-recovery backtest", () => {
     }).pipe(Effect.provide(layer)),
   );
 
-  it.effect("decides by another budget, of incidents since a time or by a rule", () =>
+  it.effect("decides with another budget, for incidents since a time or of one rule", () =>
     Effect.gen(function* () {
       yield* having([S.incidentOf("a", 1, fenced), S.incidentOf("b", 1, textShown, S.startedAt - 10 * 86_400_000)]);
       const spent = yield* printed(backtest({ ...byDefault, budget: ["max_auto_retries=0"] }, screen));
@@ -113,7 +113,7 @@ describe("stream-recovery backtest", () => {
     }).pipe(Effect.provide(layer)),
   );
 
-  it.effect("looks through every page", () =>
+  it.effect("reads every page", () =>
     Effect.gen(function* () {
       yield* having(
         Array.from({ length: 450 }, (_, n) => S.incidentOf(`run-${n}`, 1, n % 2 === 0 ? fenced : textShown)),
@@ -123,7 +123,7 @@ describe("stream-recovery backtest", () => {
     }).pipe(Effect.provide(layer)),
   );
 
-  it.effect("refuses bad limits, times and rules in one line, and says when there is nothing", () =>
+  it.effect("refuses invalid limits, times and rules in one line, and reports an empty result", () =>
     Effect.gen(function* () {
       const refused = function* (more: Partial<Parameters<typeof backtest>[0]>) {
         return failure(yield* printed(backtest({ ...byDefault, ...more }, screen)));
@@ -140,7 +140,7 @@ describe("stream-recovery backtest", () => {
   );
 });
 
-describe("what another decision would have meant", () => {
+describe("the consequences of another decision", () => {
   const asked = S.incidentOf("a", 1, {
     facts: S.factsOf({
       shown: "text",
@@ -168,7 +168,7 @@ describe("what another decision would have meant", () => {
     it(name, () => assert.deepStrictEqual(consequencesOf(incident, now), expected));
   }
 
-  it("a call that only reads may run twice", () => {
+  it("include that a read-only call may run twice", () => {
     const tools = asked.facts.tools.map((row) => ({ ...row, effect: "read_only" as const }));
     const reading = { ...asked, facts: { ...asked.facts, tools } };
     assert.notInclude(consequencesOf(reading, replay), "tool_may_repeat");

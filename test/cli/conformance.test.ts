@@ -18,7 +18,7 @@ import {
 
 const silenceMs = 300;
 
-/** The columns of the first measurement of bare SDKs, with the fault that each one was. */
+/** The columns of the first measurement of bare SDKs, each with its fault. */
 const field = {
   reset_before_head: "R2",
   text_cut: "E1",
@@ -47,7 +47,7 @@ const rows = (board: ConformanceScoreboard) =>
   );
 
 describe("the bare SDKs", () => {
-  it.live("openai and @anthropic-ai/sdk do what was measured in the field", () =>
+  it.live("openai and @anthropic-ai/sdk behave as measured in the field", () =>
     Effect.gen(function* () {
       const openai = yield* runConformance(yield* openAiRuntime({ name: "openai" }), {
         faults: fieldFaults,
@@ -63,7 +63,7 @@ describe("the bare SDKs", () => {
     }),
   );
 
-  it.live("AI SDK takes clean ends for answers, in all four protocols", () =>
+  it.live("AI SDK accepts clean ends as answers, in all four protocols", () =>
     Effect.gen(function* () {
       const board = yield* runConformance(yield* aiSdkRuntime({ name: "ai-sdk" }), {
         faults: ["healthy_call", "text_cut", "text_clean_end", "args_clean_end"],
@@ -80,7 +80,7 @@ describe("the bare SDKs", () => {
   );
 });
 
-/** Breaks behind text that a user has seen. */
+/** Breaks after text that a user has seen. */
 const shown: ReadonlyArray<ConformanceFaultId> = ["text_cut", "text_clean_end", "stall", "overload_in_text"];
 
 const settings = { reveal: "live", answer: "stop", stallMs: 2_500 } as const;
@@ -95,21 +95,21 @@ const failing = Effect.fnUntraced(function* (name: (typeof subjectNames)[number]
 
 describe("with this package", () => {
   for (const name of subjectNames) {
-    it.live(`${name} is safe, never hangs, and recovers all but breaks behind text that was shown`, () =>
+    it.live(`${name} is safe, never hangs, and recovers everything except breaks after shown text`, () =>
       Effect.map(failing(name, {}), (failed) => assert.sameMembers(failed, [...shown])),
     );
 
-    it.live(`${name} recovers everything where text waits for its end`, () =>
+    it.live(`${name} recovers everything if text is held until its end`, () =>
       Effect.map(failing(name, { reveal: "on_complete" }), (failed) => assert.deepStrictEqual(failed, [])),
     );
   }
 
-  it.live("ai-sdk recovers everything, text as it comes, where its user lets it be withdrawn", () =>
+  it.live("ai-sdk recovers everything, with text shown as it comes, if its user allows it to be withdrawn", () =>
     Effect.map(failing("ai-sdk", { answer: "retry" }), (failed) => assert.deepStrictEqual(failed, [])),
   );
 });
 
-describe("packages", () => {
+describe("packages of a conformance run", () => {
   it.effect("that are missing are named, with the command that installs them", () =>
     Effect.gen(function* () {
       const missing = "a-package-that-nobody-has";
@@ -120,14 +120,14 @@ describe("packages", () => {
     }),
   );
 
-  it.effect("that break while they load are a defect: to install them again mends nothing", () =>
+  it.effect("that break while they load are a defect, because installing them again would not help", () =>
     Effect.gen(function* () {
       const exit = yield* Effect.exit(loadPackages(["openai"], () => Promise.reject(new Error("broken"))));
       assert.isTrue(Exit.isFailure(exit) && exit.cause.reasons.every(({ _tag }) => _tag === "Die"));
     }),
   );
 
-  it("tell their installed versions", () => {
+  it("report their installed versions", () => {
     const versions = versionsOf(["openai", "@anthropic-ai/sdk", "ai"]);
     for (const version of Object.values(versions)) assert.match(version, /^\d+\.\d+\.\d+/);
     assert.deepStrictEqual(Object.keys(versions), ["openai", "@anthropic-ai/sdk", "ai"]);
@@ -161,7 +161,7 @@ describe("stream-recovery conformance", () => {
     }),
   );
 
-  it.live("prints scoreboards as JSON, of one column where one was asked for", () =>
+  it.live("prints scoreboards as JSON, with one column if only one was requested", () =>
     Effect.gen(function* () {
       const { exit, lines } = yield* run("anthropic", "--without-us", "--only", "text_clean_end", "--json");
       assert.isTrue(Exit.isSuccess(exit), "a bare column may be unsafe");
@@ -173,7 +173,7 @@ describe("stream-recovery conformance", () => {
     }),
   );
 
-  it.live("refuses what it does not know, in one line that names it", () =>
+  it.live("refuses unknown arguments in one line that names them", () =>
     Effect.gen(function* () {
       const fault = yield* run("openai", "--only", "earthquake");
       assert.deepStrictEqual(fault.errors, ['conformance: --only: no fault is called "earthquake"']);
@@ -185,7 +185,7 @@ describe("stream-recovery conformance", () => {
     }),
   );
 
-  it.live("exits with 1 where a column with this package is unsafe, and not for a bare one", () =>
+  it.live("exits with 1 if a column with this package is unsafe, and not for a bare one", () =>
     Effect.gen(function* () {
       const board = yield* runConformance(yield* openAiRuntime({ name: "openai" }), { faults: ["text_clean_end"] });
       yield* failUnsafe([board]);

@@ -5,7 +5,7 @@ import { Command } from "effect/cli";
 import { decideCommand } from "../../src/cli/decide.ts";
 import { printed } from "./Printed.ts";
 
-/** Runs the command in this process, and gives the exit code that its process would end with. */
+/** Runs the command in this process and returns the exit code that its process would have. */
 const run = (args: ReadonlyArray<string>, input = "") =>
   Effect.gen(function* () {
     const stdin = Stream.make(new TextEncoder().encode(input));
@@ -20,7 +20,7 @@ const lines = (text: string): ReadonlyArray<string> => text.split("\n").filter((
 const decided = (text: string): ReadonlyArray<Record<string, unknown>> => lines(text).map((line) => JSON.parse(line));
 
 describe("stream-recovery decide", () => {
-  it.effect("answers the issue's example: text was shown, so a person is asked", () =>
+  it.effect("decides the issue's example: text was shown, so a person is asked", () =>
     Effect.gen(function* () {
       const { code, stdout, stderr } = yield* run(
         [],
@@ -37,7 +37,7 @@ describe("stream-recovery decide", () => {
     }),
   );
 
-  it.effect("answers the design's example: a fenced call is replayed after 375 ms", () =>
+  it.effect("decides the design's example: a fenced call is replayed after 375 ms", () =>
     Effect.gen(function* () {
       const document = {
         facts: {
@@ -67,7 +67,7 @@ describe("stream-recovery decide", () => {
     }),
   );
 
-  it.effect("says what a retry waits for and where it goes, and takes every field of a run by its name", () =>
+  it.effect("says what a retry waits for and which route it takes, and accepts every field of a run by its name", () =>
     Effect.gen(function* () {
       const failure = { kind: "transport", code: "ECONNREFUSED" };
       const waits = { failure, run: { path: "down", waited_ms: 4_000 }, budget: { max_outage_ms: "forever" } };
@@ -88,7 +88,7 @@ describe("stream-recovery decide", () => {
     }),
   );
 
-  it.effect("names the line and the field of a bad one, and decides the others", () =>
+  it.effect("names the line and the field of an invalid input, and decides the others", () =>
     Effect.gen(function* () {
       const input = [
         '{"failure":{"kind":"truncated"}}',
@@ -113,7 +113,7 @@ describe("stream-recovery decide", () => {
     }),
   );
 
-  it.effect("refuses a line that is longer than its limit and goes on after it", () =>
+  it.effect("refuses a line that is longer than its limit, and continues after it", () =>
     Effect.gen(function* () {
       const input = `${'"'.padEnd(1_100_000, "a")}\n{"failure":{"kind":"transport"}}\n`;
       const { code, stdout, stderr } = yield* run([], input);
@@ -123,7 +123,7 @@ describe("stream-recovery decide", () => {
     }),
   );
 
-  it.effect("adds a sentence with --explain, and decides by the strict preset with --policy", () =>
+  it.effect("adds a sentence with --explain, and decides with the strict preset with --policy", () =>
     Effect.gen(function* () {
       const input = '{"facts":{"delivery":"accepted","shown":"reasoning"},"failure":{"kind":"truncated"}}';
       const [usual, strict] = yield* Effect.all([run(["--explain"], input), run(["--policy", "strict"], input)]);
@@ -145,7 +145,7 @@ describe("stream-recovery decide", () => {
     }),
   );
 
-  it.effect("has nothing to say about no input", () =>
+  it.effect("prints nothing for no input", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* run([], "\n\n"), { code: 0, stdout: "", stderr: "" });
     }),

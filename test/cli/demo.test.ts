@@ -23,22 +23,21 @@ import { type Ended, run as runProcess } from "./CommandLine.ts";
 
 const fixtures = fileURLToPath(new URL("../fixtures/streams", import.meta.url));
 
-/** The demo keeps its runs; a test keeps them in a folder of its own. */
-const stateFolder = mkdtempSync(join(tmpdir(), "demo-state-"));
+/** The demo keeps its runs, so a test gives it a folder. */
+const stateFolder = mkdtempSync(join(tmpdir(), "demo-"));
 
 afterAll(() => rm(stateFolder, { recursive: true, force: true }));
 
 const run = (args: ReadonlyArray<string>, command = "demo", env: NodeJS.ProcessEnv = {}): Promise<Ended> =>
   runProcess([command, ...args], { env: { ...process.env, STREAM_RECOVERY_DB: join(stateFolder, "runs.db"), ...env } });
 
-/** The document of a `--json` run. */
 const json = (text: string) => Json.record(Json.parse(text)?.json) ?? {};
 const rowsOf = (text: string) => Json.list(json(text).rows).map((row) => Json.record(row) ?? {});
 
 const lines = (text: string): ReadonlyArray<string> => text.split("\n").filter((line) => line !== "");
 
 describe("stream-recovery demo", () => {
-  it("plays every run over real sockets, in four protocols, and each is as a person wrote it down", async () => {
+  it("plays every run over real sockets, in four protocols, and each has its hand-written outcome", async () => {
     const { code, stderr, stdout } = await run(["--json"]);
     const rows = rowsOf(stdout);
     assert.strictEqual(code, 0, stdout.slice(0, 2_000));
@@ -57,7 +56,7 @@ describe("stream-recovery demo", () => {
     assert.isBelow(Number(json(stdout).duration_ms), 20_000);
   });
 
-  it("plays the refused connection alike over a store whose runs of this protocol were answered", async () => {
+  it("plays the refused connection in the same way over a store whose runs of this protocol were answered", async () => {
     const played = ["--json", "--only", "port-refused", "--only", "server-error-500"];
     for (const time of ["first", "second"]) {
       const { code, stdout } = await run(played);
@@ -102,7 +101,7 @@ describe("stream-recovery demo", () => {
     for (const line of lines(stdout)) if (!line.startsWith("echo")) assert.isAtMost([...line].length, 100, line);
   });
 
-  it("says what is wrong with STREAM_RECOVERY_KEEPALIVE_MS and ends with exit code 2", async () => {
+  it("reports an invalid STREAM_RECOVERY_KEEPALIVE_MS and exits with code 2", async () => {
     const { code, stderr, stdout } = await run(["--only", "stale-socket"], "demo", {
       STREAM_RECOVERY_KEEPALIVE_MS: "ten",
     });
@@ -111,7 +110,7 @@ describe("stream-recovery demo", () => {
     assert.match(stderr, /^demo: STREAM_RECOVERY_KEEPALIVE_MS: expected a whole number of milliseconds .* got "ten"$/m);
   });
 
-  it("says which name is unknown and what there is, and ends with exit code 2", async () => {
+  it("names an unknown run and the known ones, and exits with code 2", async () => {
     const { code, stderr, stdout } = await run(["--only", "reset-in-thinking,nonsense"]);
     assert.strictEqual(code, 2);
     assert.strictEqual(stdout, "");
@@ -119,7 +118,7 @@ describe("stream-recovery demo", () => {
     assert.match(stderr, /^demo: --only: no run is called "nonsense"; there are reset-before-head, /);
   });
 
-  it("has runs of unique names whose words fit into the table", () => {
+  it("has runs with unique names whose words fit into the table", () => {
     assert.strictEqual(new Set(scenarios.map((it) => it.name)).size, scenarios.length);
     for (const { fault } of scenarios) assert.isAtMost(fault.length, faultCharactersMax, fault);
   });
@@ -174,25 +173,25 @@ const judged = (more: Partial<PlayedRun>, expect: Partial<Scenario["expect"]> = 
   judge({ ...scenario, expect: { ...scenario.expect, ...expect } }, { ...clean, ...more });
 
 describe("the demo's judge", () => {
-  it("finds a wait that was not expected, and a route that answered although it was not asked", () => {
+  it("finds an unexpected wait, and a route that answered without a request", () => {
     assert.deepStrictEqual(judged({ waits: ["path"] }).problems, ["waits: expected none, got path"]);
     assert.deepStrictEqual(judged({ route: "second" }).problems, ["route: expected null, got second"]);
   });
 
-  it("finds a text that went on, or did not, where it was not expected to", () => {
+  it("finds a text that was continued or not against the expectation", () => {
     assert.deepStrictEqual(judged({ seams: ["anchor"] }).problems, ["seams: expected none, got anchor"]);
     const wanted = judged({ seams: ["logprobs"] }, { seams: ["anchor"] });
     assert.deepStrictEqual(wanted.problems, ["seams: expected anchor, got logprobs"]);
     assert.deepStrictEqual(judged({ seams: ["anchor"] }, { seams: ["anchor"] }).problems, []);
   });
 
-  it("finds a caller that was to come back, and had everything from one reading", () => {
+  it("finds a caller that should have reattached and got everything in one read", () => {
     const comes = { ...scenario, leavesAfter: 1 };
     assert.deepStrictEqual(judge(comes, clean).problems, ["the caller was not attached again"]);
     assert.deepStrictEqual(judge(comes, { ...clean, attached: true }).problems, []);
   });
 
-  it("finds a connection that was kept where it had to be fresh", () => {
+  it("finds a reused connection that should have been fresh", () => {
     const connections = ["kept", "fresh"] as const;
     assert.deepStrictEqual(judged({}, { connections }).problems, ["connections: expected kept, fresh, got none"]);
   });
@@ -201,32 +200,32 @@ describe("the demo's judge", () => {
     assert.deepStrictEqual(judged({}).problems, []);
   });
 
-  it("finds text that is shown twice, within an answer and over two of them", () => {
+  it("finds text that is shown twice, within an answer and across two of them", () => {
     assert.strictEqual(judged({ text: "r2.0·r2.1·r2.1·" }).duplicates, 1);
     const both = judged({ text: "r1.0·r2.0·r2.1·" });
     assert.strictEqual(both.duplicates, 1);
     assert.match(both.problems.join(), /duplicates: r1\.0·/);
   });
 
-  it("finds what was lost: a delta, a call", () => {
+  it("finds a lost delta and a lost call", () => {
     assert.strictEqual(judged({ text: "r2.0·" }).lost, 1);
     assert.match(judged({ text: "r2.0·" }).problems.join(), /lost: r2\.1·/);
     assert.strictEqual(judged({ toolInputs: [] }, { toolRuns: 0 }).lost, 1);
   });
 
-  it("finds a tool that ran twice and one that ran with cut arguments", () => {
+  it("finds a tool that ran twice and one that ran with truncated arguments", () => {
     assert.strictEqual(judged({ toolInputs: [call.input, call.input] }, { toolRuns: 2 }).duplicates, 1);
     const cut = judged({ toolInputs: ['{"serial":"r2.t1"}'] });
     assert.strictEqual(cut.cut_inputs, 1);
     assert.match(cut.problems.join(), /truncated tool inputs: r2\.t1/);
   });
 
-  it("finds a run that says completed although no answer was", () => {
+  it("finds a run that claims to be complete without an answer", () => {
     const row = judged({ log: clean.log.slice(0, 1), text: "r1.0·", toolInputs: [] }, { requests: 1, toolRuns: 0 });
     assert.include(row.problems, "false success");
   });
 
-  it("takes an answer that broke after its terminal event for whole, but not Gemini's, which needs a clean end", () => {
+  it("accepts an answer that broke after its terminal event as whole, except Gemini's, which needs a clean end", () => {
     const late = (protocol: Scenario["protocol"]) =>
       judged({ log: clean.log.map((row) => ({ ...row, protocol, outcome: "broken" as const })) });
     assert.deepStrictEqual(late("openai-chat").problems, []);
@@ -242,7 +241,7 @@ describe("the demo's judge", () => {
     ["the waits", { waits: ["path"] }],
     ["the route", { route: "second" }],
   ] as const) {
-    it(`finds ${what} other than expected, and the table says so`, () => {
+    it(`finds an unexpected value of ${what}, and the table says so`, () => {
       const row = judged({}, expect);
       assert.strictEqual(row.problems.length, 1);
       assert.include(table([row], plain), "✗ a fault");
@@ -288,7 +287,7 @@ const brokenHeard: Heard = {
 };
 
 describe("the judge of recordings", () => {
-  it("reads events, comments, several data lines and offsets by itself", () => {
+  it("parses events, comments, several data lines and offsets independently", () => {
     assert.deepStrictEqual(
       frames.map(({ data, event, from }) => [event, data, from]),
       [
@@ -315,7 +314,7 @@ describe("the judge of recordings", () => {
     assert.deepStrictEqual(judgeBroken(recording, take, frames, wholeHeard, brokenHeard).problems, []);
   });
 
-  it("finds an event that is missing, changed or there twice", () => {
+  it("finds an event that is missing, changed or repeated", () => {
     const whole = (heard: Heard["frames"]) => judgeWhole(recording, frames, hash, { ...wholeHeard, frames: heard }, []);
     assert.match(whole(frames.slice(1)).problems.join(), /1 of 4 events are missing/);
     assert.match(
@@ -330,14 +329,14 @@ describe("the judge of recordings", () => {
     assert.match(twice.problems.join(), /1 events came twice/);
   });
 
-  it("finds a whole recording that is not complete, and one that is although it should not be", () => {
+  it("finds a whole recording that is not complete, and a complete one that should not be", () => {
     const failed = judgeWhole(recording, frames, hash, { ...wholeHeard, completed: false }, []);
     assert.match(failed.problems.join(), /not complete/);
     const should = judgeWhole({ ...recording, finish: null, terminal: null }, frames, hash, wholeHeard, []);
     assert.match(should.problems.join(), /complete, although the recording is not/);
   });
 
-  it("finds a break that was taken for the end, and a person whose retry led nowhere", () => {
+  it("finds a break that was taken for the end, and a person whose retry failed", () => {
     const once = judgeBroken(recording, take, frames, wholeHeard, { ...brokenHeard, log: brokenHeard.log.slice(0, 1) });
     assert.isTrue(once.false_success);
     assert.match(once.problems.join(), /complete from a broken answer/);
@@ -362,7 +361,7 @@ describe("stream-recovery demo --streams", () => {
     return made;
   };
 
-  /** The project's own fixtures as a folder of recordings. What is known of some of them stands in `known`. */
+  /** The project's own fixtures as a folder of recordings. `known` holds the facts known about some of them. */
   const fixtureFolder = async (known: Record<string, object>, pick: (file: string) => boolean = () => true) => {
     const all = await readdir(fixtures, { recursive: true });
     const files = all.filter((file) => file.endsWith(".sse") && pick(file)).sort();
@@ -372,7 +371,7 @@ describe("stream-recovery demo --streams", () => {
     return { made, count: files.length };
   };
 
-  it("plays the project's fixtures whole and broken, and nothing is called complete that is not", async () => {
+  it("plays the project's fixtures whole and broken, and reports none as complete by mistake", async () => {
     const { count, made } = await fixtureFolder({
       "anthropic-messages/thinking-text.sse": { finish: "end_turn", terminal: "message_stop" },
       "openai-chat/text.sse": { finish: "stop", terminal: "[DONE]" },
@@ -388,7 +387,7 @@ describe("stream-recovery demo --streams", () => {
     assert.isAbove(Number(Json.record(json(stdout).totals)?.recovered), 40);
   });
 
-  it("fails with exit code 1 and names seed and place where a recording is not what its manifest says", async () => {
+  it("exits with code 1 and names the seed and the place if a recording contradicts its manifest", async () => {
     const { made } = await fixtureFolder(
       { "google-gemini/truncated.sse": { finish: "STOP", terminal: "finishReason", sha256: "0".repeat(64) } },
       (file) => file.endsWith("truncated.sse"),
@@ -424,7 +423,7 @@ describe("stream-recovery demo --streams", () => {
       /^demo: manifest\.json: streams\[0\]\.file: no such file: a\.sse$/,
     ],
   ] as const) {
-    it(`says in one line that the manifest ${what}, and ends with exit code 2`, async () => {
+    it(`reports in one line that the manifest ${what}, and exits with code 2`, async () => {
       const { code, stderr, stdout } = await run(["--streams", await folder(manifest)]);
       assert.strictEqual(code, 2);
       assert.strictEqual(stdout, "");
@@ -433,7 +432,7 @@ describe("stream-recovery demo --streams", () => {
     });
   }
 
-  it("says that a folder or its manifest is missing, and that no recording has a name", async () => {
+  it("reports a missing folder, a missing manifest, and an unknown recording", async () => {
     const empty = await mkdtemp(join(tmpdir(), "recordings-"));
     folders.push(empty);
     const missing = await run(["--streams", join(empty, "nowhere")]);
@@ -447,7 +446,7 @@ describe("stream-recovery demo --streams", () => {
   });
 
   it.skipIf(!existsSync(join(recordingsFolder, "manifest.json")))(
-    "plays a few recordings of real providers, where they are",
+    "plays a few recordings of real providers, if they are present",
     async () => {
       const manifest = json(await readFile(join(recordingsFolder, "manifest.json"), "utf8"));
       const streams = Json.list(manifest.streams).filter((_, index, all) => index % Math.ceil(all.length / 8) === 0);

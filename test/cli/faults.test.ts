@@ -11,7 +11,7 @@ import { faultsCommand } from "../../src/cli/faults.ts";
 const run = (args: ReadonlyArray<string>) =>
   Command.runWith(faultsCommand, { version: "test" })(args).pipe(Effect.provide(NodeServices.layer));
 
-/** A console that keeps what is printed, and says when the nth line has come. */
+/** A console that collects its lines, and reports when the nth line has come. */
 const recording = Effect.gen(function* () {
   const lines: Array<string> = [];
   const errors: Array<string> = [];
@@ -43,7 +43,7 @@ const script = (text: string) =>
   );
 
 describe("stream-recovery faults", () => {
-  it.live("says its address first, plays the script and prints requests", () =>
+  it.live("prints its address first, plays the script and prints requests", () =>
     Effect.gen(function* () {
       const { line, record } = yield* recording;
       const { file } = yield* script('{"answers":[{"raw_file":"a.sse"}]}');
@@ -59,7 +59,7 @@ describe("stream-recovery faults", () => {
     }),
   );
 
-  it.live("says in one line which field of a script is wrong and fails with exit code 2", () =>
+  it.live("names an invalid field of a script in one line and exits with code 2", () =>
     Effect.gen(function* () {
       const { errors, record } = yield* recording;
       const { file } = yield* script('{"answers":[{"break":{"kind":"rts","at":"event"}}]}');

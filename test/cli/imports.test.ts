@@ -1,6 +1,6 @@
 /**
- * Walks what the command line imports: nothing on the way to every command may be Node's alone, because one named import that
- * another runtime has not ends every command there.
+ * Walks the imports of the command line. The modules that every command loads must not need Node: a single named import that
+ * another runtime lacks breaks every command there.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { root } from "../../src/cli/main.ts";
 
 const src = fileURLToPath(new URL("../../src", import.meta.url));
 
-/** One import that is done when its module is loaded; types are gone by then. */
+/** An import that is evaluated when its module is loaded; type imports are erased. */
 interface Loaded {
   readonly from: string;
   readonly specifier: string;
@@ -33,7 +33,7 @@ const importsOf = (file: string): ReadonlyArray<Loaded> =>
       .map((name) => name.split(/\s+as\s+/)[0] ?? name),
   }));
 
-/** Everything that is loaded with a module, its own modules followed. */
+/** Everything that loading a module loads, including its own imports. */
 const loadedBy = (entry: string): ReadonlyArray<Loaded> => {
   const seen = new Set<string>();
   const loaded: Array<Loaded> = [];
@@ -52,7 +52,7 @@ const loadedBy = (entry: string): ReadonlyArray<Loaded> => {
   return loaded;
 };
 
-/** Modules and exports of Node that Bun 1.4 or Deno 2 have not. They are taken where they are used: `process.getBuiltinModule`. */
+/** Modules and exports of Node that Bun 1.4 or Deno 2 lack. Code that needs one calls `process.getBuiltinModule`. */
 const nodesAlone: Readonly<Record<string, ReadonlyArray<string>>> = {
   "node:sqlite": [],
   "node:sea": [],
@@ -64,17 +64,17 @@ const nodesAlone: Readonly<Record<string, ReadonlyArray<string>>> = {
 
 const runtime: string = "bun";
 
-/** Has a process say each module that it loads, on stderr. */
+/** Makes a process print each module that it loads on stderr. */
 const teller = `data:text/javascript,${encodeURIComponent(`
   import { registerHooks } from "node:module";
   const load = (url, context, next) => (process.stderr.write(url + "\\n"), next(url, context));
   registerHooks({ load });
 `)}`;
 
-describe("what the command line loads", () => {
+describe("the modules that the command line loads", () => {
   const loaded = loadedBy(join(src, "cli/bin.ts"));
 
-  it("is the whole program, and nothing of it is Node's alone", () => {
+  it("are the whole program, and need no API that only Node has", () => {
     assert.isAbove(new Set(loaded.map(({ from }) => from)).size, 100, "the walk goes through the program");
     assert.isTrue(loaded.some(({ specifier }) => specifier === "node:http"));
     const alone = loaded.filter(({ names, specifier }) => {
@@ -84,14 +84,14 @@ describe("what the command line loads", () => {
     assert.deepStrictEqual(alone, []);
   });
 
-  it("says each import of a runtime's module with `node:` before it, as Deno wants it", () => {
+  it("import a runtime's module with the prefix `node:`, which Deno requires", () => {
     const bare = loaded.filter(({ specifier }) =>
       /^(?:fs|path|os|http|net|stream|util|crypto|url|zlib)(?:\/|$)/.test(specifier),
     );
     assert.deepStrictEqual(bare, []);
   });
 
-  it("of a command that is named is that command alone: no other, no client of Redis, which a barrel brings", () => {
+  it("are only those of the given command: no other command, and no Redis client, which a barrel would import", () => {
     const { status, stderr } = spawnSync(
       process.execPath,
       ["--no-warnings", "--import", teller, join(src, "cli/bin.ts"), "policy", "--json"],
@@ -107,7 +107,7 @@ describe("what the command line loads", () => {
     );
   });
 
-  it("of a script of completions is every command, wherever it is asked for", async () => {
+  it("are those of every command for a completion script, at any position of the option", async () => {
     const names = async (...args: ReadonlyArray<string>) =>
       (await root(args)).subcommands.flatMap(({ commands }) => commands);
     assert.lengthOf(await names("policy"), 1);
@@ -116,7 +116,7 @@ describe("what the command line loads", () => {
   });
 
   const hasBun = spawnSync(runtime, ["--version"]).status === 0;
-  it.skipIf(!hasBun)("starts under Bun: policy and decide", () => {
+  it.skipIf(!hasBun)("start under Bun: policy and decide", () => {
     const bin = join(src, "cli/bin.ts");
     const policy = spawnSync(runtime, [bin, "policy", "--json"], { encoding: "utf8" });
     assert.strictEqual(policy.status, 0, policy.stderr);

@@ -1,4 +1,4 @@
-/** `stream-recovery paths`, as a process, at a server that has the gateway's page. */
+/** `stream-recovery paths` as a process, against a server with the gateway's page. */
 import { assert, describe, it } from "@effect/vitest";
 import { Clock, Effect, Layer } from "effect";
 import type { PathStatus } from "../../src/paths/Paths.ts";
@@ -16,7 +16,7 @@ const paths = (args: ReadonlyArray<string>, env: Record<string, string> = {}) =>
 const withPaths = (list: () => ReadonlyArray<PathStatus>) => Layer.merge(memory, Paths.standing(list));
 
 describe("stream-recovery paths", () => {
-  it.live("prints the paths of a running gateway as a table, and the waits that providers have announced", () => {
+  it.live("prints the paths of a running gateway as a table, and the delays that providers have announced", () => {
     let list: ReadonlyArray<PathStatus> = [];
     return Effect.gen(function* () {
       const by = (yield* Clock.currentTimeMillis) - Runs.now;
@@ -42,7 +42,7 @@ describe("stream-recovery paths", () => {
     }).pipe(Effect.scoped, Effect.provide(withPaths(() => list)));
   });
 
-  it.live("has a path asked now, and says by its exit code whether it can be reached", () => {
+  it.live("has a path probed at once, and reports by its exit code if it can be reached", () => {
     let list: ReadonlyArray<PathStatus> = [Paths.down];
     return Effect.gen(function* () {
       const { url } = yield* pageServer;
@@ -60,7 +60,7 @@ describe("stream-recovery paths", () => {
     }).pipe(Effect.scoped, Effect.provide(withPaths(() => list)));
   });
 
-  it.live("says in one line what is wrong, and what to do about it", () =>
+  it.live("reports an error in one line, with its remedy", () =>
     Effect.gen(function* () {
       const { url } = yield* pageServer;
       const cases: ReadonlyArray<readonly [ReadonlyArray<string>, number, RegExp]> = [

@@ -12,7 +12,7 @@ const run = (...args: ReadonlyArray<string>) =>
   printed(Command.runWith(policyCommand, { version: "0" })(args)).pipe(Effect.provide(NodeServices.layer));
 
 describe("stream-recovery policy", () => {
-  it.effect("prints the nineteen rows and the questions in their order as Markdown", () =>
+  it.effect("prints the nineteen rows and the questions in order as Markdown", () =>
     Effect.gen(function* () {
       const { stdout } = yield* run();
       const [table = ""] = stdout.split("\n\n");
@@ -29,7 +29,7 @@ describe("stream-recovery policy", () => {
     }),
   );
 
-  it.effect("prints what moves a run to its next route behind them", () =>
+  it.effect("prints the table of moves to another route after them", () =>
     Effect.gen(function* () {
       const [, moves = ""] = (yield* run()).stdout.trimEnd().split("\n\n");
       assert.deepStrictEqual(moves.split("\n"), moveMarkdown().split("\n"));

@@ -1,5 +1,5 @@
 /**
- * The command line as a process, as a person types it and as a system ends it: what goes to which stream, the exit codes of
+ * The command line as a process, as a person starts it and a system ends it: its output streams, the exit codes of
  * docs/cli.md, and signals.
  */
 import { spawn } from "node:child_process";
@@ -15,7 +15,7 @@ const folder = mkdtempSync(join(tmpdir(), "processes-"));
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A process that sees nothing of the environment of the tests. */
+/** Options of a process that sees none of the tests' environment. */
 const apart = (env: NodeJS.ProcessEnv = {}) => ({ cwd: folder, env: { ...bareEnv(folder), NO_COLOR: "1", ...env } });
 
 const assertRejects = async (promise: Promise<unknown>): Promise<void> => {
@@ -27,13 +27,13 @@ const assertRejects = async (promise: Promise<unknown>): Promise<void> => {
 };
 
 describe("stream-recovery", () => {
-  it("says its version", async () => {
+  it("prints its version", async () => {
     const { code, stdout } = await run(["--version"]);
     assert.strictEqual(code, 0);
     assert.match(stdout, /^stream-recovery v\d+\.\d+\.\d+/);
   });
 
-  it("says to stderr what is no answer", async () => {
+  it("prints everything except its answer to stderr", async () => {
     const { code, stderr, stdout } = await run(["faults", "--port", "99999999"]);
     assert.strictEqual(stdout, "");
     assert.strictEqual(stderr, "faults: port: expected 0 to 65535, got 99999999\n");
@@ -42,7 +42,7 @@ describe("stream-recovery", () => {
 });
 
 describe("a command that reads stdin", () => {
-  it("answers a line for a line, and names a bad one on stderr with exit code 2", async () => {
+  it("prints one line per line, and names an invalid one on stderr with exit code 2", async () => {
     const failure = '{"failure":{"kind":"transport"}}';
     const { code, stderr, stdout } = await run(["decide"], {}, `${failure}\nnot json\n${failure}\n`);
     assert.strictEqual(code, 2);
@@ -50,7 +50,7 @@ describe("a command that reads stdin", () => {
     assert.strictEqual(stdout.trimEnd().split("\n").length, 2);
   });
 
-  it("does not mind a reader that went away", async () => {
+  it("tolerates a reader that has left", async () => {
     const child = start(["decide"]);
     const said = heard(child);
     child.stdin.on("error", () => undefined);
@@ -67,7 +67,7 @@ describe("a command that reads stdin", () => {
   });
 });
 
-describe("a command line that is wrong", () => {
+describe("a wrong command line", () => {
   const wrong: ReadonlyArray<readonly [typed: string, said: RegExp]> = [
     ["serv", /^stream-recovery: there is no command "serv"; did you mean serve\? See stream-recovery --help\n$/],
     ["serve --prot 1", /^serve: there is no flag "--prot"; did you mean --port\? See stream-recovery serve --help\n$/],
@@ -96,7 +96,7 @@ describe("a command line that is wrong", () => {
     assert.isFalse(existsSync(join(folder, "postgres:")), "no file of that name");
   });
 
-  it("prints help on stdout only where it is asked for", async () => {
+  it("prints help on stdout only on request", async () => {
     const { code, stderr, stdout } = await run(["runs", "list", "--help"], apart());
     assert.deepStrictEqual([code, stderr], [0, ""]);
     assert.match(stdout, /--limit/);
@@ -104,7 +104,7 @@ describe("a command line that is wrong", () => {
 });
 
 describe("a signal", () => {
-  /** Starts a command, waits until it says so, sends a signal, and gives the exit code. */
+  /** Starts a command, waits until it is ready, sends a signal, and returns the exit code. */
   const stopped = async (args: ReadonlyArray<string>, ready: RegExp, signal: NodeJS.Signals) => {
     const child = start(args, apart());
     const said = heard(child);
@@ -119,14 +119,14 @@ describe("a signal", () => {
   };
 
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
-    it(`ends a server, and a view without an end, by exit code 0: ${signal}`, async () => {
+    it(`ends a server, and an endless view, with exit code 0: ${signal}`, async () => {
       const db = join(folder, `${signal}.db`);
       assert.strictEqual(await stopped(["serve", "--port", "0", "--db", db], /listening/, signal), 0);
       assert.strictEqual(await stopped(["faults"], /listening/, signal), 0);
       assert.strictEqual(await stopped(["runs", "watch", "--db", db], /watching/, signal), 0);
     });
 
-    it(`ends any other command by the signal's own code: ${signal}`, async () => {
+    it(`ends any other command with the signal's own code: ${signal}`, async () => {
       const child = start(["decide"]);
       child.stdin.write('{"facts":{},"failure":{"kind":"transport"}}\n');
       await once(child.stdout, "data");
@@ -136,7 +136,7 @@ describe("a signal", () => {
     });
   }
 
-  it("ends a server that npx started, where it reaches npx alone", async () => {
+  it("ends a server that npx started, even if only npx gets it", async () => {
     const root = new URL("../..", import.meta.url).pathname;
     const npx = spawn("npx", ["--no-install", "stream-recovery", "faults"], {
       cwd: root,
@@ -146,7 +146,7 @@ describe("a signal", () => {
     const url = String(said).replace("listening on ", "").trim();
     const socket = connect(Number(new URL(url).port), "127.0.0.1");
     await once(socket, "connect");
-    // The server closes its connections when it ends, or the system resets them: no clock is needed to see that it has.
+    // The server closes its connections when it ends, or the system resets them, so no timeout is needed to notice it.
     const ended = new Promise<void>((resolve) => socket.once("close", () => resolve()));
     socket.on("error", () => undefined).resume();
     npx.kill("SIGTERM");

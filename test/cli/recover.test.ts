@@ -12,7 +12,7 @@ import * as S from "./Stored.ts";
 const screen = blank(S.startedAt, 80, true);
 const layer = RunRecorder.layerMemory();
 
-/** Runs whose driver has given them up. */
+/** Runs that their owner has abandoned. */
 const abandoned = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
   const recorder = yield* RunRecorder;
   for (const id of ids) {
@@ -25,7 +25,7 @@ const abandoned = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
 });
 
 describe("stream-recovery recover", () => {
-  it.effect("prints what it found, the questions first, with what to type; a second time there is nothing", () =>
+  it.effect("prints the runs that it found, questions first, with the next command; a second time there are none", () =>
     Effect.gen(function* () {
       yield* abandoned(["in-a-tool"]);
       const { exit, stdout } = yield* printed(recover(false, screen));
@@ -48,7 +48,7 @@ describe("stream-recovery recover", () => {
     }).pipe(Effect.provide(layer)),
   );
 
-  it.effect("lists some of many, and counts them all; JSON has every one", () =>
+  it.effect("lists some of many and counts all; JSON has every one", () =>
     Effect.gen(function* () {
       yield* abandoned(Array.from({ length: 40 }, (_, n) => `lost-${n}`));
       const text = yield* printed(recover(false, screen));
@@ -58,7 +58,7 @@ describe("stream-recovery recover", () => {
     }).pipe(Effect.provide(layer)),
   );
 
-  it.effect("gives machines the report", () =>
+  it.effect("prints the report as JSON for machines", () =>
     Effect.gen(function* () {
       yield* abandoned(["in-a-tool"]);
       const report = Json.record(Json.parse((yield* printed(recover(true, screen))).stdout)?.json);
@@ -67,7 +67,7 @@ describe("stream-recovery recover", () => {
     }).pipe(Effect.provide(layer)),
   );
 
-  it.effect("right after a crash waits for the process that died, and not for long for one that lives", () =>
+  it.effect("waits right after a crash for the lease of the dead process, and only briefly for a live one", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const world = { stopped: false };
@@ -93,7 +93,7 @@ describe("stream-recovery recover", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("does not say that a process lives which is silent for less than its long lease", () =>
+  it.effect("does not call a process alive that has been silent for less than its long lease", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const world = { stopped: false };

@@ -12,7 +12,7 @@ import { folder, type Served, serve } from "./ServeProcess.ts";
 
 const chat = JSON.stringify(bodies["openai-chat"]);
 
-/** A configuration file in a folder of its own. */
+/** A configuration file in a temporary folder. */
 const configured = (config: unknown) =>
   Effect.map(folder, (dir) => {
     const path = join(dir, "gateway.json");
@@ -21,14 +21,14 @@ const configured = (config: unknown) =>
     return { dir, path, write };
   });
 
-/** A server that says its name. */
+/** A server that answers with its name. */
 const named = (name: string) =>
   serverOf((request, response) => {
     response.writeHead(200, { "content-type": "application/json" });
     response.end(JSON.stringify({ name, authorization: request.headers.authorization }));
   });
 
-/** Waits until the process has written so. */
+/** Waits until the process has printed a match. */
 const said = (served: Served, pattern: RegExp): Promise<string> =>
   new Promise((resolve) => {
     const look = () => {
@@ -78,67 +78,67 @@ describe("stream-recovery serve --config", () => {
     }),
   );
 
-  it.live(
-    "reaches two upstreams of one protocol, one through a proxy of its own with a password and one directly",
-    () =>
-      Effect.gen(function* () {
-        const proxy = yield* proxyServer({ login: "us:SECRET-5" });
-        const [one, two] = [yield* named("one"), yield* named("two")];
-        const { path } = yield* configured({
-          ...small,
-          upstreams: {
-            one: { url: `${one}/v1`, proxy: { env: "PROXY" } },
-            two: { url: `${two}/v1`, proxy: "direct" },
-          },
-        });
-        const env = { PROXY: proxy.url.replace("://", "://us:SECRET-5@"), HTTP_PROXY: "http://127.0.0.1:9" };
-        const served = yield* serve(["--config", path], env);
-        const ask = (name: string) => Effect.promise(() => send(`${served.url}/u/${name}/v1/models`));
-        const [first, second] = yield* Effect.all([ask("one"), ask("two")], { concurrency: 2 });
-        assert.deepInclude(JSON.parse(first.text), { name: "one" });
-        assert.deepInclude(JSON.parse(second.text), { name: "two" });
-        assert.deepStrictEqual(
-          proxy.asked.map(({ target }) => target),
-          [new URL(one).host],
-        );
-        assert.notInclude(`${served.stdout()}${served.stderr()}`, "SECRET");
-      }),
-  );
-
-  it.live("checks: all that is wrong in a line each, and exit code 1; what would be served, without its secrets", () =>
+  it.live("reaches two upstreams of one protocol, one through a separate proxy with a password and one directly", () =>
     Effect.gen(function* () {
-      const wrong = yield* configured({
-        upstreams: { a: { url: "nowhere", credential: "SECRET-1" }, v1: { url: "http://x" } },
-        tokens: { t: { token: { env: "NOT_SET" } } },
-        lisen: {},
+      const proxy = yield* proxyServer({ login: "us:SECRET-5" });
+      const [one, two] = [yield* named("one"), yield* named("two")];
+      const { path } = yield* configured({
+        ...small,
+        upstreams: {
+          one: { url: `${one}/v1`, proxy: { env: "PROXY" } },
+          two: { url: `${two}/v1`, proxy: "direct" },
+        },
       });
-      for (const args of [["--check"], []]) {
-        const served = yield* serve(["--config", wrong.path, ...args]);
-        assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [1, null]);
-        assert.strictEqual(served.stdout(), "");
-        assert.deepStrictEqual(served.stderr().replaceAll(`serve: ${wrong.path}: `, "").split("\n"), [
-          "$.lisen: expected no such key",
-          "",
-        ]);
-      }
-      wrong.write({
-        upstreams: { a: { url: "nowhere", credential: "SECRET-1" }, v1: { url: "http://x" } },
-        tokens: { t: { token: { env: "NOT_SET" } } },
-      });
-      const more = yield* serve(["--config", wrong.path, "--check"]);
-      assert.deepStrictEqual(yield* Effect.promise(() => more.exited), [1, null]);
-      const lines = more.stderr().trim().split("\n");
-      assert.lengthOf(lines, 4);
-      for (const line of lines) assert.match(line, /^serve: \S+gateway\.json: \$\.\S+: expected /);
-      assert.notInclude(more.stderr(), "SECRET");
-      const missing = yield* serve(["--config", `${wrong.path}.none`, "--check"]);
-      assert.deepStrictEqual(yield* Effect.promise(() => missing.exited), [1, null]);
-      assert.match(missing.stderr(), /gateway\.json\.none: the file cannot be read \(ENOENT\)\n$/);
+      const env = { PROXY: proxy.url.replace("://", "://us:SECRET-5@"), HTTP_PROXY: "http://127.0.0.1:9" };
+      const served = yield* serve(["--config", path], env);
+      const ask = (name: string) => Effect.promise(() => send(`${served.url}/u/${name}/v1/models`));
+      const [first, second] = yield* Effect.all([ask("one"), ask("two")], { concurrency: 2 });
+      assert.deepInclude(JSON.parse(first.text), { name: "one" });
+      assert.deepInclude(JSON.parse(second.text), { name: "two" });
+      assert.deepStrictEqual(
+        proxy.asked.map(({ target }) => target),
+        [new URL(one).host],
+      );
+      assert.notInclude(`${served.stdout()}${served.stderr()}`, "SECRET");
     }),
   );
 
   it.live(
-    "says how long a run waits for an outage: ten minutes, what the file says, or what the flag says over it",
+    "checks: every error in its own line with exit code 1, or the effective configuration without its secrets",
+    () =>
+      Effect.gen(function* () {
+        const wrong = yield* configured({
+          upstreams: { a: { url: "nowhere", credential: "SECRET-1" }, v1: { url: "http://x" } },
+          tokens: { t: { token: { env: "NOT_SET" } } },
+          lisen: {},
+        });
+        for (const args of [["--check"], []]) {
+          const served = yield* serve(["--config", wrong.path, ...args]);
+          assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [1, null]);
+          assert.strictEqual(served.stdout(), "");
+          assert.deepStrictEqual(served.stderr().replaceAll(`serve: ${wrong.path}: `, "").split("\n"), [
+            "$.lisen: expected no such key",
+            "",
+          ]);
+        }
+        wrong.write({
+          upstreams: { a: { url: "nowhere", credential: "SECRET-1" }, v1: { url: "http://x" } },
+          tokens: { t: { token: { env: "NOT_SET" } } },
+        });
+        const more = yield* serve(["--config", wrong.path, "--check"]);
+        assert.deepStrictEqual(yield* Effect.promise(() => more.exited), [1, null]);
+        const lines = more.stderr().trim().split("\n");
+        assert.lengthOf(lines, 4);
+        for (const line of lines) assert.match(line, /^serve: \S+gateway\.json: \$\.\S+: expected /);
+        assert.notInclude(more.stderr(), "SECRET");
+        const missing = yield* serve(["--config", `${wrong.path}.none`, "--check"]);
+        assert.deepStrictEqual(yield* Effect.promise(() => missing.exited), [1, null]);
+        assert.match(missing.stderr(), /gateway\.json\.none: the file cannot be read \(ENOENT\)\n$/);
+      }),
+  );
+
+  it.live(
+    "limits how long a run waits for an outage: ten minutes by default, or the file's value, or the flag's over it",
     () =>
       Effect.gen(function* () {
         const file = yield* configured({ budget: { max_outage_ms: 5_000 } });
@@ -158,7 +158,7 @@ describe("stream-recovery serve --config", () => {
       }),
   );
 
-  it.live("refuses a file that others can write, and warns of a secret's file that they can read", () =>
+  it.live("refuses a file that others can write, and warns of a secret's file that others can read", () =>
     Effect.gen(function* () {
       const { dir, path } = yield* configured({
         ...small,
@@ -179,7 +179,7 @@ describe("stream-recovery serve --config", () => {
     }),
   );
 
-  it.live("serves the example of the documentation as it stands", () =>
+  it.live("serves the example of the documentation unchanged", () =>
     Effect.gen(function* () {
       const path = fileURLToPath(new URL("../../docs/gateway.example.json", import.meta.url));
       const checked = yield* serve(["--config", path, "--check"]);
@@ -190,7 +190,7 @@ describe("stream-recovery serve --config", () => {
     }),
   );
 
-  it.live("prints what a team's file of the documentation serves", () =>
+  it.live("prints the effective configuration of the documentation's file for a team", () =>
     Effect.gen(function* () {
       const path = fileURLToPath(new URL("../../docs/gateway.team.json", import.meta.url));
       const secret = "SECRET-of-24-characters--";
@@ -220,7 +220,7 @@ describe("stream-recovery serve --config", () => {
     }),
   );
 
-  it.live("takes the configuration of the guide to routes as it stands", () =>
+  it.live("accepts the configuration of the guide to routes unchanged", () =>
     Effect.gen(function* () {
       const page = readFileSync(new URL("../../docs/routes.md", import.meta.url), "utf8");
       const [, text = ""] = /^```json\n(.*?)^```$/ms.exec(page) ?? [];
@@ -283,7 +283,7 @@ describe("stream-recovery serve --config", () => {
     }),
   );
 
-  it.live("reads the file again at SIGHUP, and keeps the last one where it is wrong", () =>
+  it.live("reads the file again on SIGHUP, and keeps the previous one if it is invalid", () =>
     Effect.gen(function* () {
       const [one, two] = [yield* named("one"), yield* named("two")];
       const config = { ...small, upstreams: { a: { url: `${one}/v1` } } };
@@ -304,7 +304,7 @@ describe("stream-recovery serve --config", () => {
     }),
   );
 
-  it.live("lets what runs finish as it began while it reads the file again", () =>
+  it.live("lets running requests finish with their configuration while it reads the file again", () =>
     Effect.gen(function* () {
       const server = yield* FaultProvider.make({ script: { answers: [{ content: [{ text: 20 }], delay_ms: 20 }] } });
       const config = { ...small, upstreams: { a: { url: `${server.url}/v1` } } };
@@ -331,7 +331,7 @@ describe("stream-recovery serve --config", () => {
 });
 
 describe("stream-recovery serve", () => {
-  it.live("stays at SIGHUP without a file, where no terminal says it", () =>
+  it.live("keeps running on SIGHUP without a file, if it comes from no terminal", () =>
     Effect.gen(function* () {
       const served = yield* serve(["--port", "0", "--db", "memory"]);
       served.child.kill("SIGHUP");
@@ -373,7 +373,7 @@ describe("stream-recovery serve", () => {
     }),
   );
 
-  it.live("takes clocks, budgets and policies by flags and variables, and says which one is wrong", () =>
+  it.live("reads clocks, budgets and policies from flags and variables, and names the invalid one", () =>
     Effect.gen(function* () {
       const server = yield* FaultProvider.make({
         script: { answers: [{ break: { kind: "stall", at: "before_head" } }] },

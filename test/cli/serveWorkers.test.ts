@@ -1,18 +1,20 @@
 /**
- * `serve --workers`: real processes behind one port, which are killed, reloaded and stopped.
+ * `serve --workers`: real processes behind one port that are killed, reloaded and stopped.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import type { ServerResponse } from "node:http";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
-import { Effect, References } from "effect";
+import { Effect, Fiber, References } from "effect";
+import type { RunRecord } from "../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import { SqlRunRecorder } from "../../src/recorder/sql/SqlRunRecorder.ts";
 import { FaultProvider } from "../../src/testing/index.ts";
-import { clientOf, whole } from "../gateway/attach/AttachCases.ts";
-import { bodies, post, send } from "../gateway/GatewayCases.ts";
-import { eventually, polled } from "../Polling.ts";
+import { clientOf, eventsOf, whole } from "../gateway/attach/AttachCases.ts";
+import { bodies, post, send, serverOf } from "../gateway/GatewayCases.ts";
+import { eventually, polled, until } from "../Polling.ts";
 import { bin } from "./CommandLine.ts";
 import { folder, type Served, serve } from "./ServeProcess.ts";
 import { connected, logged, workersOf } from "./Workers.ts";
@@ -21,23 +23,24 @@ const urls = (upstream: string): ReadonlyArray<string> => [
   ...["--openai-url", `${upstream}/v1`, "--anthropic-url", upstream, "--gemini-url", upstream],
 ];
 
-/** All runs in a file once each of them has an end, read by a process of its own. */
-const ended = (file: string) =>
+/** All runs in a file once each of them has an end, read by a separate process. */
+const ended = (file: string) => runsOf(file, (runs) => runs.every(({ state }) => state === "ended"));
+
+/** Waits until enough runs are on record. They are written after they act, so the last moments of a killed process may be missing. */
+const recorded = (file: string, count: number) => runsOf(file, ({ length }) => length >= count);
+
+const runsOf = (file: string, isIt: (runs: ReadonlyArray<RunRecord>) => boolean) =>
   Effect.scoped(
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
-      return yield* polled(
-        Effect.map(recorder.runs({ limit: 1000 }), (runs) =>
-          runs.every(({ state }) => state === "ended") ? runs : undefined,
-        ),
-      );
+      return yield* polled(Effect.map(recorder.runs({ limit: 1000 }), (runs) => (isIt(runs) ? runs : undefined)));
     }).pipe(
       Effect.provide(SqlRunRecorder.layerFile({ file, retention: false })),
       Effect.provideService(References.MinimumLogLevel, "None"),
     ),
   );
 
-/** Sends so many requests that are refused in one packet, and reads until each of them has its response. */
+/** Sends many requests in one packet, which are refused, and reads until each of them has its response. */
 const refused = (url: string, count: number): Promise<void> =>
   new Promise((resolve, reject) => {
     const { hostname, port } = new URL(url);
@@ -52,7 +55,7 @@ const refused = (url: string, count: number): Promise<void> =>
     socket.write("GET /recovery/nothing HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(count));
   });
 
-/** Tells of each write of a worker to its stderr. */
+/** Logs each write of a worker to its stderr. */
 const spying = (file: string): string => `
 import { appendFileSync } from "node:fs";
 import cluster from "node:cluster";
@@ -64,7 +67,7 @@ if (cluster.isWorker) stderr.write = (text, ...more) => {
 };
 `;
 
-/** Keeps each worker that is sent SIGUSR2 busy for ever. */
+/** Puts each worker that is sent SIGUSR2 into an endless loop. */
 const spinning = `
 import cluster from "node:cluster";
 if (cluster.isWorker) process.on("SIGUSR2", () => {
@@ -72,7 +75,7 @@ if (cluster.isWorker) process.on("SIGUSR2", () => {
 });
 `;
 
-/** Whether something listens at a URL. */
+/** Resolves with true if a server listens at the URL. */
 const isOpen = (url: string): Promise<boolean> =>
   new Promise((resolve) => {
     const { hostname, port } = new URL(url);
@@ -91,33 +94,36 @@ const chat = (served: Served, onData?: (chunk: Buffer) => void) =>
   });
 
 describe("stream-recovery serve --workers", () => {
-  it.live("prints once where all of them listen, and drains all of them at SIGTERM with exit code 0", () =>
+  it.live("prints its address once all of them listen, and drains all of them on SIGTERM with exit code 0", () =>
     Effect.gen(function* () {
-      const server = yield* FaultProvider.make({ script: { answers: [{ content: [{ text: 20 }], delay_ms: 20 }] } });
+      const events = eventsOf("openai-chat");
+      const held: Array<ServerResponse> = [];
+      const upstream = yield* serverOf((request, response) => {
+        request.resume();
+        held.push(response.writeHead(200, { "content-type": "text/event-stream" }));
+        response.write(Buffer.concat(events.slice(0, 3)));
+      });
       const served = yield* serve([
         ...["--port", "0", "--workers", "2", "--db", join(yield* folder, "runs.db")],
-        ...urls(server.url),
+        ...urls(upstream),
       ]);
       assert.match(served.stdout(), /^listening on http:\/\/127\.0\.0\.1:\d+\n$/);
       yield* logged(served, /a worker serves/, 2);
       let began = 0;
-      let all = () => {};
-      const streaming = new Promise<void>((resolve) => {
-        all = resolve;
-      });
       const got = Array.from({ length: 8 }, () => {
         let isFirst = true;
         return chat(served, () => {
           if (isFirst) began += 1;
           isFirst = false;
-          if (began === 8) all();
         });
       });
-      yield* Effect.promise(() => streaming);
+      yield* until(() => began === 8);
       served.child.kill("SIGTERM");
+      // The provider ends no response before that line.
+      yield* logged(served, /finishing 8 requests; a second signal ends at once/);
+      for (const response of held) response.end(Buffer.concat(events.slice(3)));
       for (const it of yield* Effect.promise(() => Promise.all(got))) assert.isFalse(it.broken);
       assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [0, null]);
-      assert.match(served.stderr(), /finishing 8 requests; a second signal ends at once/);
       assert.strictEqual(served.stdout().split("\n").length, 2);
     }),
   );
@@ -149,11 +155,11 @@ describe("stream-recovery serve --workers", () => {
     }),
   );
 
-  it.live("replaces a worker that is killed, and ends its runs without waiting for its lease", () =>
+  it.live("replaces a killed worker, and ends its runs without waiting for its lease", () =>
     Effect.gen(function* () {
       const file = join(yield* folder, "runs.db");
       const server = yield* FaultProvider.make({ script: { answers: [{ content: [{ text: 100 }], delay_ms: 20 }] } });
-      // A lease of an hour: what ends before was not waited for.
+      // With a lease of an hour, runs that end earlier did not wait for it.
       const args = ["--port", "0", "--workers", "2", "--db", file, "--lease-ms", "3600000", ...urls(server.url)];
       const served = yield* serve(args);
       yield* logged(served, /a worker serves/, 2);
@@ -173,7 +179,7 @@ describe("stream-recovery serve --workers", () => {
         }),
       );
       yield* Effect.promise(() => streaming);
-      // The kernel may have given all of these to one worker, and on a slow machine the first of them are over by now.
+      // The kernel may have given all of these to one worker, and on a slow machine the first of them have ended by now.
       const last = yield* Effect.forEach([1, 2], (worker) =>
         Effect.gen(function* () {
           const { agent } = yield* connected(served, worker);
@@ -184,6 +190,7 @@ describe("stream-recovery serve --workers", () => {
           return client;
         }),
       );
+      yield* recorded(file, count);
       process.kill(victim ?? 0, "SIGKILL");
       yield* logged(served, /a worker has ended, and is replaced worker=2 how=SIGKILL/);
       const results = [...(yield* Effect.promise(() => Promise.all(got))), ...(yield* Effect.forEach(last, whole))];
@@ -195,9 +202,9 @@ describe("stream-recovery serve --workers", () => {
       const gone = runs.filter(({ end }) => end?.state !== "completed");
       assert.deepStrictEqual(
         [gone.length, new Set(gone.map(({ end }) => end?.reason))],
-        [broken, new Set(["client_gone"])],
+        [broken, new Set(["process_lost"])],
       );
-      for (const run of gone) assert.lengthOf(run.incidents, 1, "decided once");
+      for (const run of gone) assert.lengthOf(run.incidents, 0, "nothing is decided about a run of a dead process");
       yield* logged(served, /a worker serves worker=2/, 2);
       assert.notStrictEqual(workersOf(served).get(2), victim);
       for (let n = 0; n < 8; n++) assert.strictEqual((yield* post(served.url, "openai-chat")).status, 200);
@@ -205,7 +212,7 @@ describe("stream-recovery serve --workers", () => {
   );
 
   it.live(
-    "kills workers that hang, stopped or busy for ever, and ends their runs as those of one that was killed",
+    "kills workers that hang, stopped or in an endless loop, and ends their runs like those of a killed one",
     () =>
       Effect.gen(function* () {
         const dir = yield* folder;
@@ -226,6 +233,7 @@ describe("stream-recovery serve --workers", () => {
             return client;
           }),
         );
+        yield* recorded(file, hung.length);
         const before = workersOf(served);
         process.kill(before.get(2) ?? 0, "SIGSTOP");
         process.kill(before.get(3) ?? 0, "SIGUSR2");
@@ -241,20 +249,20 @@ describe("stream-recovery serve --workers", () => {
         const runs = yield* ended(file);
         assert.deepStrictEqual(
           runs.map(({ end }) => end?.reason),
-          ["client_gone", "client_gone"],
+          ["process_lost", "process_lost"],
         );
         assert.strictEqual(workersOf(served).get(1), before.get(1), "one that answers goes on");
       }),
   );
 
-  it.live("reads a configuration or for none, and gives it to a replacement too", () =>
+  it.live("applies a new configuration to all workers or none, and to a replacement, too", () =>
     Effect.gen(function* () {
       const dir = yield* folder;
       const config = join(dir, "gateway.json");
       const write = (limits: object) => writeFileSync(config, JSON.stringify({ db: join(dir, "runs.db"), limits }));
       const server = yield* FaultProvider.make({});
       const long = JSON.stringify({ ...bodies["openai-chat"], x: "x".repeat(1000) });
-      // Connections are made anew, so that both workers have some.
+      // New connections, so that both workers get some.
       const statuses = Effect.fnUntraced(function* (served: Served) {
         const all = yield* Effect.forEach(
           Array.from({ length: 12 }),
@@ -281,7 +289,66 @@ describe("stream-recovery serve --workers", () => {
     }),
   );
 
-  it.live("listens on a port that the system hands out to no connection, where any is wanted", () =>
+  it.live("reports in the metrics the configuration of each worker, including a replacement", () =>
+    Effect.gen(function* () {
+      const dir = yield* folder;
+      const config = join(dir, "gateway.json");
+      const write = (limits: object) => writeFileSync(config, JSON.stringify({ db: join(dir, "runs.db"), limits }));
+      write({});
+      const served = yield* serve(["--config", config, "--port", "0", "--workers", "2"]);
+      yield* logged(served, /a worker serves/, 2);
+      const generations = Effect.map(
+        Effect.promise(() => send(`${served.url}/metrics`)),
+        ({ text }) =>
+          [...text.matchAll(/^stream_recovery_gateway_config_generation\{worker="(\d)"\} (\d+)$/gm)]
+            .map(([, worker, n]) => `${worker}:${n}`)
+            .toSorted(),
+      );
+      assert.deepStrictEqual(yield* generations, ["1:1", "2:1"]);
+      for (const [limits, said] of [
+        [{ max_body_bytes: 100 }, /the configuration was read again generation=2/],
+        [{ max_body_bytes: "many" }, /the configuration is not taken, and the last one stays/],
+        [{ max_body_bytes: 200 }, /the configuration was read again generation=3/],
+      ] as const) {
+        write(limits);
+        served.child.kill("SIGHUP");
+        yield* logged(served, said);
+      }
+      assert.deepStrictEqual(yield* generations, ["1:3", "2:3"]);
+      process.kill(workersOf(served).get(2) ?? 0, "SIGKILL");
+      yield* logged(served, /a worker serves worker=2/, 2);
+      assert.deepStrictEqual(yield* generations, ["1:3", "2:3"]);
+    }),
+  );
+
+  it.live("loses no new connection while its workers restart in turn", () =>
+    Effect.gen(function* () {
+      const script = { answers: [{ content: [{ text: 4 }], delay_ms: 1 }] } as const;
+      const server = yield* FaultProvider.make({ script });
+      const db = join(yield* folder, "runs.db");
+      const served = yield* serve(["--port", "0", "--workers", "2", "--db", db, ...urls(server.url)]);
+      yield* logged(served, /a worker serves/, 2);
+      const connections = { made: 0, failed: 0 };
+      const connecting = Effect.forever(
+        Effect.map(Effect.exit(Effect.tryPromise(() => chat(served))), (exit) => {
+          connections.made += 1;
+          if (exit._tag === "Failure" || exit.value.broken || exit.value.status !== 200) connections.failed += 1;
+        }),
+      );
+      const clients = yield* Effect.forEach(Array.from({ length: 4 }), () => Effect.forkScoped(connecting));
+      for (const worker of [1, 2, 1, 2]) {
+        const before = [...served.stderr().matchAll(new RegExp(`a worker serves worker=${worker}`, "g"))].length;
+        process.kill(workersOf(served).get(worker) ?? 0, "SIGTERM");
+        yield* logged(served, new RegExp(`a worker serves worker=${worker}`), before + 1);
+      }
+      yield* Fiber.interruptAll(clients);
+      assert.isAbove(connections.made, 100);
+      assert.strictEqual(connections.failed, 0);
+      assert.notMatch(served.stderr(), /how=(?!"exit code 0")/);
+    }),
+  );
+
+  it.live("listens on a port outside the system's ephemeral range, if any port will do", () =>
     Effect.gen(function* () {
       const served = yield* serve(["--port", "0", "--workers", "2", "--db", join(yield* folder, "runs.db")]);
       const port = Number(new URL(served.url).port);
@@ -291,7 +358,7 @@ describe("stream-recovery serve --workers", () => {
     }),
   );
 
-  /** Kills workers, now and with each word of the log: each again and again. */
+  /** Kills workers now and again with each log line. */
   const killing = (served: Served, workers: ReadonlyArray<number>) => {
     const kill = () => {
       for (const worker of workers) {
@@ -300,7 +367,7 @@ describe("stream-recovery serve --workers", () => {
         try {
           process.kill(pid, "SIGKILL");
         } catch {
-          // It is dead already.
+          // The process is already dead.
         }
       }
     };
@@ -308,7 +375,7 @@ describe("stream-recovery serve --workers", () => {
     kill();
   };
 
-  it.live("ends with exit code 1 and a reason where its workers die again and again, and leaves none behind", () =>
+  it.live("exits with code 1 and a reason if its workers die repeatedly, and leaves none behind", () =>
     Effect.gen(function* () {
       const served = yield* serve(["--port", "0", "--workers", "2", "--db", join(yield* folder, "runs.db")]);
       yield* logged(served, /a worker serves/, 2);
@@ -319,7 +386,7 @@ describe("stream-recovery serve --workers", () => {
     }),
   );
 
-  it.live("serves on where one worker dies again and again, and tries its place less often", () =>
+  it.live("keeps serving if one worker dies repeatedly, and replaces it less often", () =>
     Effect.gen(function* () {
       const server = yield* FaultProvider.make({});
       const db = join(yield* folder, "runs.db");
@@ -331,7 +398,7 @@ describe("stream-recovery serve --workers", () => {
     }),
   );
 
-  it.live("replaces a worker that was told to end as often as that is said, and takes none of it for a death", () =>
+  it.live("replaces a worker that was told to end each time, and counts none of it as a death", () =>
     Effect.gen(function* () {
       const served = yield* serve(["--port", "0", "--workers", "2", "--db", join(yield* folder, "runs.db")]);
       for (let ended = 1; ended <= 6; ended += 1) {
@@ -342,7 +409,7 @@ describe("stream-recovery serve --workers", () => {
     }),
   );
 
-  it.live("starts a replacement with what its siblings have, whatever the file says that needs a restart", () =>
+  it.live("starts a replacement with what its siblings have, even if the file has changes that need a restart", () =>
     Effect.gen(function* () {
       const dir = yield* folder;
       const config = join(dir, "gateway.json");
@@ -352,7 +419,7 @@ describe("stream-recovery serve --workers", () => {
       write("runs.db", {});
       const served = yield* serve(["--config", config, "--port", "0", "--workers", "2", ...urls(server.url)]);
       yield* logged(served, /a worker serves/, 2);
-      // No worker would start by itself on this address: a token is needed for it.
+      // No worker could start by itself on this address, which requires a token.
       write("others.db", { listen: { host: "0.0.0.0" }, prices: { m: { input: 1, output: 1 } } });
       served.child.kill("SIGHUP");
       yield* logged(served, /the configuration was read again; these need a restart: host, db, prices/);
@@ -366,7 +433,7 @@ describe("stream-recovery serve --workers", () => {
     }),
   );
 
-  it.live("ends its workers where the supervisor itself is killed, and at the second signal", () =>
+  it.live("ends its workers if the supervisor itself is killed, and on the second signal", () =>
     Effect.gen(function* () {
       const server = yield* FaultProvider.make({
         script: { answers: [{ content: [{ text: 4 }], break: { kind: "stall", at: "event", n: 4 } }] },
@@ -385,7 +452,7 @@ describe("stream-recovery serve --workers", () => {
           yield* logged(served, /finishing 1 requests/);
           served.child.kill(second);
         }
-        // The pipes of the log end with the last worker that has them.
+        // The pipes of the log close with the last worker that has them.
         const [code, signal] = yield* Effect.promise(() => served.exited);
         assert.strictEqual(signal ?? code, second === undefined ? "SIGKILL" : 143);
         assert.isTrue((yield* Effect.promise(() => got)).broken);
@@ -394,7 +461,7 @@ describe("stream-recovery serve --workers", () => {
     }),
   );
 
-  it.live("says so where it is a worker of node:cluster itself, as under a process manager", () =>
+  it.live("reports if it is itself a worker of node:cluster, as under a process manager", () =>
     Effect.gen(function* () {
       const args = ["serve", "--port", "0", "--workers", "2", "--db", join(yield* folder, "runs.db")];
       const manager = `const cluster = require("node:cluster");
@@ -409,7 +476,7 @@ describe("stream-recovery serve --workers", () => {
     }),
   );
 
-  it.live("says in one line why it does not start, and exits with 2", () =>
+  it.live("reports in one line why it does not start, and exits with 2", () =>
     Effect.gen(function* () {
       const file = join(yield* folder, "runs.db");
       const first = yield* serve(["--port", "0", "--db", file]);

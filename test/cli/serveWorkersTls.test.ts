@@ -1,5 +1,5 @@
 /**
- * `serve --workers`: several processes that listen with TLS, and as many as there are cores.
+ * `serve --workers`: several processes that listen with TLS, and one per core.
  */
 import { writeFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
@@ -14,7 +14,7 @@ import { bodies, paths } from "../gateway/GatewayCases.ts";
 import { folder, type Served, serve } from "./ServeProcess.ts";
 import { logged, workersOf } from "./Workers.ts";
 
-/** An agent whose one connection is to one worker, as the others are stopped while it connects. */
+/** An agent whose only connection leads to one worker, because the others are stopped while it connects. */
 const agentOf = Effect.fnUntraced(function* (served: Served, url: string, worker: number) {
   const agent = yield* Effect.acquireRelease(
     Effect.sync(() => new Agent({ keepAlive: true, maxSockets: 1, ca: Certificates.localhost })),
@@ -51,7 +51,7 @@ const bodyOf = (response: IncomingMessage) =>
   });
 
 describe("stream-recovery serve --workers", () => {
-  it.live("listens with TLS, and gives a client that comes back at another worker its run", () =>
+  it.live("listens with TLS, and gives a client that returns to another worker its run", () =>
     Effect.gen(function* () {
       const events = eventsOf("openai-chat");
       const provider = yield* providerOf(events);
@@ -87,7 +87,7 @@ describe("stream-recovery serve --workers", () => {
     }),
   );
 
-  it.live("keeps the certificate that it has where the next one is half written, for replacements too", () =>
+  it.live("keeps its certificate if the next one is half written, for replacements, too", () =>
     Effect.gen(function* () {
       const dir = yield* folder;
       const [cert, key] = [join(dir, "cert.pem"), join(dir, "key.pem")];
@@ -121,11 +121,11 @@ describe("stream-recovery serve --workers", () => {
     }),
   );
 
-  it.live("starts as many as there are cores where it is told auto", () =>
+  it.live("starts one per core if set to auto", () =>
     Effect.gen(function* () {
       const served = yield* serve(["--port", "0", "--workers", "auto", "--db", join(yield* folder, "runs.db")]);
       const cores = availableParallelism();
-      // One process alone has no supervisor, and says nothing of workers.
+      // A single process has no supervisor, and its log does not mention workers.
       yield* logged(served, /a worker serves/, cores === 1 ? 0 : cores);
       assert.strictEqual(workersOf(served).size, cores === 1 ? 0 : cores);
       served.child.kill("SIGTERM");

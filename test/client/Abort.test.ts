@@ -25,7 +25,7 @@ describe("ProviderClient's abort", () => {
     );
   }
 
-  it.live("closes the socket when the consumer takes no more", () =>
+  it.live("closes the socket when the consumer stops reading", () =>
     Effect.gen(function* () {
       const { client, server } = yield* setup({
         answers: [{ content, break: { kind: "keep_alive", at: "event", n: 4 }, keep_alive: { every_ms: 1 } }],
@@ -55,7 +55,7 @@ describe("ProviderClient's abort", () => {
     }),
   );
 
-  it.live("gives the place of a socket that was still being opened to the next request", () =>
+  it.live("gives the slot of a cancelled connection to the next request", () =>
     Effect.gen(function* () {
       const server = yield* silentServer;
       const client = yield* ProviderClient.make({ connections: 1 });
@@ -70,7 +70,7 @@ describe("ProviderClient's abort", () => {
     }),
   );
 
-  it.live("lets every request meet the connect clock, also those that waited for a connection", () =>
+  it.live("applies the connect timeout to every request, even to those that waited for a connection", () =>
     Effect.gen(function* () {
       const server = yield* silentServer;
       const client = yield* ProviderClient.make({ connections: 1, connectMs: 20 });
@@ -82,7 +82,7 @@ describe("ProviderClient's abort", () => {
     }),
   );
 
-  it.live("leaves other requests of the same client alone", () =>
+  it.live("does not affect other requests of the same client", () =>
     Effect.gen(function* () {
       const { client, server } = yield* setup({
         scripts: { stall: [{ break: { kind: "stall", at: "after_head" } }], fine: [{ content: [{ text: 200 }] }] },
@@ -99,7 +99,7 @@ describe("ProviderClient's abort", () => {
     }),
   );
 
-  it.live("waits for a free connection within its limit and is not_sent until then", () =>
+  it.live("limits the wait for a free connection, and is not_sent until then", () =>
     Effect.gen(function* () {
       const { client, server } = yield* setup(
         { scripts: { stall: [{ break: { kind: "stall", at: "after_head" } }], fine: [{ content: [{ text: 1 }] }] } },

@@ -1,5 +1,5 @@
 /**
- * Runs requests of the client under test against a fault server, and keeps what the client said.
+ * Runs requests of the client under test against a fault server, and records the client's reports.
  */
 import { createServer, type Socket } from "node:net";
 import { Deferred, Effect, type Scope, Stream } from "effect";
@@ -29,7 +29,7 @@ export interface Call {
   readonly method?: "POST" | "GET";
 }
 
-/** Runs one request to its end and keeps everything that the client said. */
+/** Runs one request to its end and records everything that the client reported. */
 export const attempt = (
   client: ProviderClient["Service"],
   protocol: Protocol,
@@ -56,7 +56,7 @@ export const attempt = (
 export const setup = (script: FaultScriptInput, options: ProviderClientOptions = {}) =>
   Effect.all({ server: FaultProvider.make({ script }), client: ProviderClient.make(options) });
 
-/** Accepts connections and never says a word: TLS to it hangs in the handshake. */
+/** Accepts connections and never writes: TLS to it hangs in the handshake. */
 export const silentServer: Effect.Effect<
   {
     readonly port: number;
@@ -99,7 +99,7 @@ export const silentServer: Effect.Effect<
   return { port, accepted, acceptedAgain, closed, closedAgain };
 });
 
-/** Lets everything that is due happen: an event loop turn more than undici takes for a request of its own, or to keep a connection. */
+/** Runs everything that is due: one more event loop turn than undici takes to send a request, or to keep a connection. */
 export const turns = (count: number): Effect.Effect<void> =>
   Effect.forEach(
     Array.from({ length: count }),

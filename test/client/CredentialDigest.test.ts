@@ -1,4 +1,4 @@
-/** Credentials told apart by keyed digests: each by the key that counts now, whatever was asked before. */
+/** Keyed digests of credentials: each uses the current key, independent of earlier calls. */
 import { createHmac, generateKeySync } from "node:crypto";
 import { assert, describe, it } from "@effect/vitest";
 import { Redacted } from "effect";
@@ -7,11 +7,11 @@ import { credentialed, keyedBy } from "../../src/client/CredentialDigest.ts";
 const path = { id: "path" };
 
 describe("The digest of a credential", () => {
-  it("is the keyed one of that very credential, also when it is asked for again", () => {
+  it("is the keyed digest of exactly that credential, even on a second call", () => {
     const key = generateKeySync("hmac", { length: 256 });
     keyedBy(key);
     const digest = (secret: string) => createHmac("sha256", key).update(secret).digest("hex").slice(0, 32);
-    // More than are remembered, and one that is longer than what is.
+    // More secrets than are cached, and one that is too long to be cached.
     const secrets = [...Array.from({ length: 100 }, (_, n) => `sk-${n}`), "x".repeat(5_000)];
     for (const secret of [...secrets, ...secrets.toReversed()]) {
       assert.deepStrictEqual(credentialed(path, secret), { ...path, credential: digest(secret) });
@@ -20,7 +20,7 @@ describe("The digest of a credential", () => {
     assert.strictEqual(credentialed(path, ""), path);
   });
 
-  it("is made anew where the key is another one", () => {
+  it("is computed again if the key has changed", () => {
     keyedBy(generateKeySync("hmac", { length: 256 }));
     const before = credentialed(path, "sk-1");
     keyedBy(generateKeySync("hmac", { length: 256 }));

@@ -8,7 +8,7 @@ import { protocols } from "./Protocols.ts";
 import { played } from "./Run.ts";
 import { answer, serve } from "./Server.ts";
 
-/** A provider that takes one key only, and writes down which it was shown. */
+/** A provider that accepts a single key and records the keys it was sent. */
 const locked = (valid: string) =>
   Effect.gen(function* () {
     const keys: Array<string | undefined> = [];
@@ -38,7 +38,7 @@ const stored = (keys: ReadonlyArray<string>) => {
 };
 
 describe("Credentials", () => {
-  it.live("that have expired are renewed once, and the next attempt has the new key on the wire", () =>
+  it.live("that have expired are renewed once, and the next attempt sends the new key", () =>
     Effect.gen(function* () {
       const server = yield* locked("new");
       const store = stored(["old", "new"]);
@@ -52,7 +52,7 @@ describe("Credentials", () => {
     }),
   );
 
-  it.live("that are refused again after their renewal are not renewed again, and the 401 stays the cause", () =>
+  it.live("that are refused again after their renewal are not renewed again, and the 401 remains the cause", () =>
     Effect.gen(function* () {
       const server = yield* locked("none");
       const store = stored(["old", "new", "newer"]);
@@ -66,7 +66,7 @@ describe("Credentials", () => {
     }),
   );
 
-  it.live("are read for every attempt, also without a renewal", () =>
+  it.live("are read for every attempt, even without a renewal", () =>
     Effect.gen(function* () {
       const server = yield* locked("c");
       const client = yield* ProviderClient.make();
@@ -78,23 +78,25 @@ describe("Credentials", () => {
     }),
   );
 
-  it.live("that cannot be read are the caller's own failure: nothing is sent and the cause is theirs", () =>
-    Effect.gen(function* () {
-      const server = yield* locked("a");
-      const client = yield* ProviderClient.make();
-      const cause = new Error("keychain");
-      const seen = yield* attempt(client, protocols["openai-chat"], {
-        url: server.endpoint(),
-        headers: Effect.fail(cause),
-      });
-      assert.strictEqual(seen.error?.reason.kind, "caller_failed");
-      assert.strictEqual(seen.error?.cause, cause);
-      assert.deepStrictEqual(seen.deliveries, ["not_sent"]);
-      assert.deepStrictEqual(server.keys, []);
-    }),
+  it.live(
+    "that cannot be read are the caller's own failure: nothing is sent, and the cause is the caller's error",
+    () =>
+      Effect.gen(function* () {
+        const server = yield* locked("a");
+        const client = yield* ProviderClient.make();
+        const cause = new Error("keychain");
+        const seen = yield* attempt(client, protocols["openai-chat"], {
+          url: server.endpoint(),
+          headers: Effect.fail(cause),
+        });
+        assert.strictEqual(seen.error?.reason.kind, "caller_failed");
+        assert.strictEqual(seen.error?.cause, cause);
+        assert.deepStrictEqual(seen.deliveries, ["not_sent"]);
+        assert.deepStrictEqual(server.keys, []);
+      }),
   );
 
-  it.live("that are slow to be read can be given up, and then nothing is sent", () =>
+  it.live("that are slow to read can be abandoned, and then nothing is sent", () =>
     Effect.gen(function* () {
       const server = yield* locked("a");
       const client = yield* ProviderClient.make();
@@ -109,7 +111,7 @@ describe("Credentials", () => {
     }),
   );
 
-  it.effect("are renewed once for all that wait, also when the first of them is stopped", () =>
+  it.effect("are renewed once for all waiting runs, even if the first of them is stopped", () =>
     Effect.gen(function* () {
       const go = yield* Deferred.make<void>();
       let renewals = 0;

@@ -28,7 +28,7 @@ describe("ProviderClient's report of delivery", () => {
     }),
   );
 
-  it.live("is not_sent when TLS cannot be agreed on", () =>
+  it.live("is not_sent if the TLS handshake fails", () =>
     Effect.gen(function* () {
       const { client, server } = yield* setup({});
       const seen = yield* attempt(client, protocols["openai-chat"], {
@@ -39,7 +39,7 @@ describe("ProviderClient's report of delivery", () => {
     }),
   );
 
-  it.live("is not_sent when the connect clock runs out", () =>
+  it.live("is not_sent if the connect timeout expires", () =>
     Effect.gen(function* () {
       const { port } = yield* silentServer;
       const client = yield* ProviderClient.make({ connectMs: 30 });
@@ -94,7 +94,7 @@ describe("ProviderClient's report of delivery", () => {
         assert.isAbove(row.bytes_received, 0);
         assert.deepStrictEqual(seen.deliveries, ["not_sent", "ambiguous"]);
         assert.strictEqual(seen.error?.reason.kind, "transport");
-        // Nothing below the caller repeats: the server saw two requests and no more.
+        // No layer below the caller repeats the request: the server saw exactly two.
         assert.strictEqual((yield* server.log).length, 2);
       }
     }),

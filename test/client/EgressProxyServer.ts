@@ -1,5 +1,5 @@
 /**
- * Stands in for a company's egress proxy: opens tunnels with or without a password, over TCP or TLS, and misbehaves on demand.
+ * A stand-in for a company's egress proxy: opens tunnels with or without a password, over TCP or TLS, and misbehaves on request.
  */
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
@@ -7,11 +7,10 @@ import { createServer as createTlsServer } from "node:tls";
 import { Effect, type Scope } from "effect";
 import { key, localhost } from "../failure/provoked/Certificates.ts";
 
-/** One CONNECT that came in. */
+/** One received CONNECT. */
 export interface Asked {
-  /** Host and port. */
   readonly target: string;
-  /** The head without its last line end. */
+  /** The head without its last line ending. */
   readonly head: string;
 }
 
@@ -19,9 +18,9 @@ export interface ProxyServer {
   readonly port: number;
   readonly url: string;
   readonly asked: ReadonlyArray<Asked>;
-  /** Connections of clients that are open now. */
+  /** Counts the open connections of clients. */
   readonly open: () => number;
-  /** Cuts every connection without a word. */
+  /** Cuts every connection. */
   readonly kill: () => void;
 }
 
@@ -29,11 +28,11 @@ export interface ProxyServerOptions {
   readonly secure?: boolean;
   /** `user:password`; anything else gets a 407. */
   readonly login?: string;
-  /** What is done in place of a tunnel. */
+  /** Called instead of opening a tunnel. */
   readonly instead?: (socket: Socket, asked: Asked) => void;
-  /** Said to every connection at once, and the end: a server of another kind. */
+  /** Written to every new connection, which is then closed, like a server of another kind. */
   readonly greeting?: string;
-  /** The port of this machine that a name leads to; left out, the target's own host and port. */
+  /** The local port for each name; a name that is missing is reached at its own host and port. */
   readonly names?: Readonly<Record<string, number>>;
 }
 

@@ -7,7 +7,7 @@ import { protocols } from "./Protocols.ts";
 import { played } from "./Run.ts";
 import { answer, serve } from "./Server.ts";
 
-/** A provider that breaks its first answers, and writes down the keys. */
+/** A provider that breaks its first answers and records the keys. */
 const keyed = (breaks: ReadonlyArray<string>) =>
   Effect.gen(function* () {
     const keys: Array<string | undefined> = [];
@@ -25,7 +25,7 @@ const keyed = (breaks: ReadonlyArray<string>) =>
 const text = 'data: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]}\n\n';
 
 describe("IdempotencyKey", () => {
-  it.live("stays the same over the replays of a request and changes for a continuation and its replays", () =>
+  it.live("stays the same for the replays of a request, and changes for a continuation and its replays", () =>
     Effect.gen(function* () {
       const server = yield* keyed(["", text, ""]);
       const client = yield* ProviderClient.make();
@@ -48,7 +48,7 @@ describe("IdempotencyKey", () => {
     }),
   );
 
-  it("is the same for the same run id in another process, and another for another run", () => {
+  it("is the same for the same run id in another process, and differs for another run", () => {
     const first = { attempt: 1, mode: "first", request: "first" } as const;
     const again = { attempt: 3, mode: "replay", request: "first" } as const;
     assert.strictEqual(
@@ -61,13 +61,13 @@ describe("IdempotencyKey", () => {
     );
   });
 
-  it("of a continuation whose first sending is forgotten is never that of another request", () => {
+  it("of a continuation whose first request is forgotten never equals that of another request", () => {
     const replay = { run_id: "a", attempt: 5, mode: "replay", request: "continue" } as const;
     const first = IdempotencyKey.ofRun()({ run_id: "a", attempt: 1, mode: "first", request: "first" });
     assert.notStrictEqual(IdempotencyKey.ofRun()(replay), first);
   });
 
-  it("is that of the response for a resumption, and of each continuation its own", () => {
+  it("is the response's key for a resumption, and a separate one for each continuation", () => {
     const keyOf = IdempotencyKey.ofRun();
     const key = (
       attempt: number,
@@ -84,7 +84,7 @@ describe("IdempotencyKey", () => {
     assert.strictEqual(key(7, "replay", "first"), one);
   });
 
-  it.live("is what the caller gives, and nothing where none is given", () =>
+  it.live("is the caller's, and absent if the caller gives none", () =>
     Effect.gen(function* () {
       const server = yield* keyed([]);
       const client = yield* ProviderClient.make();

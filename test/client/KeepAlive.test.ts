@@ -3,6 +3,7 @@ import { ConfigProvider, Effect, Layer } from "effect";
 import { ClientConfigError, type ExchangeRecord, ProviderClient } from "../../src/client/index.ts";
 import { FaultProvider } from "../../src/testing/index.ts";
 import type { Answer } from "../../src/testing/script/FaultScript.ts";
+import { found } from "../Polling.ts";
 import { attempt, turns } from "./Attempt.ts";
 import { protocols } from "./Protocols.ts";
 import { played } from "./Run.ts";
@@ -11,15 +12,12 @@ const environment = (values: Record<string, string>) => ConfigProvider.layer(Con
 
 const variable = "STREAM_RECOVERY_KEEPALIVE_MS";
 
-/** Waits until the server has no connection left, by the events of its sockets alone. */
+/** Waits until the server has no connections. */
 const alone = (server: FaultProvider["Service"]) =>
-  Effect.gen(function* () {
-    while ((yield* server.connections) > 0)
-      yield* Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)));
-  });
+  found(Effect.map(server.connections, (connections) => (connections === 0 ? true : undefined)));
 
 describe("ProviderClient's kept connections", () => {
-  it.live("are closed after the idle time, also where the server announces 600 s, and the record says so", () =>
+  it.live("are closed after the idle limit, even if the server announces 600 s, and the record says so", () =>
     Effect.gen(function* () {
       const records: Array<ExchangeRecord> = [];
       const server = yield* FaultProvider.make({
@@ -53,10 +51,10 @@ describe("ProviderClient's kept connections", () => {
     }),
   );
 
-  it.live("are kept for less where the server says so", () =>
+  it.live("are kept for a shorter time if the server says so", () =>
     Effect.gen(function* () {
       const server = yield* FaultProvider.make({
-        // undici closes two seconds before a server does: nothing is left of one.
+        // undici closes two seconds before the server does, so one second leaves no idle time.
         script: { answers: [{ content: [{ text: 1 }], headers: { "keep-alive": "timeout=1" } }] },
       });
       const client = yield* ProviderClient.make();
@@ -71,7 +69,7 @@ describe("ProviderClient's kept connections", () => {
     }),
   );
 
-  it.live("take their idle time from the environment where the layer is built", () =>
+  it.live("take their idle limit from the environment when the layer is built", () =>
     Effect.gen(function* () {
       const server = yield* FaultProvider.make({ script: { answers: [{ content: [{ text: 1 }] }] } });
       const url = server.endpoint("openai-chat");
@@ -88,7 +86,7 @@ describe("ProviderClient's kept connections", () => {
     }),
   );
 
-  it.effect("refuse an idle time that is none: the error names the variable and what was expected", () =>
+  it.effect("refuse an invalid idle limit with an error that names the variable and the expected value", () =>
     Effect.gen(function* () {
       for (const bad of ["ten", "0", "-1", "1.5", "1e3", "2147483648"]) {
         const error = yield* ProviderClient.make().pipe(Effect.provide(environment({ [variable]: bad })), Effect.flip);
@@ -104,7 +102,7 @@ describe("ProviderClient's kept connections", () => {
     }),
   );
 
-  it.effect("have the caller's idle time before the environment's", () =>
+  it.effect("prefer the caller's idle limit to the environment's", () =>
     Effect.asVoid(ProviderClient.make({ keepAliveMs: 5 }).pipe(Effect.provide(environment({ [variable]: "ten" })))),
   );
 });
@@ -112,10 +110,10 @@ describe("ProviderClient's kept connections", () => {
 describe("a stale socket", () => {
   const warm: typeof Answer.Encoded = { content: [{ text: 1 }], break: { kind: "rst", at: "next_request" } };
 
-  it.live("is answered by a fresh connection, also where several had been kept", () =>
+  it.live("is replaced with a fresh connection, even if several were kept", () =>
     Effect.gen(function* () {
       const server = yield* FaultProvider.make({
-        // Both are dead when they are used again; the answers after them are not.
+        // Both connections are dead when they are used again. The answers after them are healthy.
         script: {
           answers: [{ ...warm, head_delay_ms: 30 }, { ...warm, head_delay_ms: 30 }, { content: [{ text: 2 }] }],
         },
@@ -142,7 +140,7 @@ describe("a stale socket", () => {
   );
 
   it.live(
-    "that is followed by nothing but resets costs one request more than the budget, and the first words of the error stay",
+    "that is followed only by resets costs one request more than the budget, and the first error text is kept",
     () =>
       Effect.gen(function* () {
         for (const retries of [0, 2]) {

@@ -16,15 +16,15 @@ const error = { jsonrpc: "2.0", id, error: { code: -32602, message: "no such too
 interface McpOptions {
   /** Messages of the answer, in order. */
   readonly messages: ReadonlyArray<object>;
-  /** Numbers the events, so that `Last-Event-ID` can resume behind one. */
+  /** True to number the events, so that `Last-Event-ID` can resume after one of them. */
   readonly ids: boolean;
-  /** The connection is destroyed, or the stream ends properly, when so many events of it were sent. */
+  /** Number of events after which the connection is destroyed, or the stream ends properly. */
   readonly breakAfter?: number;
   readonly breaks?: "reset" | "end";
   readonly document?: boolean;
 }
 
-/** An MCP server over streamable HTTP with one call: it runs when it is posted, and its answer can be read on. */
+/** An MCP server over streamable HTTP with one call, which runs when it is posted and whose answer can be resumed. */
 const mcp = ({ breakAfter, breaks = "reset", document = false, ids, messages }: McpOptions) =>
   Effect.gen(function* () {
     const seen: Array<string> = [];
@@ -70,7 +70,7 @@ const request = (server: Mcp, attempt?: AttemptContext) => ({
   ...(attempt === undefined ? {} : { delivery: attempt.delivery, bytes: attempt.bytes }),
 });
 
-/** Runs the call through StreamProcessor, as a caller that declares what it does to the world. */
+/** Runs the call through StreamProcessor, as a caller that declares its side effects. */
 const call = (server: Mcp) =>
   Effect.gen(function* () {
     const client = yield* ProviderClient.make();
@@ -108,7 +108,7 @@ describe("ProviderClient with MCP's streamable HTTP", () => {
   );
 
   for (const breaks of ["reset", "end"] as const) {
-    it.live(`reads on with Last-Event-ID after a ${breaks}: no message twice, none lost, and the call ran once`, () =>
+    it.live(`resumes with Last-Event-ID after a ${breaks}: no message twice, none lost, and the call ran once`, () =>
       Effect.gen(function* () {
         const server = yield* mcp({ messages, ids: true, breakAfter: 2, breaks });
         const seen = yield* call(server);
@@ -119,7 +119,7 @@ describe("ProviderClient with MCP's streamable HTTP", () => {
     );
   }
 
-  it.live("asks instead of repeating a call that may have run, where the server numbers nothing", () =>
+  it.live("asks instead of repeating a call that may have run, if the server does not number its events", () =>
     Effect.gen(function* () {
       for (const breakAfter of [0, 2]) {
         const server = yield* mcp({ messages, ids: false, breakAfter });
@@ -131,7 +131,7 @@ describe("ProviderClient with MCP's streamable HTTP", () => {
     }),
   );
 
-  it.live("takes a JSON document for an answer, of several lines too", () =>
+  it.live("accepts a JSON document as an answer, even one of several lines", () =>
     Effect.gen(function* () {
       const server = yield* mcp({ messages, ids: false, document: true });
       const seen = yield* call(server);
@@ -139,7 +139,7 @@ describe("ProviderClient with MCP's streamable HTTP", () => {
     }),
   );
 
-  it.live("hands a JSON-RPC error over as the answer that it is", () =>
+  it.live("passes a JSON-RPC error on as an answer", () =>
     Effect.gen(function* () {
       for (const document of [true, false]) {
         const server = yield* mcp({ messages: [error], ids: false, document });
@@ -148,7 +148,7 @@ describe("ProviderClient with MCP's streamable HTTP", () => {
     }),
   );
 
-  it.live("fails where a document is larger than an event may be", () =>
+  it.live("fails if a document is larger than an event may be", () =>
     Effect.gen(function* () {
       const large = { ...result, result: "x".repeat(documentBytesMax) };
       const server = yield* mcp({ messages: [large], ids: false, document: true });
@@ -158,7 +158,7 @@ describe("ProviderClient with MCP's streamable HTTP", () => {
     }),
   );
 
-  it.live("fails where a document is no response to this request", () =>
+  it.live("fails if a document is not a response to this request", () =>
     Effect.gen(function* () {
       const server = yield* mcp({ messages: [{ ...result, id: "another" }], ids: false, document: true });
       const client = yield* ProviderClient.make();

@@ -1,10 +1,10 @@
 /**
- * Runs a program beside a network of its own that it can cut: a second namespace, joined by one link, in which packets are
- * dropped without a word when its address is taken away.
+ * Runs a program next to a network that it can cut: a second namespace, joined by one link that silently drops packets when its
+ * address is taken away.
  */
 import { spawn, spawnSync } from "node:child_process";
 
-/** Whether this machine lets a test make networks. */
+/** Returns true if this machine lets a test create network namespaces. */
 export const hasNamespaces = (): boolean =>
   process.platform === "linux" &&
   ["ip", "nsenter", "unshare"].every((tool) => spawnSync(tool, ["-V"], { stdio: "ignore" }).error === undefined) &&
@@ -13,13 +13,13 @@ export const hasNamespaces = (): boolean =>
 
 const flags = ["--map-root-user", "--net"];
 
-/** Address of the near and of the far side. */
+/** Addresses of the near and the far side. */
 const near = "10.99.0.1";
 export const far = "10.99.0.2";
 
 /**
- * Joins two namespaces, and becomes the program in the near one. The near side knows the far one's hardware address for good: without
- * that, a far side that has gone would be told from by a failed lookup of it, and no packet would be sent.
+ * Joins two namespaces, and becomes the program in the near one. The near side has a permanent neighbour entry for the far side:
+ * without it the loss of the far side would show as a failed lookup, and no packet would be sent.
  */
 const setup = `
 set -e
@@ -39,14 +39,14 @@ wait $program
 `;
 
 /**
- * Plays a program of the near side to its end, and gives the lines of JSON that it printed.
+ * Runs a program on the near side to its end, and returns the lines of JSON that it printed.
  *
- * @param program its file and arguments
+ * @param program file and arguments
  */
 export const played = (program: ReadonlyArray<string>, timeout: number): Promise<ReadonlyArray<unknown>> =>
   new Promise((resolve, reject) => {
     const child = spawn("unshare", [...flags, "sh", "-c", setup, "sh", process.execPath, "--no-warnings", ...program], {
-      // A group of its own: whatever the program has started ends with it.
+      // A separate process group, so that all of the program's children end with it.
       detached: true,
       stdio: ["pipe", "pipe", "inherit"],
       timeout,
@@ -60,7 +60,7 @@ export const played = (program: ReadonlyArray<string>, timeout: number): Promise
       try {
         if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
       } catch {
-        // Nothing of it is left.
+        // The group has already ended.
       }
       if (code !== 0) reject(new Error(`the program ended with ${code}: ${out}`));
     });
@@ -75,12 +75,12 @@ export const played = (program: ReadonlyArray<string>, timeout: number): Promise
     });
   });
 
-/** Ends a program with the one that started it. */
+/** Ends this program with its parent. */
 export const dieWithParent = (): void => {
   process.stdin.on("end", () => process.exit(1)).resume();
 };
 
-/** The link as the program on the near side sees it. */
+/** The link as the program on the near side uses it. */
 export const link = () => {
   const side = process.env.FAR_SIDE ?? "";
   const ip = (...args: ReadonlyArray<string>): void => {
@@ -92,7 +92,7 @@ export const link = () => {
     if (done.status !== 0) throw new Error(`far ip ${args.join(" ")}: ${done.stderr.toString()}`);
   };
   return {
-    /** Starts a program on the far side, and waits until it has printed so many lines. */
+    /** Starts a program on the far side, and waits until it has printed the given number of lines. */
     start: (program: string, lines: number): Promise<() => void> =>
       new Promise((resolve) => {
         const args = ["-t", side, "-n", process.execPath, "--no-warnings", program];
@@ -103,15 +103,15 @@ export const link = () => {
           if (seen >= lines) resolve(() => child.kill());
         });
       }),
-    /** Every packet is dropped from now on, in both directions, and nobody says so. */
+    /** Silently drops every packet in both directions. */
     drop: () => farIp("addr", "del", `${far}/24`, "dev", "v1"),
     heal: () => farIp("addr", "add", `${far}/24`, "dev", "v1"),
-    /** The near side has no way out. */
+    /** Takes the near side's link down. */
     unplug: () => ip("link", "set", "v0", "down"),
     plug: () => {
       ip("link", "set", "v0", "up");
     },
-    /** Nobody answers for the far side's address. */
+    /** Deletes the neighbour entry of the far side, so its address resolves to no host. */
     forget: () => ip("neigh", "del", far, "dev", "v0"),
   };
 };

@@ -27,8 +27,8 @@ const statuses: ReadonlyArray<Scripted> = [
 const nameOf = ({ break: at, status }: Scripted): string =>
   at === undefined ? `status ${status}` : `${at.kind} at ${at.at}`;
 
-describe("nothing below the client repeats a request", () => {
-  // What follows the answer under test is healthy: a layer that repeats would succeed, and be seen.
+describe("no layer below the client repeats a request", () => {
+  // The answer after the one under test is healthy, so a layer that repeats the request would succeed and be noticed.
   for (const answer of [...breaks, ...statuses]) {
     for (const method of ["POST", "GET"] as const) {
       it.live(`one ${method} after ${nameOf(answer)}, on a fresh connection and on a kept one`, () =>
@@ -55,7 +55,7 @@ describe("nothing below the client repeats a request", () => {
     }
   }
 
-  it.live("one after a kept connection that died, by reset and by FIN", () =>
+  it.live("one request after a kept connection that died, by reset and by FIN", () =>
     Effect.gen(function* () {
       for (const kind of ["rst", "fin"] as const) {
         for (const method of ["POST", "GET"] as const) {

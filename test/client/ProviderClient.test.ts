@@ -26,7 +26,7 @@ const beforeBody: ReadonlyArray<readonly [BreakPlace, number]> = [
 describe("ProviderClient", () => {
   for (const id of ids) {
     describe(id, () => {
-      it.live("gives every delta of a healthy answer and ends", () =>
+      it.live("returns every delta of a healthy answer and ends", () =>
         Effect.gen(function* () {
           const { client, server } = yield* setup({ answers: [{ content }] });
           const seen = yield* attempt(client, protocols[id], { url: server.endpoint(id) });
@@ -40,7 +40,7 @@ describe("ProviderClient", () => {
         }),
       );
 
-      it.live("survives an answer that comes one byte at a time", () =>
+      it.live("accepts an answer that arrives one byte at a time", () =>
         Effect.gen(function* () {
           const { client, server } = yield* setup({ answers: [{ content: [{ text: 3 }], write_bytes: 1 }] });
           const seen = yield* attempt(client, protocols[id], { url: server.endpoint(id) });
@@ -62,7 +62,7 @@ describe("ProviderClient", () => {
               const sent = [...row.reasoning, ...row.text];
               const got = serialsOf(seen.parts);
               assert.deepStrictEqual(got, sent.slice(0, got.length));
-              // A reset may throw away what was on its way; a FIN and a clean end may not.
+              // A reset may discard bytes in flight; a FIN and a clean end may not.
               if (kind !== "rst") assert.strictEqual(got.length, sent.length);
               assert.strictEqual(seen.deliveries.at(-1), seen.error?.delivery);
               if (inBody.some(([place]) => place === at) && kind !== "rst")
@@ -76,7 +76,7 @@ describe("ProviderClient", () => {
         }
       }
 
-      it.live("fails when the finish never comes and the body ends properly", () =>
+      it.live("fails if the finish never comes and the body ends properly", () =>
         Effect.gen(function* () {
           const { client, server } = yield* setup({ answers: [{ content, finish: "none" }] });
           const seen = yield* attempt(client, protocols[id], { url: server.endpoint(id) });
@@ -84,15 +84,17 @@ describe("ProviderClient", () => {
         }),
       );
 
-      it.live("gives an error inside the stream as a part and then fails with the provider's words as the cause", () =>
-        Effect.gen(function* () {
-          const { client, server } = yield* setup({ answers: [{ content: [{ text: 2 }, { error: "overloaded" }] }] });
-          const seen = yield* attempt(client, protocols[id], { url: server.endpoint(id) });
-          assert.deepStrictEqual(serialsOf(seen.parts), (yield* server.ended(1)).text);
-          assert.isDefined(seen.parts.at(-1)?.observation.failure);
-          assert.include(["overloaded", "server_error"], seen.error?.reason.kind);
-          assert.strictEqual(seen.error?.cause, seen.parts.at(-1)?.json);
-        }),
+      it.live(
+        "returns an error inside the stream as a part and then fails with the provider's words as the cause",
+        () =>
+          Effect.gen(function* () {
+            const { client, server } = yield* setup({ answers: [{ content: [{ text: 2 }, { error: "overloaded" }] }] });
+            const seen = yield* attempt(client, protocols[id], { url: server.endpoint(id) });
+            assert.deepStrictEqual(serialsOf(seen.parts), (yield* server.ended(1)).text);
+            assert.isDefined(seen.parts.at(-1)?.observation.failure);
+            assert.include(["overloaded", "server_error"], seen.error?.reason.kind);
+            assert.strictEqual(seen.error?.cause, seen.parts.at(-1)?.json);
+          }),
       );
 
       it.live("classifies error answers by status and keeps the answer as the cause", () =>
@@ -120,7 +122,7 @@ describe("ProviderClient", () => {
     });
   }
 
-  it.live("says not_a_stream of a page and of JSON with status 200", () =>
+  it.live("reports not_a_stream for a page and for JSON with status 200", () =>
     Effect.gen(function* () {
       const { client, server } = yield* setup({
         answers: [{ body: "<html>Sign in</html>" }, { body: { choices: [] } }],
@@ -133,7 +135,7 @@ describe("ProviderClient", () => {
     }),
   );
 
-  it.live("reads a stream under any type that is not a document's", () =>
+  it.live("reads a stream with any content type that is not a document's", () =>
     Effect.gen(function* () {
       const stream = 'data: {"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n';
       const types = [
@@ -153,7 +155,7 @@ describe("ProviderClient", () => {
     }),
   );
 
-  it.live("classifies a body that turns out to be no stream, whatever its type says", () =>
+  it.live("classifies a body that is not a stream, whatever its content type says", () =>
     Effect.gen(function* () {
       const plain = { "content-type": "text/event-stream" };
       const error = '{"error":{"message":"no","type":"invalid_request_error","code":"context_length_exceeded"}}';
@@ -186,7 +188,7 @@ describe("ProviderClient", () => {
     }),
   );
 
-  it.live("reads no more of an error body than its limit and closes the connection", () =>
+  it.live("reads an error body only up to its limit and closes the connection", () =>
     Effect.gen(function* () {
       const { client, server } = yield* setup({ answers: [{ status: 500, body: "x".repeat(8 * 1024 * 1024) }] });
       const seen = yield* attempt(client, protocols["openai-chat"], { url: server.endpoint("openai-chat") });
@@ -196,7 +198,7 @@ describe("ProviderClient", () => {
     }),
   );
 
-  it.live("gives no secret of the request into the error's own words", () =>
+  it.live("keeps the request's secrets out of the error's own text", () =>
     Effect.gen(function* () {
       const { client, server } = yield* setup({
         answers: [
@@ -219,7 +221,7 @@ describe("ProviderClient", () => {
     }),
   );
 
-  it.live("uses a connection again after a complete answer", () =>
+  it.live("reuses a connection after a complete answer", () =>
     Effect.gen(function* () {
       const { client, server } = yield* setup({ answers: [{ content: [{ text: 1 }] }] }, { connections: 1 });
       for (let n = 0; n < 3; n++)
@@ -231,7 +233,7 @@ describe("ProviderClient", () => {
     }),
   );
 
-  it.live("keeps conversations apart by their request", () =>
+  it.live("keeps the responses of simultaneous requests apart", () =>
     Effect.gen(function* () {
       const { client, server } = yield* setup({ scripts: { a: [{ content: [{ text: 1 }] }], b: [{ status: 503 }] } });
       const seen = yield* Effect.all(

@@ -6,6 +6,7 @@ import { ConfigProvider, Deferred, Effect, Fiber, Stream } from "effect";
 import { type ExchangeRecord, ProviderClient, type ProviderClientOptions } from "../../src/client/index.ts";
 import { FaultProvider } from "../../src/testing/index.ts";
 import { elsewhere, key, localhost } from "../failure/provoked/Certificates.ts";
+import { until } from "../Polling.ts";
 import { attempt, turns } from "./Attempt.ts";
 import { type ProxyServerOptions, proxyServer } from "./EgressProxyServer.ts";
 import { protocols } from "./Protocols.ts";
@@ -13,7 +14,7 @@ import { answer } from "./Server.ts";
 
 const chat = protocols["openai-chat"];
 
-/** A provider behind TLS, whose certificate is for localhost and 127.0.0.1 unless another is given. */
+/** A provider behind TLS, with a certificate for localhost and 127.0.0.1 by default. */
 const secureOrigin = (cert = localhost) =>
   Effect.acquireRelease(
     Effect.callback<{
@@ -42,7 +43,7 @@ const secureOrigin = (cert = localhost) =>
 
 const textOf = (seen: { readonly parts: ReadonlyArray<unknown> }) => JSON.stringify(seen.parts.length);
 
-/** A port that nothing listens at: it was free just now. */
+/** A port without a listener, which was free a moment ago. */
 const closedPort = Effect.callback<number>((resume) => {
   const server = createNet().listen(0, "127.0.0.1", () => {
     const address = server.address();
@@ -51,16 +52,10 @@ const closedPort = Effect.callback<number>((resume) => {
   });
 });
 
-/** Waits for what only the events of sockets bring about. */
-const until = (holds: () => boolean) =>
-  Effect.gen(function* () {
-    while (!holds()) yield* Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)));
-  });
-
 describe("ProviderClient through an egress proxy", () => {
   for (const secure of [false, true]) {
     it.live(
-      `reaches an https provider ${secure ? "over TLS to the proxy" : "over TCP to the proxy"}: TLS is the origin's, kept and used again`,
+      `reaches an https provider ${secure ? "over TLS to the proxy" : "over TCP to the proxy"}: TLS is the origin's, and the tunnel is reused`,
       () =>
         Effect.gen(function* () {
           const origin = yield* secureOrigin();
@@ -91,27 +86,29 @@ describe("ProviderClient through an egress proxy", () => {
     );
   }
 
-  it.live("reaches an http provider by CONNECT too, by a name that only the proxy knows, as the environment says", () =>
-    Effect.gen(function* () {
-      const server = yield* FaultProvider.make({ script: { answers: [{ content: [{ text: 2 }] }] } });
-      const port = Number(new URL(server.endpoint("openai-chat")).port);
-      const proxy = yield* proxyServer({ names: { "provider.test": port } });
-      const values = { HTTP_PROXY: proxy.url, NO_PROXY: "other.test" };
-      const client = yield* ProviderClient.make().pipe(
-        Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(values))),
-      );
-      const url = server.endpoint("openai-chat").replace(/127\.0\.0\.1:\d+/, "provider.test");
-      const seen = yield* attempt(client, chat, { url, headers: { authorization: "Bearer key" } });
-      assert.isUndefined(seen.error);
-      assert.strictEqual(proxy.asked[0]?.target, "provider.test:80");
-      assert.notInclude(proxy.asked[0]?.head, "Bearer");
-      // What is on this machine needs no proxy.
-      assert.isUndefined((yield* attempt(client, chat, { url: server.endpoint("openai-chat") })).error);
-      assert.strictEqual(proxy.asked.length, 1);
-    }),
+  it.live(
+    "reaches an http provider by CONNECT, too, by a name that only the proxy knows, as set in the environment",
+    () =>
+      Effect.gen(function* () {
+        const server = yield* FaultProvider.make({ script: { answers: [{ content: [{ text: 2 }] }] } });
+        const port = Number(new URL(server.endpoint("openai-chat")).port);
+        const proxy = yield* proxyServer({ names: { "provider.test": port } });
+        const values = { HTTP_PROXY: proxy.url, NO_PROXY: "other.test" };
+        const client = yield* ProviderClient.make().pipe(
+          Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(values))),
+        );
+        const url = server.endpoint("openai-chat").replace(/127\.0\.0\.1:\d+/, "provider.test");
+        const seen = yield* attempt(client, chat, { url, headers: { authorization: "Bearer key" } });
+        assert.isUndefined(seen.error);
+        assert.strictEqual(proxy.asked[0]?.target, "provider.test:80");
+        assert.notInclude(proxy.asked[0]?.head, "Bearer");
+        // A server on this machine needs no proxy.
+        assert.isUndefined((yield* attempt(client, chat, { url: server.endpoint("openai-chat") })).error);
+        assert.strictEqual(proxy.asked.length, 1);
+      }),
   );
 
-  it.live("believes the origin's certificate only for the origin's name", () =>
+  it.live("trusts the origin's certificate only for the origin's name", () =>
     Effect.gen(function* () {
       const origin = yield* secureOrigin(elsewhere);
       const proxy = yield* proxyServer();
@@ -152,23 +149,25 @@ describe("ProviderClient through an egress proxy", () => {
     ],
   ];
   for (const [name, options, code, retryable] of refusals) {
-    it.live(`fails as ${code} where the proxy ${name}: nothing was sent, no socket stays, no address is told`, () =>
-      Effect.gen(function* () {
-        const proxy = yield* proxyServer(options);
-        const client = yield* ProviderClient.make({ proxy: proxy.url.replace("://", "://user:hunter2secret@") });
-        for (const url of ["https://provider.test/v1", "http://provider.test/v1"]) {
-          const { deliveries, error } = yield* attempt(client, chat, { url });
-          assert.deepInclude(error?.reason, { kind: "transport", operation: "connect", code, retryable });
-          assert.deepStrictEqual(deliveries, ["not_sent"]);
-          assert.include(error?.message, code);
-          assert.notMatch(inspect(error, { depth: 9 }), /hunter2|dXNlcjpodW50ZXIy|provider\.test/);
-        }
-        yield* until(() => proxy.open() === 0);
-      }),
+    it.live(
+      `fails as ${code} if the proxy ${name}: nothing was sent, no socket stays open, no address is revealed`,
+      () =>
+        Effect.gen(function* () {
+          const proxy = yield* proxyServer(options);
+          const client = yield* ProviderClient.make({ proxy: proxy.url.replace("://", "://user:hunter2secret@") });
+          for (const url of ["https://provider.test/v1", "http://provider.test/v1"]) {
+            const { deliveries, error } = yield* attempt(client, chat, { url });
+            assert.deepInclude(error?.reason, { kind: "transport", operation: "connect", code, retryable });
+            assert.deepStrictEqual(deliveries, ["not_sent"]);
+            assert.include(error?.message, code);
+            assert.notMatch(inspect(error, { depth: 9 }), /hunter2|dXNlcjpodW50ZXIy|provider\.test/);
+          }
+          yield* until(() => proxy.open() === 0);
+        }),
     );
   }
 
-  it.live("fails as the proxy's where it cannot be reached", () =>
+  it.live("fails with a proxy error if the proxy is unreachable", () =>
     Effect.gen(function* () {
       const client = yield* ProviderClient.make({ proxy: `http://127.0.0.1:${yield* closedPort}` });
       const { error } = yield* attempt(client, chat, { url: "https://provider.test/v1" });
@@ -178,7 +177,7 @@ describe("ProviderClient through an egress proxy", () => {
         code: "PROXY_ECONNREFUSED",
         retryable: true,
       });
-      // A proxy whose certificate no client was told of, and one that speaks no TLS.
+      // A proxy with an untrusted certificate, and one that does not speak TLS.
       const wrong = yield* proxyServer({ secure: true });
       const plain = yield* proxyServer({ greeting: "HTTP/1.1 400 Bad Request\r\n\r\n" });
       const tls: ReadonlyArray<readonly [string, RegExp]> = [
@@ -194,7 +193,7 @@ describe("ProviderClient through an egress proxy", () => {
     }),
   );
 
-  /** A proxy that hangs in one of the stages of a tunnel. */
+  /** A proxy that hangs in a stage of opening a tunnel. */
   const hanging: ReadonlyArray<readonly [string, ProxyServerOptions, string]> = [
     ["CONNECT", { instead: () => undefined }, "PROXY_STALLED"],
     ["its head", { instead: (socket) => void socket.write("HTTP/1.1 200 OK\r\n") }, "PROXY_STALLED"],
@@ -204,7 +203,7 @@ describe("ProviderClient through an egress proxy", () => {
     for (const secure of [false, true]) {
       const client = (proxy: { readonly url: string }, more: ProviderClientOptions = {}) =>
         ProviderClient.make({ proxy: proxy.url, tls: { ca: localhost }, ...more });
-      it.live(`meets the connect clock in ${stage}${secure ? ", over TLS" : ""}`, () =>
+      it.live(`is limited by the connect timeout in ${stage}${secure ? ", over TLS" : ""}`, () =>
         Effect.gen(function* () {
           const proxy = yield* proxyServer({ ...options, secure });
           const { deliveries, error } = yield* attempt(yield* client(proxy, { connectMs: 150 }), chat, {
@@ -216,7 +215,7 @@ describe("ProviderClient through an egress proxy", () => {
         }),
       );
 
-      it.live(`leaves no socket behind where a request is given up in ${stage}${secure ? ", over TLS" : ""}`, () =>
+      it.live(`leaves no socket behind if a request is abandoned in ${stage}${secure ? ", over TLS" : ""}`, () =>
         Effect.gen(function* () {
           const proxy = yield* proxyServer({ ...options, secure });
           const fiber = yield* Effect.forkChild(attempt(yield* client(proxy), chat, { url: "https://localhost/v1" }));
@@ -228,7 +227,7 @@ describe("ProviderClient through an egress proxy", () => {
     }
   }
 
-  it.live("breaks with its proxy in the middle of a stream, as a connection does", () =>
+  it.live("breaks in the middle of a stream when its proxy does, like a connection", () =>
     Effect.gen(function* () {
       const server = yield* FaultProvider.make({
         script: { answers: [{ content: [{ text: 2 }], break: { kind: "stall", at: "event", n: 2 } }] },
@@ -248,7 +247,7 @@ describe("ProviderClient through an egress proxy", () => {
     }),
   );
 
-  it.live("does not write on a tunnel whose proxy has died since: the next request has a tunnel of its own", () =>
+  it.live("does not write on a tunnel whose proxy has died: the next request gets a new tunnel", () =>
     Effect.gen(function* () {
       const server = yield* FaultProvider.make({ script: { answers: [{ content: [{ text: 1 }] }], after: "repeat" } });
       const proxy = yield* proxyServer();
@@ -273,7 +272,7 @@ describe("ProviderClient through an egress proxy", () => {
     }),
   );
 
-  it.live("is closed with its scope while a tunnel is under way", () =>
+  it.live("is closed with its scope while a tunnel is being opened", () =>
     Effect.gen(function* () {
       const proxy = yield* proxyServer({ instead: () => undefined });
       const begun = yield* Deferred.make<void>();

@@ -9,7 +9,7 @@ import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import type { FaultProvider } from "../../src/testing/index.ts";
 import { protocols } from "./Protocols.ts";
 
-/** Jitter 0: every wait is as short as it can be. */
+/** Without jitter every wait is as short as possible. */
 const noJitter = { nextIntUnsafe: () => 0, nextDoubleUnsafe: () => 0 };
 
 type More = Partial<Omit<RunBase<Part, unknown, never>, "canContinue">> &
@@ -18,7 +18,7 @@ type More = Partial<Omit<RunBase<Part, unknown, never>, "canContinue">> &
     readonly request?: (attempt: AttemptContext) => Partial<ProviderRequest<unknown>>;
   };
 
-/** Plays a run in OpenAI's chat protocol and keeps its rules and its end. */
+/** Plays a run in OpenAI's chat protocol and records its rules and its end. */
 export const played = (
   client: ProviderClient["Service"],
   server: { readonly endpoint: FaultProvider["Service"]["endpoint"] },

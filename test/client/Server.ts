@@ -1,10 +1,10 @@
 /**
- * Serves a test's own handler on this machine: for what a fault server does not keep, header values and bodies.
+ * Serves a test's own handler on this machine, for header values and bodies that a fault server does not record.
  */
 import { createServer, type IncomingMessage, type RequestListener } from "node:http";
 import { Effect, type Scope } from "effect";
 
-/** Starts a server that stops with its scope, and gives its address. */
+/** Starts a server that stops with its scope, and returns its address. */
 export const serve = (handler: RequestListener): Effect.Effect<string, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.callback<{ readonly url: string; readonly stop: Effect.Effect<void> }>((resume) => {
@@ -22,7 +22,7 @@ export const serve = (handler: RequestListener): Effect.Effect<string, never, Sc
     ({ stop }) => stop,
   ).pipe(Effect.map(({ url }) => url));
 
-/** Reads a request's body as JSON and goes on with it. */
+/** Reads a request's body as JSON and passes it on. */
 export const withBody = (request: IncomingMessage, then: (json: unknown) => void): void => {
   const chunks: Array<Buffer> = [];
   request.on("data", (chunk: Buffer) => chunks.push(chunk));

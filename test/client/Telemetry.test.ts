@@ -32,7 +32,7 @@ const leftAt = (client: ProviderClient["Service"], url: string, wanted: (part: P
   });
 
 describe("ProviderClient's telemetry", () => {
-  it.live("measures an exchange: sizes as the server counts them, and times that are in order", () =>
+  it.live("measures an exchange: sizes equal to the server's, and times in order", () =>
     Effect.gen(function* () {
       const { client, records, server, url } = yield* recording({
         answers: [{ content: [{ text: 3 }], head_delay_ms: 30, first_delay_ms: 30 }],
@@ -58,14 +58,14 @@ describe("ProviderClient's telemetry", () => {
       });
       assert.isAtLeast(row.body_bytes, 200);
       assert.isAtLeast(record?.wait_ms ?? Number.NaN, 0);
-      // The server waits 30 ms before each; a busy machine may hear of the head late, and so of the byte behind it sooner.
+      // The server waits 30 ms before each. A busy machine may see the head late, and so the byte after it sooner.
       assert.isAtLeast(record?.head_ms ?? Number.NaN, 25);
       assert.isAbove((record?.first_byte_ms ?? Number.NaN) - (record?.head_ms ?? Number.NaN), 0);
       assert.isAtLeast(record?.duration_ms ?? Number.NaN, record?.first_byte_ms ?? Number.NaN);
     }),
   );
 
-  it.live("has a record for every way in which an exchange ends", () =>
+  it.live("has a record for each way in which an exchange can end", () =>
     Effect.gen(function* () {
       const { client, records, url } = yield* recording({
         answers: [
@@ -103,7 +103,7 @@ describe("ProviderClient's telemetry", () => {
     }),
   );
 
-  it.live("counts an answer whose marker came as complete, also where its reader stops there", () =>
+  it.live("counts an answer with its marker as complete, even if its reader stops there", () =>
     Effect.gen(function* () {
       const { client, records, url } = yield* recording({
         answers: [{ break: { kind: "stall", at: "event", n: 100 } }],
@@ -113,7 +113,7 @@ describe("ProviderClient's telemetry", () => {
     }),
   );
 
-  it.live("holds nothing of the request's query, headers and body", () =>
+  it.live("contains nothing of the request's query, headers and body", () =>
     Effect.gen(function* () {
       const { client, records, server } = yield* recording({ answers: [{}, { status: 401 }] });
       const url = `${server.url}/v1/chat/completions?key=PLANTED`.replace("//", "//PLANTED:PLANTED@");
@@ -124,7 +124,7 @@ describe("ProviderClient's telemetry", () => {
     }),
   );
 
-  it.live("leaves the stream alone when the caller's reader throws", () =>
+  it.live("does not disturb the stream when the caller's reader throws", () =>
     Effect.gen(function* () {
       const server = yield* FaultProvider.make();
       const client = yield* ProviderClient.make({
@@ -138,7 +138,7 @@ describe("ProviderClient's telemetry", () => {
     }).pipe(Effect.provideService(References.MinimumLogLevel, "None")),
   );
 
-  it.live("gives every exchange a span of its own and writes to no other", () =>
+  it.live("gives every exchange a separate span and writes to no other", () =>
     Effect.gen(function* () {
       const spans: Array<Tracer.Span> = [];
       const tracer = Tracer.make({

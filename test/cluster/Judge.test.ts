@@ -277,6 +277,19 @@ describe("the judge of a cluster", () => {
     assert.deepStrictEqual(brokenBars(diary(never)).length, 1);
   });
 
+  it("lets a killed gateway lose the record of a run that began in its last second, and of no other", () => {
+    const killedAfter = (ms: number, slowness = 1) =>
+      diary({
+        remains: { runs: new Set(["gw_2"]), open: 0, questions: 0 },
+        kills: [{ ...kill, at: 1_000 + ms, goneAt: 1_010 + ms }],
+        slowness,
+      });
+    assert.deepStrictEqual(brokenBars(killedAfter(1_000)), []);
+    assert.deepStrictEqual(brokenBars(killedAfter(1_001)), ["text of runs that are not on record"]);
+    assert.deepStrictEqual(brokenBars(killedAfter(2_000, 2)), []);
+    assert.deepStrictEqual(brokenBars(killedAfter(-1)), ["text of runs that are not on record"]);
+  });
+
   it("lets a gateway that was told to end take no more requests, and counts what came whole from each version", () => {
     const [before, after] = [
       { node: 0, life: 1 },
@@ -304,7 +317,7 @@ describe("the judge of a cluster", () => {
         said.join("\n"),
       );
     }
-    assert.isTrue(said.some((line) => /^version of the tables, and at the end +5, 6$/.test(line)));
+    assert.isTrue(said.some((line) => /^schema version at the start and at the end +5, 6$/.test(line)));
   });
 
   it("lets the provider's own cut break one response of its stream, and no second one", () => {

@@ -1,12 +1,11 @@
 /**
- * `serve` of the version before and of this one, side by side over one PostgreSQL: what begins at one of them is answered, and taken up, at
- * the other one.
+ * `serve` of the version before and of this one, side by side over one PostgreSQL: what begins at one of them is answered at the other one.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber } from "effect";
 import { FaultProvider } from "../../src/testing/index.ts";
 import { type Served, serve } from "../cli/ServeProcess.ts";
-import { ask, clientOf, eventsOf, providerOf, whole } from "../gateway/attach/AttachCases.ts";
+import { clientOf, whole } from "../gateway/attach/AttachCases.ts";
 import { bodies, post, send } from "../gateway/GatewayCases.ts";
 import { polled } from "../Polling.ts";
 import * as Databases from "../recorder/postgres/Databases.ts";
@@ -40,7 +39,7 @@ const both = Effect.fnUntraced(function* (db: string, upstream: string, more: Re
 
 type Both = Effect.Success<ReturnType<typeof both>>;
 
-/** Where a run begins, and where it is answered or taken up. */
+/** Where a run begins, and where it is answered. */
 const ways: ReadonlyArray<readonly [keyof Both, keyof Both]> = [
   ["older", "newer"],
   ["newer", "older"],
@@ -123,50 +122,6 @@ describe.skipIf(!isPlayed)(
           assert.deepStrictEqual([end?.state, questions[0]?.answered_by], ["stopped", "person"], dies);
         }
       }).pipe(Effect.scoped),
-    );
-
-    it.live(
-      "takes up a client's repeat by its idempotency key, while the other one goes on and when it has been stopped",
-      () =>
-        Effect.gen(function* () {
-          const events = eventsOf("openai-chat");
-          for (const [begins, takesUp] of ways) {
-            const db = yield* Databases.empty;
-            const provider = yield* providerOf(events);
-            const gateways = yield* both(db, provider.at, ["--delivery-log", "--linger-ms", longMs]);
-            const named = {
-              authorization: "Bearer sk-0123456789abcdef0123456789abcdef",
-              "idempotency-key": "an order",
-            };
-            const first = ask(gateways[begins], "openai-chat", named);
-            const sent = yield* provider.nth(0);
-            sent.send(3);
-            yield* Effect.promise(() => first.head);
-            // It is at the other one that a repeat finds it, once it is there.
-            const admin = yield* Databases.client(db);
-            yield* polled(Effect.map(Effect.orDie(admin`SELECT 1 FROM stream_recovery_deliveryparts`), ([row]) => row));
-            first.leave();
-            const second = ask(gateways[takesUp], "openai-chat", named);
-            yield* Effect.promise(() => second.head);
-            sent.finish();
-            const got = yield* whole(second);
-            assert.deepStrictEqual(
-              [got.broken, got.body.toString()],
-              [false, Buffer.concat(events).toString()],
-              begins,
-            );
-            assert.strictEqual(got.head?.headers["x-recovery-attached"], "0", begins);
-            gateways[begins].child.kill("SIGTERM");
-            assert.deepStrictEqual(yield* Effect.promise(() => gateways[begins].exited), [0, null]);
-            const third = yield* whole(ask(gateways[takesUp], "openai-chat", named));
-            assert.deepStrictEqual(
-              [third.broken, third.body.toString()],
-              [false, Buffer.concat(events).toString()],
-              begins,
-            );
-            assert.lengthOf(provider.asked, 1, begins);
-          }
-        }).pipe(Effect.scoped),
     );
   },
 );

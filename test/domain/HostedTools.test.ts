@@ -49,14 +49,14 @@ describe("the table of hosted tools", () => {
       }
     });
 
-  it("a name that no provider hosts is not in the table, and its effect is unknown", () => {
+  it("has no name that no provider hosts, and the effect of such a tool is unknown", () => {
     for (const name of ["", "robot_arm", "web_searcher", "constructor", "__proto__", "mcpx"]) {
       assert.isUndefined(HostedTools.lookup(name), name);
       assert.strictEqual(HostedTools.effectOf(name), "unknown", name);
     }
   });
 
-  it("what was declared for a provider's tool wins over the table, and of several the worst", () => {
+  it("gives way to a declared effect for a provider's tool, and the worst of several applies", () => {
     const declared = (name: string, effect: ToolEffect, executor: Executor = "provider"): ToolBoundary => ({
       name,
       executor,
@@ -79,11 +79,11 @@ describe("the table of hosted tools", () => {
   });
 });
 
-describe("what a request exposes", () => {
+describe("the tools that a request exposes", () => {
   const exposed = (body: unknown) =>
     HostedTools.fromRequestTools(body).map((tool) => `${tool.executor} ${tool.effect} ${tool.name}`);
 
-  it("Chat: functions of both forms, custom tools, search by option, parameter and plugin", () => {
+  it("Chat: functions in both forms, custom tools, and search by option, parameter or plugin", () => {
     const tools = [
       { type: "function", function: { name: "read" } },
       { type: "custom", custom: { name: "sql" } },
@@ -157,7 +157,7 @@ describe("what a request exposes", () => {
     for (const [body, expected] of rows) assert.deepStrictEqual(exposed(body), expected, JSON.stringify(body));
   });
 
-  it("Gemini: every key of an entry is a tool, in both spellings", () => {
+  it("Gemini: every key of an entry is a tool, in either spelling", () => {
     const tools = [
       { functionDeclarations: [{ name: "read" }, { name: "write" }] },
       { googleSearch: {}, url_context: {}, codeExecution: {} },
@@ -176,7 +176,7 @@ describe("what a request exposes", () => {
     ]);
   });
 
-  it("a conversation at the provider is state that a repeat appends to; a previous response is not", () => {
+  it("a conversation stored at the provider is state that a repeat appends to, and a previous response is not", () => {
     assert.deepStrictEqual(HostedTools.fromRequestTools({ conversation: "conv_1" }), [serverSideState]);
     assert.deepStrictEqual(HostedTools.fromRequestTools({ conversation: { id: "conv_1" } }), [serverSideState]);
     for (const body of [{ conversation: null }, { previous_response_id: "resp_1", store: true }, { background: true }])
@@ -185,7 +185,7 @@ describe("what a request exposes", () => {
     assert.deepInclude(side, { complete: false, reason: "provider_tools" });
   });
 
-  it("anything else exposes nothing and never throws", () => {
+  it("any other request exposes nothing and never throws", () => {
     for (const body of [
       undefined,
       null,
@@ -200,7 +200,7 @@ describe("what a request exposes", () => {
       assert.deepStrictEqual(HostedTools.fromRequestTools(body), [], JSON.stringify(body));
   });
 
-  it("names are labels", () => {
+  it("cuts names to the length of labels", () => {
     const name = "x".repeat(labelCharactersMax + 1);
     assert.strictEqual(
       HostedTools.fromRequestTools({ tools: [{ type: "function", name }] })[0]?.name.length,

@@ -25,7 +25,7 @@ describe("a code of an egress proxy", () => {
     ["PROXY_ERR_SSL_WRONG_VERSION_NUMBER", false],
   ];
   for (const [code, retryable] of retried) {
-    it(`${code} is ${retryable ? "retried" : "not retried"}, alike from the error and from the stored failure`, () => {
+    it(`${code} is ${retryable ? "retried" : "not retried"}, both from the error and from the stored failure`, () => {
       const failure = classify(Object.assign(new Error("no tunnel"), { code }), { operation: "connect" });
       assert.deepInclude(failure, { kind: "transport", operation: "connect", code, retryable });
       assert.strictEqual(resolve({ kind: "transport", code }).retryable, retryable);
@@ -33,7 +33,7 @@ describe("a code of an egress proxy", () => {
     });
   }
 
-  it("repeats nothing that only stands behind its prefix", () => {
+  it("keeps no other text that has the same prefix", () => {
     for (const code of ["PROXY_sk-ant-1234567890", "PROXY_4070123", "PROXY_ERR_SSL_AKIA99XYZ", "PROXY_hunter2"])
       assert.isUndefined(codeLabel(code), code);
     assert.isUndefined(TransportCodes.lookup("PROXY_HUNTER"));
@@ -63,7 +63,7 @@ describe("a code of TLS", () => {
     "SELF_SIGNED_CERT_IN_CHAIN",
     "CERT_HAS_EXPIRED",
   ]) {
-    it(`${code} stands on the failure, which is not retried`, () => {
+    it(`${code} is named by the failure, which is not retried`, () => {
       const failure = classify(Object.assign(new Error("handshake"), { code }), { operation: "connect" });
       assert.deepInclude(failure, { kind: "transport", operation: "connect", code, retryable: false });
     });

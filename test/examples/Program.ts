@@ -3,38 +3,13 @@
  * build.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 import { assert } from "@effect/vitest";
-import { Deferred, Effect, Schema } from "effect";
+import { Deferred, Effect } from "effect";
+import { program } from "../../scripts/programs/Program.ts";
 
 /** The root of the repository. */
 export const root = join(import.meta.dirname, "../..");
-
-const Manifest = Schema.fromJsonString(
-  Schema.Struct({
-    name: Schema.String,
-    exports: Schema.Record(Schema.String, Schema.Union([Schema.String, Schema.Struct({ default: Schema.String })])),
-  }),
-);
-
-const manifest = Schema.decodeSync(Manifest)(readFileSync(join(root, "package.json"), "utf8"));
-
-const entries = Object.entries(manifest.exports).flatMap(([entry, target]) => {
-  if (typeof target === "string") return [];
-  const source = target.default.replace("./dist/", "./src/").replace(/\.js$/, ".ts");
-  return [[manifest.name + entry.slice(1), pathToFileURL(join(root, source)).href] as const];
-});
-
-const resolving = `
-  import { registerHooks } from "node:module";
-  const entries = ${JSON.stringify(Object.fromEntries(entries))};
-  registerHooks({
-    resolve: (specifier, context, next) =>
-      specifier in entries ? { url: entries[specifier], shortCircuit: true } : next(specifier, context),
-  });
-`;
 
 /** A program that runs. */
 export interface Running {
@@ -52,13 +27,15 @@ export interface Running {
 /** Starts a program of the repository; it is killed with the scope. */
 export const start = (file: string, args: ReadonlyArray<string>, env: NodeJS.ProcessEnv = {}) =>
   Effect.acquireRelease(
-    Effect.sync(() => run(file, args, env)),
+    Effect.map(
+      Effect.promise(() => program(file)),
+      (made) => run(made, args, env),
+    ),
     ({ child }) => Effect.sync(() => child.kill("SIGKILL")),
   );
 
-const run = (file: string, args: ReadonlyArray<string>, env: NodeJS.ProcessEnv): Running => {
-  const hooks = `data:text/javascript,${encodeURIComponent(resolving)}`;
-  const child = spawn(process.execPath, ["--no-warnings", "--import", hooks, join(root, file), ...args], {
+const run = (made: string, args: ReadonlyArray<string>, env: NodeJS.ProcessEnv): Running => {
+  const child = spawn(process.execPath, ["--no-warnings", made, ...args], {
     cwd: root,
     env: { ...process.env, ...env },
   });

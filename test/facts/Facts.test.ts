@@ -29,8 +29,8 @@ const both = (fold: Facts.FactsFold, o: Observation.Observation): void => {
   fold.handedOver(o);
 };
 
-describe("Facts, decoded", () => {
-  it("are accepted with the first part, a ping included", () => {
+describe("Facts of an attempt, decoded", () => {
+  it("are accepted with the first part, even if it is a ping", () => {
     const fold = start();
     assert.strictEqual(fold.snapshot().delivery, "not_sent");
     assert.isTrue(fold.decoded(Observation.ping));
@@ -39,7 +39,7 @@ describe("Facts, decoded", () => {
     assert.strictEqual(fold.snapshot().delivery, "accepted");
   });
 
-  it("tell news from counters", () => {
+  it("distinguish news from counters", () => {
     const fold = start();
     assert.isTrue(fold.decoded(Observation.text(3)));
     assert.isFalse(fold.decoded(Observation.text(4)));
@@ -58,7 +58,7 @@ describe("Facts, decoded", () => {
     assert.strictEqual(fold.snapshot().shown, "text");
   });
 
-  it("count no marker after an error, nor one that carries it (L5)", () => {
+  it("count no marker after an error or in the same event (L5)", () => {
     const fold = start();
     fold.decoded(Observation.failed({ kind: "overloaded" }));
     fold.decoded(Observation.terminal("stop"));
@@ -82,7 +82,7 @@ describe("Facts, decoded", () => {
     });
   });
 
-  it("give the same snapshot until something changes, and never change one that was given", () => {
+  it("give the same snapshot until something changes, and never change a snapshot", () => {
     const fold = start();
     both(fold, Observation.calls([signal("input_started", "bash")]));
     const first = fold.snapshot();
@@ -95,10 +95,10 @@ describe("Facts, decoded", () => {
   });
 });
 
-describe("Facts, calls", () => {
+describe("Facts of tool calls", () => {
   const phaseOf = (fold: Facts.FactsFold) => fold.snapshot().tools.map(({ phase }) => phase);
 
-  it("count a runtime call when it is handed over, and a provider's when it is decoded", () => {
+  it("count a runtime call when it is handed over, and a provider's call when it is decoded", () => {
     const fold = start();
     const o = Observation.calls([
       signal("ready", "bash"),
@@ -114,7 +114,7 @@ describe("Facts, calls", () => {
     assert.deepInclude(fold.snapshot().tools[1], { call: "0.0", effect: "mutating", phase: "handed_over" });
   });
 
-  it("pass all six phases, and none backwards", () => {
+  it("reach all six phases, and never go back", () => {
     const fold = start();
     both(fold, Observation.calls([signal("input_started", "bash")]));
     assert.deepStrictEqual(phaseOf(fold), ["input_started"]);
@@ -131,7 +131,7 @@ describe("Facts, calls", () => {
     assert.strictEqual(fold.snapshot().tools[0]?.effect, "mutating");
   });
 
-  it("take an undeclared tool for dispatched once a guarded caller has its call", () => {
+  it("consider an undeclared tool dispatched once a guarded caller has its call", () => {
     const fold = start({ guarded: true });
     both(fold, Observation.calls([signal("input_started", "hidden")]));
     assert.deepStrictEqual(phaseOf(fold), ["input_started"]);
@@ -142,7 +142,7 @@ describe("Facts, calls", () => {
     assert.deepStrictEqual(phaseOf(fold), ["dispatched", "handed_over"]);
   });
 
-  it("take effects from the request, then from hosted tools, else for unknown", () => {
+  it("take effects from the request, then from hosted tools, and are unknown otherwise", () => {
     const fold = start();
     const hosted = (tool: string, ordinal: number) => signal("input_started", tool, { ordinal, executor: "provider" });
     fold.decoded(Observation.calls([hosted("deploy", 0), hosted("web_search", 1), hosted("read", 2)]));
@@ -152,14 +152,14 @@ describe("Facts, calls", () => {
     );
   });
 
-  it("never take an effect back that was unknown before the name came", () => {
+  it("never revise an effect that was unknown before the name came", () => {
     const fold = start();
     both(fold, Observation.calls([signal("input_started")]));
     both(fold, Observation.calls([signal("ready", "read")]));
     assert.deepInclude(fold.snapshot().tools[0], { tool: "read", effect: "unknown" });
   });
 
-  it("add a call that the stream has not handed over by the tool's name", () => {
+  it("add a call that was not handed over, by the tool's name", () => {
     const fold = start();
     assert.isTrue(fold.dispatched("0.3", "bash"));
     assert.deepStrictEqual(fold.snapshot().tools, [
@@ -168,7 +168,7 @@ describe("Facts, calls", () => {
   });
 });
 
-describe("Facts, order of text and calls", () => {
+describe("The order of text and calls", () => {
   const order = (...parts: ReadonlyArray<Observation.Observation>) => {
     const fold = start();
     for (const part of parts) both(fold, part);
@@ -178,21 +178,21 @@ describe("Facts, order of text and calls", () => {
   const begin = Observation.calls([signal("input_started", "bash")]);
   const mixed = { ...begin, shows: "text", characters: 3 } as const;
 
-  it("is that of the parts", () => {
+  it("is the order of the parts", () => {
     assert.strictEqual(order(Observation.text(1), begin), "closed");
     assert.strictEqual(order(begin, Observation.text(1)), "open");
     assert.strictEqual(order(Observation.text(1), begin, Observation.text(1)), "open");
     assert.strictEqual(order(begin), "no text");
   });
 
-  it("takes text of the part in which a call begins to follow, unless the part says otherwise", () => {
+  it("puts text in the same part as a call's start after the call, unless the part says otherwise", () => {
     assert.strictEqual(order(mixed), "open");
     assert.strictEqual(order({ ...mixed, text_before_calls: true }), "closed");
     const later = { ...mixed, calls: [signal("ready", "bash")], text_before_calls: true };
     assert.strictEqual(order(begin, later), "open");
   });
 
-  it("lets text that comes while a call's input goes on stay open", () => {
+  it("keeps text open that comes during a call's input", () => {
     assert.strictEqual(order(begin, Observation.text(1), Observation.calls([signal("ready", "bash")])), "open");
   });
 
@@ -208,7 +208,7 @@ describe("Facts, order of text and calls", () => {
 });
 
 describe("Facts for a caller that cannot discard", () => {
-  it("count every part as text but usage and pings", () => {
+  it("count every part as text except usage and pings", () => {
     const fold = start({ discardable: false });
     both(fold, Observation.ping);
     assert.strictEqual(fold.snapshot().shown, "nothing");
@@ -220,7 +220,7 @@ describe("Facts for a caller that cannot discard", () => {
 });
 
 describe("L1 facts grow", () => {
-  it("where a provider begins to keep the response: once, and the record knows of it first", () => {
+  it("if a provider begins to keep the response: once, and the record knows it first", () => {
     for (const sideEffects of [empty, { ...empty, guarded: true }, null]) {
       const fold = start({ sideEffects });
       fold.decoded(Observation.ping);
@@ -259,7 +259,7 @@ describe("L1 facts grow", () => {
     }
   });
 
-  it("and a join is at or above what it joins", () => {
+  it("and a join is at or above each of its inputs", () => {
     const random = seeded(7);
     const made = Array.from({ length: 40 }, () => {
       const fold = start();
@@ -275,7 +275,7 @@ describe("L1 facts grow", () => {
     }
   });
 
-  it("says what a million deltas said after a hundred (L11)", () => {
+  it("says the same after a million deltas as after a hundred (L11)", () => {
     const said = (deltas: number) => {
       const fold = start();
       for (let i = 0; i < deltas; i++) both(fold, Observation.text(1));

@@ -1,4 +1,4 @@
-/** Holds the table of growth to the order of facts (law L1): every fact that it has, and what is derived of all of them. */
+/** Checks the table of growth against the order of facts (law L1): every fact in it, and everything derived from it. */
 import { assert, describe, it } from "@effect/vitest";
 import { expectTypeOf } from "vitest";
 import { AttemptFacts, Delivery, fresh, Progress, Shown, type ToolRow } from "../../src/domain/AttemptFacts.ts";
@@ -16,7 +16,7 @@ const hosted = {
   provider: { ...empty.provider, mutating: 1 },
 } as const;
 
-/** Some values of every fact; the laws hold between any two and three of them. */
+/** Some values of every fact; the laws hold between any two or three of them. */
 const values: { readonly [K in keyof AttemptFacts]: ReadonlyArray<AttemptFacts[K]> } = {
   delivery: Delivery.literals,
   progress: Progress.literals,
@@ -46,7 +46,7 @@ const samples: ReadonlyArray<AttemptFacts> = names.flatMap((name) =>
 const same = (a: AttemptFacts, b: AttemptFacts): boolean => atMost(a, b) && atMost(b, a);
 
 describe("L1 facts grow: a fact", () => {
-  it("does not compile before its growth is said", () => {
+  it("does not compile before its growth is declared", () => {
     expectTypeOf(growth).toEqualTypeOf<Table<AttemptFacts>>();
     expectTypeOf(growth).not.toExtend<Table<AttemptFacts & { readonly newcomer: boolean }>>();
     expectTypeOf<Omit<typeof growth, "shown">>().not.toExtend<Table<AttemptFacts>>();
@@ -80,7 +80,7 @@ describe("L1 facts grow: a fact", () => {
   }
 });
 
-describe("What is derived from the table", () => {
+describe("The table of growth", () => {
   it("compares and joins every fact", () => {
     for (const f of samples) {
       for (const g of samples) {
@@ -94,7 +94,7 @@ describe("What is derived from the table", () => {
     }
   });
 
-  it("goes on from the facts of an earlier process: a fold of them gives them again", () => {
+  it("resumes from the facts of an earlier process: folding them gives them again", () => {
     for (const from of samples) {
       const { guarded = false } = from.side_effects ?? {};
       const fold = Facts.make({ sideEffects: from.side_effects, discardable: true, boundaries: [], guarded, from });
@@ -102,7 +102,7 @@ describe("What is derived from the table", () => {
     }
   });
 
-  it("puts a later attempt of a response behind the earlier ones: other calls, later moments, nothing lost", () => {
+  it("puts a later attempt of a response after the earlier ones: other calls, later moments, nothing lost", () => {
     for (const f of samples) {
       assert.strictEqual(joined([f]), f);
       for (const g of samples) {

@@ -1,4 +1,4 @@
-/** What a response has cost: as its provider has told it, and else as an estimate that says so. */
+/** The cost of a response: the provider's own figure, or an estimate marked as one. */
 import { assert, describe, it } from "@effect/vitest";
 import { type AttemptFacts, fresh } from "../../src/domain/AttemptFacts.ts";
 import type { Failure } from "../../src/domain/Failure.ts";
@@ -16,12 +16,12 @@ const read = (counters: Partial<AttemptFacts["counters"]>, more: Partial<Attempt
 });
 
 describe("The cost of a response", () => {
-  it("is what its provider has told", () => {
+  it("is the figure that its provider reports", () => {
     const whole = read({ input_tokens: 900, output_tokens: 30, characters: 4_000 }, { terminal_seen: true });
     assert.deepStrictEqual(Tokens.ofResponse([whole], undefined, 5), { input: 900, output: 30, estimated: false });
   });
 
-  it("is an estimate where the provider told nothing: the caller's count of the request, a token for four characters", () => {
+  it("is an estimate without a provider's figure: the caller's count of the request, and a token per four characters", () => {
     assert.deepStrictEqual(Tokens.ofResponse([read({ characters: 401 })], cut, 250), {
       input: 250,
       output: 101,
@@ -30,7 +30,7 @@ describe("The cost of a response", () => {
     assert.deepStrictEqual(Tokens.ofResponse([read({ characters: 401 })], cut, undefined).input, 0);
   });
 
-  it("takes an output that was told before the end for no more than a lower bound: some providers say 1 as they begin", () => {
+  it("treats an output figure before the end as no more than a lower bound: some providers say 1 as they begin", () => {
     const begun = read({ input_tokens: 900, output_tokens: 1, characters: 400 });
     assert.deepStrictEqual(Tokens.ofResponse([begun], cut, undefined), { input: 900, output: 100, estimated: true });
     const told = read({ input_tokens: 900, output_tokens: 150, characters: 400 });
@@ -46,20 +46,20 @@ describe("The cost of a response", () => {
       Tokens.ofResponse([read({}, { progress: "none" })], { kind: "rejected", reason: "quota" }, 250),
       Tokens.free,
     );
-    // Past its start the provider has worked, whatever it says.
+    // After its start the provider has worked, whatever it says.
     assert.strictEqual(Tokens.total(Tokens.ofResponse([read({ characters: 4 })], limited, 250)), 251);
-    // A server error was processed, as far as anybody knows.
+    // A server error may have been processed.
     assert.strictEqual(
       Tokens.total(Tokens.ofResponse([read({}, { progress: "none" })], { kind: "server_error", status: 500 }, 250)),
       250,
     );
   });
 
-  it("is one over all attempts that read the same response: its request is paid once", () => {
+  it("is one sum over all attempts that read the same response: its request is paid once", () => {
     const first = read({ input_tokens: 900, characters: 400 });
     const resumed = read({ characters: 200 });
     assert.deepStrictEqual(Tokens.ofResponse([first, resumed], cut, 250), { input: 900, output: 150, estimated: true });
-    // The last attempt alone was turned away: what was read before is paid for.
+    // Only the last attempt was refused, so everything read before is paid for.
     const turnedAway = read({}, { progress: "none" });
     assert.strictEqual(Tokens.total(Tokens.ofResponse([first, turnedAway], { kind: "overloaded" }, 250)), 1_000);
   });
@@ -78,7 +78,7 @@ describe("The tokens of a request", () => {
     assert.isAtMost(small, Tokens.tokensPerImage + 20);
   });
 
-  it("are those of a count character by character, although few characters are looked at", () => {
+  it("equal a count of every character, although few are looked at", () => {
     for (let seed = 1; seed <= 400; seed += 1) {
       const random = seeded(seed);
       const pieces = Array.from({ length: 1 + Math.floor(random() * 6) }, () => {
@@ -103,7 +103,7 @@ describe("A table of prices", () => {
     "*": { input: 9, output: 9 },
   };
 
-  it("knows a model by its whole name, else by the longest beginning that it has", () => {
+  it("finds a model by its whole name, or by the longest prefix it has", () => {
     const inputOf = (model: string | undefined) => priceOf(prices, model)?.input;
     assert.deepStrictEqual(["gpt-5", "gpt-5.2", "gpt-5-mini-2026", "claude", undefined].map(inputOf), [
       1,
@@ -116,7 +116,7 @@ describe("A table of prices", () => {
     assert.isUndefined(priceOf({}, "constructor"));
   });
 
-  it("gives dollars for a million tokens", () => {
+  it("gives dollars per million tokens", () => {
     assert.strictEqual(costOf({ input: 3, output: 15 }, { input: 1_000_000, output: 100_000 }), 4.5);
   });
 });

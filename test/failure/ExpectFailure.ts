@@ -3,7 +3,7 @@ import type { Failure } from "../../src/domain/Failure.ts";
 
 type Expected = { readonly [K in string]?: unknown };
 
-/** Compares the named fields only, and says the whole failure when they differ. */
+/** Compares only the named fields, and shows the whole failure if they differ. */
 export const expectFailure = (actual: Failure | undefined, expected: Expected): void => {
   const picked = Object.fromEntries(
     Object.keys(expected).map((key) => [key, actual === undefined ? undefined : Reflect.get(actual, key)]),

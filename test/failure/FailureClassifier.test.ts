@@ -1,5 +1,5 @@
 /**
- * The rules that earlier systems got wrong, one named test each.
+ * Classification rules that earlier systems got wrong, with a test for each.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { classify, classifyEvent, classifyResponse } from "../../src/failure/FailureClassifier.ts";
@@ -27,7 +27,7 @@ describe("a connection that broke", () => {
     "UND_ERR_HEADERS_TIMEOUT",
     "UND_ERR_BODY_TIMEOUT",
   ])
-    it(`${code} is retryable transport, bare, as a cause and as text`, () => {
+    it(`${code} is retryable transport, as an error, a cause or text`, () => {
       expectFailure(classify(coded(code)), { kind: "transport", code, retryable: true, not_processed: false });
       expectFailure(classify(wrapped(coded(code))), { kind: "transport", code, retryable: true });
       expectFailure(classify(new Error(`read ${code}`)), { kind: "transport", code, retryable: true });
@@ -41,12 +41,12 @@ describe("a connection that broke", () => {
       expectFailure(classify(new Error("stream failed", { cause: new Error(message) })), { kind: "transport" });
     });
 
-  it("fetch failed is read by its cause, and is transport where the cause says nothing", () => {
+  it("fetch failed is classified by its cause, and as transport if the cause says nothing", () => {
     expectFailure(classify(wrapped(coded("CERT_HAS_EXPIRED"))), { kind: "transport", retryable: false });
     expectFailure(classify(wrapped(undefined)), { kind: "transport", retryable: true });
   });
 
-  it("terminated of undici is a body that broke", () => {
+  it("terminated of undici is a broken body", () => {
     expectFailure(classify(new TypeError("terminated", { cause: coded("UND_ERR_SOCKET", "other side closed") })), {
       kind: "transport",
       code: "UND_ERR_SOCKET",
@@ -54,7 +54,7 @@ describe("a connection that broke", () => {
     expectFailure(classify(new TypeError("terminated")), { kind: "transport", operation: "body", retryable: true });
   });
 
-  it("ENOTFOUND is retryable only when this process reached the host before", () => {
+  it("ENOTFOUND is retryable only if this process reached the host before", () => {
     const error = wrapped(Object.assign(coded("ENOTFOUND"), { syscall: "getaddrinfo" }));
     expectFailure(classify(error), { kind: "transport", code: "ENOTFOUND", operation: "connect", retryable: false });
     expectFailure(classify(error, { reachedHostBefore: true }), { kind: "transport", retryable: true });
@@ -71,14 +71,14 @@ describe("a connection that broke", () => {
     it(`${code} of TLS is not retryable`, () =>
       expectFailure(classify(wrapped(coded(code))), { kind: "transport", code, retryable: false }));
 
-  it("a certificate under a closed socket is the cause, and a failed lookup under a network error", () => {
+  it("the cause of a closed socket is its certificate, and the cause of a network error its failed lookup", () => {
     const closed = Object.assign(coded("UND_ERR_SOCKET"), { cause: coded("CERT_HAS_EXPIRED") });
     expectFailure(classify(closed), { kind: "transport", code: "CERT_HAS_EXPIRED", retryable: false });
     const lookup = Object.assign(coded("ERR_NETWORK"), { cause: coded("ENOTFOUND") });
     expectFailure(classify(lookup), { kind: "transport", code: "ENOTFOUND", retryable: false });
   });
 
-  it("a clock of undici or an AbortSignal.timeout is retryable transport and no cancel", () => {
+  it("a timeout of undici or AbortSignal.timeout is retryable transport and no cancel", () => {
     expectFailure(classify(new DOMException("The operation was aborted due to timeout", "TimeoutError")), {
       kind: "transport",
       retryable: true,
@@ -88,7 +88,7 @@ describe("a connection that broke", () => {
 });
 
 describe("a status", () => {
-  it("beats every shape: an abort that wraps a 500 is a server error, one that wraps a 401 is rejected", () => {
+  it("outranks every shape: an abort that wraps a 500 is a server error, one that wraps a 401 is rejected", () => {
     expectFailure(classify(aborted({ status: 500 })), { kind: "server_error", status: 500, retryable: true });
     expectFailure(classify(aborted(aborted({ statusCode: 401 }))), { kind: "rejected", reason: "auth", status: 401 });
     expectFailure(classify(wrapped(Object.assign(coded("ECONNRESET"), { status: 403 }))), {
@@ -97,7 +97,7 @@ describe("a status", () => {
     });
   });
 
-  it("inside beats every shape at the eighth cause, and is not looked for behind it", () => {
+  it("outranks every shape up to the eighth cause, and is not read beyond it", () => {
     const nested = (depth: number): unknown => (depth === 0 ? { status: 500 } : aborted(nested(depth - 1)));
     expectFailure(classify(nested(8)), { kind: "server_error", status: 500 });
     expectFailure(classify(nested(9)), { kind: "cancelled", by: "provider" });
@@ -116,7 +116,7 @@ describe("a status", () => {
   for (const status of [501, 505])
     it(`${status} is not retryable`, () => expectFailure(http(status), { retryable: false }));
 
-  it("402 is a quota and not a connection lost", () => {
+  it("402 is a quota and not a lost connection", () => {
     expectFailure(classify(new Error("Connection lost", { cause: { status: 402 } })), {
       kind: "rejected",
       reason: "quota",
@@ -133,7 +133,7 @@ describe("a status", () => {
     expectFailure(classifyEvent({ error: { code: 499, status: "CANCELLED" } }), { kind: "cancelled", by: "provider" });
   });
 
-  it("403 with an expired token is auth, without one permission", () => {
+  it("403 with an expired token is auth, and without one permission", () => {
     expectFailure(http(403, { __type: "ExpiredTokenException", message: "expired" }), { reason: "auth" });
     expectFailure(http(403, { message: "The security token included in the request is expired" }), { reason: "auth" });
     expectFailure(http(403, undefined, { "www-authenticate": 'Bearer error="invalid_token"' }), { reason: "auth" });
@@ -143,12 +143,12 @@ describe("a status", () => {
     expectFailure(http(403, { error: { message: "No access to this model" } }), { reason: "permission" });
   });
 
-  it("413 and an overflow of the context keep their reasons so that a runtime can compact", () => {
+  it("413 and a context overflow keep their reasons, so that a runtime can compact", () => {
     expectFailure(http(413, { error: { type: "request_too_large" } }), { reason: "payload_too_large" });
     expectFailure(http(400, { error: { code: "context_length_exceeded" } }), { reason: "context_overflow" });
   });
 
-  it("x-should-retry is obeyed both ways", () => {
+  it("x-should-retry is obeyed in both directions", () => {
     expectFailure(http(500, undefined, { "x-should-retry": "false" }), { kind: "server_error", retryable: false });
     expectFailure(http(400, undefined, { "x-should-retry": "true" }), { kind: "rejected", retryable: true });
     expectFailure(classify({ status: 529, headers: new Headers({ "x-should-retry": "false" }) }), { retryable: false });
@@ -169,7 +169,7 @@ describe("a 429", () => {
     },
   });
 
-  it("is never a quota by the words quota or billing: Gemini's per-minute limit has both", () => {
+  it("is never a quota because of the words quota or billing: Gemini's per-minute limit has both", () => {
     expectFailure(http(429, violation("GenerateContentPaidTierInputTokensPerModelPerMinute")), {
       kind: "rate_limited",
       retry_after_ms: 48_000,
@@ -178,7 +178,7 @@ describe("a 429", () => {
     });
   });
 
-  it("is a quota by a quotaId of the day", () =>
+  it("is a quota if its quotaId is daily", () =>
     expectFailure(http(429, violation("GenerateRequestsPerDayPerProjectPerModel-FreeTier")), {
       kind: "rejected",
       reason: "quota",
@@ -196,7 +196,7 @@ describe("not_processed", () => {
   const overloaded = { type: "error", error: { type: "overloaded_error", message: "Overloaded" } };
   const html = "<html><body><h1>503 Service Temporarily Unavailable</h1><hr>nginx</body></html>";
 
-  it("is believed of the provider's own error schema", () => {
+  it("is trusted in the provider's own error schema", () => {
     expectFailure(http(503, { error: { code: 503, status: "UNAVAILABLE", message: "x" } }), { not_processed: true });
     expectFailure(http(529, overloaded), { kind: "overloaded", not_processed: true });
     expectFailure(http(429, { error: { type: "rate_limit_error", message: "x" } }), { not_processed: true });
@@ -208,23 +208,31 @@ describe("not_processed", () => {
     [529, "overloaded"],
     [403, "rejected"],
   ] as const)
-    it(`is not believed of a proxy's HTML ${status}, whose kind stands`, () =>
+    it(`is not trusted in a proxy's HTML ${status}, which keeps its kind`, () =>
       expectFailure(http(status, html), { kind, status, not_processed: false }));
 
-  it("is not believed of a 503 without a provider's signature", () => {
+  it("is not trusted in a 503 without a provider's signature", () => {
     expectFailure(http(503), { retryable: true, not_processed: false });
     expectFailure(http(503, "upstream connect error or disconnect/reset before headers"), { not_processed: false });
     expectFailure(http(503, { message: "Service Unavailable" }), { not_processed: false });
   });
 
-  it("is not said of 500, 502 and 504", () => {
+  it("does not apply to a code that the provider sends after it has begun", () => {
+    for (const status of [400, 503])
+      expectFailure(http(status, { error: { type: "insufficient_system_resource", message: "x" } }), {
+        kind: "overloaded",
+        not_processed: false,
+      });
+  });
+
+  it("does not apply to 500, 502 and 504", () => {
     for (const status of [500, 502, 504])
       expectFailure(http(status, { error: { code: "server_error", message: "x" } }), { not_processed: false });
   });
 });
 
 describe("a cancel", () => {
-  it("that is only abort-shaped is the provider's, and retryable", () => {
+  it("that is merely abort-shaped is the provider's, and retryable", () => {
     for (const error of [
       new DOMException("This operation was aborted", "AbortError"),
       aborted(),
@@ -240,8 +248,8 @@ describe("a cancel", () => {
     expectFailure(classify(aborted(coded("ECONNRESET"))), { kind: "transport", code: "ECONNRESET" }));
 });
 
-describe("a tool call that cannot be read", () => {
-  it("is invalid_tool_input by tool_use_failed, MALFORMED_FUNCTION_CALL and UNEXPECTED_TOOL_CALL", () => {
+describe("a tool call that does not parse", () => {
+  it("is invalid_tool_input for tool_use_failed, MALFORMED_FUNCTION_CALL and UNEXPECTED_TOOL_CALL", () => {
     expectFailure(http(400, { error: { code: "tool_use_failed", type: "invalid_request_error" } }), {
       kind: "invalid_tool_input",
       retryable: true,
@@ -253,13 +261,13 @@ describe("a tool call that cannot be read", () => {
       expectFailure(classifyEvent({ candidates: [{ finishReason }] }), { kind: "invalid_tool_input", in_band: true });
   });
 
-  it("is not made by max_tokens or length", () => {
+  it("does not result from max_tokens or length", () => {
     assert.isUndefined(classifyEvent({ candidates: [{ finishReason: "MAX_TOKENS" }] }));
     assert.isUndefined(classifyEvent({ choices: [{ index: 0, finish_reason: "length" }] }));
   });
 });
 
-describe("an error of no network", () => {
+describe("an error without a network", () => {
   const typed = Object.assign(new Error("not in stock"), { _tag: "OutOfStock", item: 7 });
   const rows: ReadonlyArray<readonly [string, unknown]> = [
     ["a missing function", new TypeError("x is not a function")],
@@ -284,7 +292,7 @@ describe("an error of no network", () => {
   for (const [name, error] of rows)
     it(`is unknown for ${name}`, () => expectFailure(classify(error), { kind: "unknown", retryable: false }));
 
-  it("is a damaged frame where JSON broke, because attempts parse what a provider sent", () => {
+  it("is a damaged frame if JSON did not parse, because attempts parse what a provider sends", () => {
     try {
       JSON.parse('{"a');
     } catch (error) {
@@ -293,8 +301,8 @@ describe("an error of no network", () => {
   });
 });
 
-describe("a response that is no stream", () => {
-  it("is not_a_stream under a 200 with HTML, and the error itself under a 200 with an error body", () => {
+describe("a response that is not a stream", () => {
+  it("is not_a_stream with status 200 and HTML, and the error itself with status 200 and an error body", () => {
     expectFailure(http(200, "<html>sign in</html>"), { kind: "protocol", reason: "not_a_stream", retryable: true });
     expectFailure(http(200, { error: { code: 429, message: "slow" } }), { kind: "rate_limited", status: 429 });
     expectFailure(http(302), { kind: "rejected", retryable: false, not_processed: false });

@@ -1,5 +1,5 @@
 /**
- * Makes nasty errors, and holds what the classifier says of them.
+ * Generates hostile errors, and checks their classification.
  */
 import { assert } from "@effect/vitest";
 import { Schema } from "effect";
@@ -8,7 +8,7 @@ import { causeDepthMax } from "../../src/domain/Limits.ts";
 import { classify, classifyEvent, classifyResponse } from "../../src/failure/FailureClassifier.ts";
 import { seeded } from "../Seeded.ts";
 
-/** The seed of the first error where none is named. */
+/** The seed of the first error by default. */
 export const seed = Number(process.env.STREAM_RECOVERY_SEED ?? 20_261_121);
 const decode = Schema.decodeUnknownSync(Failure);
 
@@ -29,7 +29,7 @@ const scalars: ReadonlyArray<unknown> = [
   () => 1,
 ];
 
-/** Builds any value: scalars, records with telling names, errors, cycles, hostile getters, proxies, frozen and bare objects. */
+/** Builds any value: scalars, records with meaningful names, errors, cycles, hostile getters, proxies, frozen and bare objects. */
 const junk = (random: () => number): unknown => {
   const made: Array<object> = [];
   const pick = <A>(from: ReadonlyArray<A>): A | undefined => from[Math.floor(random() * from.length)];
@@ -76,9 +76,9 @@ const hostileProxy = (target: object, random: () => number): object => {
 };
 
 /**
- * Classifies so many errors: each has a failure of the schema, the same one twice, and no part of it passes its limit.
+ * Classifies many errors. Each failure must fit its schema, be the same twice, and keep within every limit.
  *
- * @returns the kinds that came out
+ * @returns the kinds of the failures
  */
 export const classifyJunk = (rounds: number, from: number): ReadonlySet<string> => {
   const random = seeded(from);

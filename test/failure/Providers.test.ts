@@ -1,5 +1,5 @@
 /**
- * Error bodies and in-stream error events of providers: documented shapes, and the recorded ones where they are present.
+ * Error bodies and in-stream error events of providers: documented shapes, and recorded ones if they are available.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { classifyEvent, classifyResponse } from "../../src/failure/FailureClassifier.ts";
@@ -517,7 +517,7 @@ describe.skipIf(errors.length === 0)("recorded error responses", () => {
   const rate = { kind: "rate_limited", retryable: true };
   const no = (reason: string) => ({ kind: "rejected", reason, retryable: false });
   const invalid = no("invalid_request");
-  /** By a part of the file's name, read by hand. */
+  /** Expected failures by part of the file's name, read by hand. */
   const expectations: ReadonlyArray<readonly [string, object]> = [
     ["anthropic/400.dd-trace-py.anthropic_completion_error", invalid],
     ["bedrock/400", invalid],
@@ -547,7 +547,7 @@ describe.skipIf(errors.length === 0)("recorded error responses", () => {
     });
   }
 
-  it("reads the shapes that public reports quote", () => {
+  it("reads the shapes quoted in public reports", () => {
     const { reports } = JSON.parse(read("_errors/public-reports.json"));
     const kinds = reports.map((report: { status?: number; body?: unknown; sse?: string }) => {
       const body = report.body ?? JSON.parse(report.sse?.split("data: ")[1] ?? "");

@@ -1,5 +1,5 @@
 /**
- * What runtimes and browsers say of a connection that broke, in their own words: each sentence with the class it comes in.
+ * Messages of runtimes and browsers about a broken connection, each with the class of its error.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { classify } from "../../src/failure/FailureClassifier.ts";
@@ -7,7 +7,7 @@ import { classify } from "../../src/failure/FailureClassifier.ts";
 const lost = { kind: "transport", retryable: true };
 const never = { kind: "transport", retryable: false, operation: "connect" };
 
-/** [runtime, what is thrown, what it is]. */
+/** [runtime, thrown error, expected failure]. */
 const rows: ReadonlyArray<readonly [string, Error, Readonly<Record<string, unknown>>]> = [
   ["Deno", new TypeError("error reading a body from connection"), { ...lost, operation: "body" }],
   [
@@ -103,7 +103,7 @@ describe("a broken connection in a runtime's own words", () => {
     });
   }
 
-  it("a name that was reached before is a network that is away", () => {
+  it("a failed lookup of a name that was reached before is a lost network", () => {
     const error = new TypeError("A server with the specified hostname could not be found.");
     assert.isTrue(classify(error, { reachedHostBefore: true }).retryable);
   });
@@ -116,7 +116,7 @@ describe("a broken connection in a runtime's own words", () => {
     "could not connect to the server of my own that I forgot",
   ];
   for (const message of bugs) {
-    it(`is unknown in a TypeError of a program's own code: ${message.slice(0, 60)}`, () => {
+    it(`is unknown in a TypeError thrown by a program's own code: ${message.slice(0, 60)}`, () => {
       assert.strictEqual(classify(new TypeError(message)).kind, "unknown");
     });
   }

@@ -1,5 +1,5 @@
 /**
- * Errors of runtimes, SDKs and Effect as they come: HTTP/2, undici, OpenAI, Anthropic, AI SDK, AWS, axios, Effect.
+ * Errors as runtimes, SDKs and Effect throw them: HTTP/2, undici, OpenAI, Anthropic, AI SDK, AWS, axios, Effect.
  */
 import { describe, it } from "@effect/vitest";
 import { Cause, Duration, Effect, Exit } from "effect";
@@ -15,7 +15,7 @@ describe("HTTP/2", () => {
     Object.assign(coded("ERR_HTTP2_STREAM_ERROR", `Stream closed with error code NGHTTP2_${name}`), extra);
 
   for (const name of ["NO_ERROR", "INTERNAL_ERROR", "REFUSED_STREAM", "CANCEL", "ENHANCE_YOUR_CALM"]) {
-    it(`a peer's reset with ${name} is retryable`, () =>
+    it(`a reset by the peer with ${name} is retryable`, () =>
       expectFailure(classify(reset(name)), { kind: "transport", http2_code: name, retryable: true }));
     it(`a local reset with ${name} is not`, () =>
       expectFailure(classify(reset(name, { origin: "local" })), {
@@ -49,7 +49,7 @@ describe("HTTP/2", () => {
     });
   });
 
-  it("a GOAWAY below our stream was not processed, one at or above it may have been", () => {
+  it("a GOAWAY below our stream means not processed, one at or above it may have been processed", () => {
     const goaway = (lastStreamID: number) =>
       Object.assign(coded("ERR_HTTP2_SESSION_ERROR", "Session closed with error code NGHTTP2_NO_ERROR"), {
         lastStreamID,
@@ -117,7 +117,7 @@ describe("SDK errors by structure", () => {
     expectFailure(classify(new APIError(429, { ...body, code: "insufficient_quota" }, undefined)), { reason: "quota" });
   });
 
-  it("OpenAI and Anthropic: the error of a stream has no status", () => {
+  it("OpenAI and Anthropic: an error in a stream has no status", () => {
     expectFailure(classify(new APIError(undefined, { code: "server_error", message: "x" }, undefined)), {
       kind: "server_error",
     });
@@ -133,7 +133,7 @@ describe("SDK errors by structure", () => {
     );
   });
 
-  it("connection errors are transport, their cause first", () => {
+  it("connection errors are transport, classified by their cause first", () => {
     expectFailure(classify(new APIConnectionError(undefined, undefined, undefined, "Connection error.")), {
       kind: "transport",
       retryable: true,
@@ -180,7 +180,7 @@ describe("SDK errors by structure", () => {
     expectFailure(classify(apiCall({ isRetryable: false })), { kind: "unknown" });
   });
 
-  it("AI SDK: a RetryError is its last error, not its first", () => {
+  it("AI SDK: a RetryError is classified by its last error, not its first", () => {
     const first = apiCall({ statusCode: 500 });
     const last = apiCall({ statusCode: 401 });
     const error = Object.assign(new Error("Failed after 3 attempts"), {
@@ -198,13 +198,13 @@ describe("SDK errors by structure", () => {
     expectFailure(classify(reset), { kind: "transport", code: "ECONNRESET" });
   });
 
-  it("AI SDK: a tool's own broken connection is the caller's failure", () =>
+  it("AI SDK: a broken connection in a tool is the caller's failure", () =>
     expectFailure(
       classify(Object.assign(new Error("tool", { cause: coded("ECONNRESET") }), { name: "AI_ToolExecutionError" })),
       { kind: "caller_failed", retryable: false },
     ));
 
-  it("AI SDK: the status that it reads out of an error event's message is no response's, the event itself speaks", () => {
+  it("AI SDK: a status in the message of an error event is ignored in favour of the event itself", () => {
     const wrapped = (data: object, fields: object = {}) =>
       Object.assign(new Error("Overloaded"), { name: "AI_StreamProviderError", statusCode: 503, data, ...fields });
     const failed = { type: "error", error: { type: "internal_server_error", message: "Overloaded" } };
@@ -215,7 +215,7 @@ describe("SDK errors by structure", () => {
     expectFailure(classify(wrapped(limited)), { kind: "rate_limited", status: 429 });
   });
 
-  it("AI SDK: an answer of another shape than it knows is not asked for again, unless it is the provider's error", () => {
+  it("AI SDK: an answer of another shape than it knows is not requested again, unless it is the provider's error", () => {
     const misread = (value: unknown) =>
       Object.assign(new Error("Type validation failed", { cause: new Error("[]") }), {
         name: "AI_TypeValidationError",
@@ -250,7 +250,7 @@ describe("SDK errors by structure", () => {
     expectFailure(classify(error), { kind: "rate_limited", retry_after_ms: 2_000, not_processed: true });
   });
 
-  it("fetch: a request or a redirect that it refuses by itself is refused again", async () => {
+  it("fetch: a request or redirect that it refuses by itself would be refused again", async () => {
     const refused = { kind: "rejected", reason: "invalid_request", retryable: false, not_processed: false } as const;
     const thrown = async (url: string, init?: RequestInit) => fetch(url, init).catch((error: unknown) => error);
     for (const url of ["http://127.0.0.1:6000/", "unheard-of://host/", "file:///nothing", "data:x"])
@@ -259,7 +259,7 @@ describe("SDK errors by structure", () => {
       expectFailure(classify(new TypeError("fetch failed", { cause: new Error(message) })), refused);
     const proxy = new TypeError("fetch failed", { cause: new Error("proxy authentication required") });
     expectFailure(classify(proxy), { kind: "rejected", reason: "auth", retryable: false });
-    // Whole messages only, and only what `fetch` itself wraps.
+    // Only whole messages, and only errors that `fetch` itself wraps.
     expectFailure(classify(new TypeError("fetch failed", { cause: new Error("bad port of call") })), {
       retryable: true,
     });
@@ -270,7 +270,7 @@ describe("SDK errors by structure", () => {
     });
   });
 
-  it("undici's HTTP parser: other bytes than HTTP are a protocol failure", () => {
+  it("undici's HTTP parser: bytes other than HTTP are a protocol failure", () => {
     expectFailure(classify(new TypeError("fetch failed", { cause: coded("HPE_INVALID_CONSTANT") })), {
       kind: "protocol",
       reason: "not_a_stream",
@@ -283,7 +283,7 @@ describe("SDK errors by structure", () => {
 });
 
 describe("aggregates", () => {
-  it("AggregateError: any of its errors speaks", () => {
+  it("AggregateError: each of its errors counts", () => {
     expectFailure(classify(new AggregateError([coded("ECONNREFUSED"), coded("ENETUNREACH")], "")), {
       kind: "transport",
       code: "ECONNREFUSED",
@@ -292,7 +292,7 @@ describe("aggregates", () => {
     expectFailure(classify(new AggregateError([coded("ECONNRESET"), { status: 401 }])), { reason: "auth" });
   });
 
-  it("SuppressedError: the original, not the disposal that failed after it", () => {
+  it("SuppressedError: the original counts, not the disposal that failed after it", () => {
     const error = Object.assign(new Error("x"), {
       name: "SuppressedError",
       error: Object.assign(new Error("dispose"), { status: 500 }),
@@ -308,7 +308,7 @@ describe("Effect", () => {
     HttpClientResponse.fromWeb(request, new Response("x", { status, headers }));
   const failed = (reason: HttpClientError.HttpClientErrorReason) => new HttpClientError.HttpClientError({ reason });
 
-  it("HttpClientError: a transport error by its cause, else transport", () => {
+  it("HttpClientError: a transport error is classified by its cause, or as transport", () => {
     expectFailure(classify(failed(new HttpClientError.TransportError({ request, cause: coded("ECONNRESET") }))), {
       kind: "transport",
       code: "ECONNRESET",
@@ -330,7 +330,7 @@ describe("Effect", () => {
     expectFailure(classify(failed(reason)), { kind: "rate_limited", status: 429, retry_after_ms: 4_000 });
   });
 
-  it("HttpClientError: what cannot be encoded or decoded", () => {
+  it("HttpClientError: values that cannot be encoded or decoded", () => {
     expectFailure(classify(failed(new HttpClientError.InvalidUrlError({ request }))), {
       reason: "invalid_request",
       retryable: false,
@@ -370,7 +370,7 @@ describe("Effect", () => {
     expectFailure(classify(ai(new AiError.UnknownError({ description: "x" }))), { kind: "unknown" });
   });
 
-  it("AiError: a status in its http says it more exactly than its reason", () => {
+  it("AiError: a status in its http is more exact than its reason", () => {
     const reason = new AiError.UnknownError({
       http: { response: { status: 529, headers: { "retry-after": "9" } }, body: "<html>" },
     });
@@ -393,7 +393,7 @@ describe("Effect", () => {
     expectFailure(classify(ai(invalid)), { reason: "invalid_request" });
   });
 
-  it("a Cause: a failure comes before an interrupt, and an interrupt alone is the provider's cancel", () => {
+  it("a Cause: a failure precedes an interrupt, and an interrupt alone is the provider's cancel", () => {
     const reset = Cause.fail(coded("ECONNRESET"));
     expectFailure(classify(Cause.combine(Cause.interrupt(1), reset)), { kind: "transport", code: "ECONNRESET" });
     expectFailure(classify(Cause.combine(Cause.interrupt(1), Cause.fail(new Error("mine")))), { kind: "unknown" });
@@ -413,7 +413,7 @@ describe("Effect", () => {
   );
 });
 
-describe("plain texts, last of all", () => {
+describe("plain texts, as the last resort", () => {
   const rows: ReadonlyArray<readonly [string, object]> = [
     ["429 Too Many Requests", { kind: "rate_limited", status: 429, not_processed: false }],
     ["Request failed with status code 503", { kind: "server_error", status: 503, not_processed: false }],

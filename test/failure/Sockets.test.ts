@@ -1,5 +1,5 @@
 /**
- * What this Node really throws, from real sockets: names, codes and causes of fetch and node:http2 change between versions.
+ * Errors that this Node throws from real sockets: names, codes and causes of fetch and node:http2 change between versions.
  */
 import * as http2 from "node:http2";
 import * as net from "node:net";
@@ -9,13 +9,13 @@ import { expectFailure } from "./ExpectFailure.ts";
 
 const head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n";
 
-/** Serves one raw behaviour and gives what fetching it threw. */
+/** Serves one raw behaviour and returns the error of a fetch. */
 const thrownBy = async (
   serve: (socket: net.Socket) => void,
   use: (url: string) => Promise<unknown> = async (url) => (await fetch(url)).text(),
 ): Promise<unknown> => {
   const server = net.createServer((socket) => {
-    socket.on("error", () => undefined); // the client may be gone first
+    socket.on("error", () => undefined); // the client may leave first
     socket.once("data", () => serve(socket));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -105,7 +105,7 @@ describe("node:http2 of this Node", () => {
     new Promise((resolve) => {
       const server = http2.createServer();
       server.on("stream", (stream) => {
-        stream.on("error", () => undefined); // the reset is ours
+        stream.on("error", () => undefined); // we cause the reset
         stream.close(code);
       });
       server.listen(0, "127.0.0.1", () => {
@@ -135,7 +135,7 @@ describe("node:http2 of this Node", () => {
     expectFailure(classify(protocol.error), { http2_code: "PROTOCOL_ERROR", retryable: false });
   });
 
-  it("gives no error at all for CANCEL: the stream's rstCode is what a client has to report", async () => {
+  it("gives no error at all for CANCEL, so a client has to report the stream's rstCode", async () => {
     const { error, rstCode } = await endedBy(http2.constants.NGHTTP2_CANCEL);
     assert.isUndefined(error);
     expectFailure(classify({ rstCode }), { kind: "transport", http2_code: "CANCEL", retryable: true });

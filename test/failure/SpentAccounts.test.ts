@@ -1,4 +1,4 @@
-/** Accounts and plans that are used up, told in words or by a number: they are not asked again, and a limit of a minute is. */
+/** Exhausted accounts and plans, reported in words or by a number, are not retried; a per-minute limit is. */
 import { assert, describe, it } from "@effect/vitest";
 import * as ErrorBody from "../../src/failure/evidence/ErrorBody.ts";
 import { classifyEvent, classifyResponse } from "../../src/failure/FailureClassifier.ts";
@@ -9,7 +9,7 @@ const date = "Sun, 29 Nov 2026 21:30:00 GMT";
 const classify = (status: number, body: unknown, headers: Record<string, string> = {}) =>
   classifyResponse({ status, headers: { "content-type": "application/json", ...headers }, body });
 
-/** Errors of an account without money, as providers spell them. */
+/** Errors of an account without credit, as providers word them. */
 const balances: ReadonlyArray<readonly [string, object]> = [
   ["MiniMax: words", { type: "error", error: { type: "api_error", message: "insufficient balance (1008)" } }],
   ["MiniMax: a type", { error: { http_code: "429", message: "no", type: "insufficient_balance_error" } }],
@@ -21,7 +21,7 @@ const balances: ReadonlyArray<readonly [string, object]> = [
   ["a balance that is too low", { error: { message: "Your credit balance is too low to access the API" } }],
 ];
 
-/** Sentences of a plan that is used up for hours or days, without a word of its end. */
+/** Messages of a plan that is exhausted for hours or days, without its end. */
 const plans = [
   "You have reached your weekly limit",
   "You've hit your usage limit. Upgrade to Pro.",
@@ -40,7 +40,7 @@ const perMinute = {
   },
 };
 
-describe("a body that says success by its code", () => {
+describe("a body with a code of success", () => {
   const words = "prompt is too long: maximum context length is 10 tokens";
 
   it("keeps its words if it has no content", () => {
@@ -54,7 +54,7 @@ describe("a body that says success by its code", () => {
   });
 });
 
-describe("an account that is used up", () => {
+describe("an exhausted account", () => {
   for (const [title, body] of balances) {
     for (const status of [200, 400, 429, 500]) {
       it(`${title}, under ${status}`, () => {
@@ -71,13 +71,13 @@ describe("an account that is used up", () => {
     });
   }
 
-  it("a plan's code says it as its sentence does", () => {
+  it("is recognised by a plan's code as by its sentence", () => {
     for (const code of ["usage_limit_exceeded", "WeeklyLimitReached", "plan_limit_reached"])
       expectFailure(classify(429, { error: { code, message: "no" } }), quota);
   });
 });
 
-describe("a refusal that tells its end", () => {
+describe("a refusal that names its end", () => {
   const rows: ReadonlyArray<readonly [string, number]> = [
     ["You have reached your weekly limit. It will reset after 27h41m36s", 99_696_000],
     ["Usage limit reached, resets 12am (UTC)", 9_000_000],
@@ -85,8 +85,8 @@ describe("a refusal that tells its end", () => {
     ["Weekly limit reached, try again in 20s", 20_000],
   ];
   for (const [message, wait] of rows) {
-    it(`"${message}" is a wait and no spent account`, () => {
-      // As a quota does, a plan's limit holds no other run.
+    it(`"${message}" is a wait and not an exhausted account`, () => {
+      // Like a quota, a plan's limit blocks no other run.
       const found = { kind: "rate_limited", retry_after_ms: wait, only_this: true };
       expectFailure(classify(429, { error: { message } }, { date }), found);
       expectFailure(classify(500, { error: { message } }, { date }), { kind: "server_error", retry_after_ms: wait });
@@ -98,28 +98,42 @@ describe("a refusal that tells its end", () => {
     assert.strictEqual(classifyResponse(seen, { nowMs: 0 }).retry_after_ms, 9_000_000);
   });
 
-  it("is told in a stream too", () => {
+  it("is recognised in a stream, too", () => {
     const event = { type: "error", error: { type: "overloaded_error", message: "Overloaded, try again in 20s" } };
     expectFailure(classifyEvent(event), { kind: "overloaded", retry_after_ms: 20_000 });
   });
 });
 
-describe("a limit of a minute stays one", () => {
-  it("also where it speaks of quota, plan and billing, with a wait or without", () => {
+describe("a prompt that is too long", () => {
+  const codes = [
+    "overloaded_error",
+    "rate_limit_error",
+    "permission_error",
+    "server_is_overloaded",
+    "invalid_request_error",
+  ];
+  it.each(codes)("is not %s, whatever code accompanies the sentence: it never fits", (type) => {
+    const event = { type: "error", error: { type, message: "prompt is too long: 210000 tokens > 200000 maximum" } };
+    expectFailure(classifyEvent(event), { kind: "rejected", reason: "context_overflow" });
+  });
+});
+
+describe("a per-minute limit", () => {
+  it("stays one even if it mentions quota, plan and billing, with or without a wait", () => {
     expectFailure(classify(429, perMinute), { kind: "rate_limited", retryable: true });
     const details = [{ "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay: "48s" }];
     const told = classify(429, { error: { ...perMinute.error, details } });
     expectFailure(told, { kind: "rate_limited", retry_after_ms: 48_000 });
   });
 
-  it("where it names a minute, and where the provider asks to retry", () => {
+  it("is recognised if it names a minute, and if the provider asks to retry", () => {
     for (const message of ["Usage limit exceeded: 5 requests per minute", "Token usage limit reached (TPM)"])
       expectFailure(classify(429, { error: { message } }), { kind: "rate_limited" });
     const asked = classify(429, { error: { message: "Usage limit reached" } }, { "x-should-retry": "true" });
     expectFailure(asked, { kind: "rate_limited", retryable: true });
   });
 
-  it("a proxy's page under a status of 5xx is not believed", () => {
+  it("is not read from a proxy's page with status 5xx", () => {
     const page = { status: 503, headers: {}, body: "<html>weekly limit reached, insufficient balance</html>" };
     expectFailure(classifyResponse(page), { kind: "server_error" });
   });

@@ -1,5 +1,5 @@
 /**
- * Properties over nasty errors: classify answers always and alike, in bounds, and never repeats what an error holds.
+ * Properties over hostile errors: classify always answers, always in the same way and within bounds, and never repeats their text.
  */
 import { assert, describe, it } from "@effect/vitest";
 import type { Fingerprint } from "../../src/domain/Failure.ts";
@@ -9,8 +9,8 @@ import { nodesMax, walk } from "../../src/failure/thrown/CauseChain.ts";
 import { classifyJunk, seed } from "./Junk.ts";
 
 describe(`classification of junk (seed ${seed})`, () => {
-  it("gives each error a failure of the schema, twice the same", () => {
-    // The generator reaches what it is for: not every failure is `unknown`.
+  it("gives each error a failure that fits the schema, and the same one twice", () => {
+    // Checks that the generator reaches more kinds than `unknown`.
     assert.includeMembers(
       [...classifyJunk(2_000, seed)],
       ["unknown", "transport", "rejected", "server_error", "cancelled", "rate_limited"],
@@ -45,8 +45,8 @@ const canaries = [
   "E4815162342",
 ];
 
-describe("nothing of an error's text comes out", () => {
-  /** Every field of every shape holds the canary; where a number is needed, the shape still classifies. */
+describe("the classification repeats no text of an error", () => {
+  /** Every field of every shape holds the canary; if a number is needed, the shape still classifies. */
   const shapes = (canary: string): ReadonlyArray<unknown> => {
     const body = {
       code: canary,
@@ -104,7 +104,7 @@ describe("nothing of an error's text comes out", () => {
       }
     });
 
-  it("a code that is known, or made of the words of codes, comes out, and the class of the error", () => {
+  it("keeps a known code, a code made of known words, and the error's class", () => {
     const printOf = (error: unknown): Fingerprint | undefined => classify(error).fingerprint;
     class InvalidConfigError extends Error {}
     assert.deepStrictEqual(printOf(new InvalidConfigError("x")), { name: "InvalidConfigError", depth: 0 });

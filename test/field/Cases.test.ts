@@ -8,7 +8,7 @@ import { layer } from "../adapters/relay/RelayCases.ts";
 import { type Attempt, type Case, cases } from "./Cases.ts";
 import { played } from "./Wires.ts";
 
-/** The event stream or document of an attempt, as it is on the wire. */
+/** The bytes of an attempt: its event stream or document. */
 const bytesOf = (attempt: Attempt | undefined): string =>
   (attempt ?? []).filter((step) => typeof step === "string" && step !== "end" && step !== "silence").join("");
 
@@ -45,7 +45,7 @@ describe("The cases of the field", () => {
     for (const protocol of row.protocols)
       it.effect(`${protocol}, ${row.reveal}: ${row.name} (${row.reports})`, () => check(row, protocol));
 
-  it("are at least 35, and no two have one name", () => {
+  it("are at least 35, and no two share a name", () => {
     const names = cases.map(({ name, reveal }) => `${name}, ${reveal}`);
     assert.isAtLeast(names.length, 35);
     assert.strictEqual(new Set(names).size, names.length);

@@ -10,10 +10,10 @@ import type { ProtocolId } from "../../src/provider/Protocols.ts";
 import { reset, type Step } from "../adapters/relay/RelayCases.ts";
 import { good, protocols, type Said, written } from "./Wires.ts";
 
-/** One response and the end of its connection. Without a head of its own it answers with 200 and an event stream. */
+/** One response and the end of its connection. Without a head it answers with 200 and an event stream. */
 export type Attempt = ReadonlyArray<Step>;
 
-/** What leaves the gateway, by what the client can do with it. */
+/** The bytes that leave the gateway, by their use to the client. */
 export type Outcome = "whole" | "as_sent" | "withheld" | "kept" | "refused";
 
 /** A reported fault, and what one client request must come to. */

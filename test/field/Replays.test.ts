@@ -79,7 +79,7 @@ const isGood = (got: Got, attempts: number): void => {
 describe.concurrent("a response that does not stream", () => {
   for (const { examples, name } of rows)
     for (const { answer, named } of faults)
-      it.live(`is asked for again after ${named}: ${name}`, () =>
+      it.live(`is requested again after ${named}: ${name}`, () =>
         Effect.gen(function* () {
           for (const example of examples) {
             const { asked, got } = yield* played([answer, whole], example);
@@ -94,7 +94,7 @@ describe.concurrent("a response that does not stream", () => {
     const [example] = examples;
     if (example === undefined) continue;
 
-    it.live(`is asked for four times at most, and its client learns the end: ${name}`, () =>
+    it.live(`is requested at most four times, and its client learns the end: ${name}`, () =>
       Effect.gen(function* () {
         const reset: Answer = (response) => response.socket?.resetAndDestroy();
         const { asked, got } = yield* played([reset], example);

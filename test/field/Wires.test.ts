@@ -10,13 +10,13 @@ import { type Wire, type WireExample, wires } from "../../src/gateway/wires/Wire
 import { front, type Got, send, serverOf } from "../gateway/GatewayCases.ts";
 import { logging } from "../gateway/log/Logged.ts";
 
-/** Answers every POST by a stream of events and every GET by a document. */
+/** Answers every POST with a stream of events and every GET with a document. */
 const answering = (asked: IncomingMessage, response: ServerResponse): void => {
   const type = asked.method === "POST" ? "text/event-stream" : "application/json";
   response.writeHead(200, { "content-type": type }).end(asked.method === "POST" ? "data: {}\n\n" : "{}");
 };
 
-/** A body that every protocol takes for its own. */
+/** A body that every protocol accepts as its own. */
 const body = { messages: [], input: "x", contents: [], prompt: "x", model: "m" };
 
 const ask = (url: string, { body: field, method, target }: WireExample, wire?: Wire): Promise<Got> =>
@@ -90,7 +90,7 @@ describe("a stream that no run recovers", () => {
       }),
     );
 
-  it.live("has the header at a model's path whose body is not the model's", () =>
+  it.live("has the header at a model's path if the body is not the model's", () =>
     Effect.gen(function* () {
       const provider = yield* serverOf(answering);
       const gateway = yield* front(provider);
@@ -137,7 +137,7 @@ describe("a stream that no run recovers", () => {
   );
 });
 
-describe("the path of such a stream in the log", () => {
+describe("the path of an unrecovered stream in the log", () => {
   it("has no query and no id", () => {
     assert.strictEqual(maskedPath("/v1/threads/thread_9aZ/runs?key=AIzaSecret"), "/v1/threads/{id}/runs");
     assert.strictEqual(

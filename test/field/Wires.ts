@@ -10,20 +10,20 @@ import { client, head, pass, planOf, type Step, scripted } from "../adapters/rel
 
 export const protocols = ["openai-chat", "openai-responses", "anthropic-messages", "google-gemini"] as const;
 
-/** What a model says, in order. */
+/** Content of a response, in order. */
 export type Said =
   | { readonly text: string }
   | { readonly thought: string }
-  /** A call; `pieces` are its arguments as they come. `open` leaves out what says that they are whole. */
+  /** A call; `pieces` are its arguments as they arrive. `open` omits the event that completes them. */
   | { readonly call: string; readonly pieces: ReadonlyArray<string>; readonly open?: true };
 
-/** How a response ends. */
+/** The end of a response. */
 export interface Ended {
-  /** Output tokens; left out, the provider reports none. */
+  /** Output tokens; if omitted, the provider reports none. */
   readonly tokens?: number;
-  /** Without its protocol's last event (`message_stop`, `[DONE]`). */
+  /** True to omit the protocol's last event (`message_stop`, `[DONE]`). */
   readonly lacksLast?: true;
-  /** Without its finish: a cut stream. */
+  /** True to omit the finish, like a cut stream. */
   readonly cut?: true;
 }
 
@@ -118,7 +118,7 @@ const gemini: Writer = (said, { cut, tokens }) => {
     if ("text" in it) return chunk([{ text: it.text }]);
     if ("thought" in it) return chunk([{ text: it.thought, thought: true }]);
     if (it.open !== true) return chunk([{ functionCall: { name: it.call, args: JSON.parse(it.pieces.join("")) } }]);
-    // Arguments that go on, of which the rest never comes.
+    // Arguments that are announced as partial, and whose rest never comes.
     return it.pieces
       .map((stringValue, at) => {
         const partialArgs = [{ jsonPath: "$.cmd", stringValue, willContinue: true }];
@@ -140,7 +140,7 @@ const writers: Record<ProtocolId, Writer> = {
 export const written = (protocol: ProtocolId, said: ReadonlyArray<Said>, ended: Ended = {}): string =>
   writers[protocol](said, ended);
 
-/** A response that every client takes for a good one. */
+/** A response that every client accepts. */
 export const good = (protocol: ProtocolId): string => written(protocol, [{ text: "GOOD" }], { tokens: 40 });
 
 const urls: Record<ProtocolId, string> = {
@@ -164,14 +164,14 @@ const bodyOf = (protocol: ProtocolId, limit: number): object => {
   }
 };
 
-/** What a client got: how often its provider was asked, what left, and how it ended (`end`, the rule of a break, or nothing yet). */
+/** The client's result: the provider requests, the bytes that left, and the end (`end`, the rule of a break, or none yet). */
 export interface Got {
   readonly requests: number;
   readonly text: string;
   readonly end: string | undefined;
 }
 
-/** Plays attempts to the relay. Each is a response, with a head of its own or under 200, and its connection's end. The last one repeats. */
+/** Plays attempts to the relay. Each is a response, with its own head or status 200, and its connection's end. The last one repeats. */
 export const played = (
   protocol: ProtocolId,
   attempts: ReadonlyArray<ReadonlyArray<Step>>,

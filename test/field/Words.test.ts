@@ -1,5 +1,5 @@
 /**
- * Plays failures whose words were false or were lost in the field, in all four protocols: the client reads what really happened.
+ * Plays failures whose messages were false or lost in the field, in all four protocols: the client reads what really happened.
  */
 import type { ServerResponse } from "node:http";
 import { gzipSync } from "node:zlib";
@@ -59,7 +59,7 @@ for (const protocol of protocols)
         }),
       );
 
-    it.live("do not repeat a title by which clients ask again, and cut a long one", () =>
+    it.live("do not repeat a title that makes clients retry, and truncate a long one", () =>
       Effect.gen(function* () {
         const { got } = yield* played(protocol, [html(`503 Service Unavailable ${"portal ".repeat(200)}`)]);
         const message = messageOf(got);
@@ -69,14 +69,14 @@ for (const protocol of protocols)
       }),
     );
 
-    it.live("tell a page that says it is a stream of events", () =>
+    it.live("report a page that claims to be a stream of events", () =>
       Effect.gen(function* () {
         const { got } = yield* played(protocol, [html("Portal", "text/event-stream")]);
         assert.include(messageOf(got), 'with the title "Portal"');
       }),
     );
 
-    it.live("say that a body is not in the encoding that its header names", () =>
+    it.live("report a body that is not in the encoding that its header names", () =>
       Effect.gen(function* () {
         const plain: Answer = (response) =>
           response
@@ -88,7 +88,7 @@ for (const protocol of protocols)
       }),
     );
 
-    it.live("do not say so of a body that is damaged behind its beginning", () =>
+    it.live("do not report the encoding of a body that is damaged after its beginning", () =>
       Effect.gen(function* () {
         const whole = gzipSync(Buffer.from(": a\n\n".repeat(20_000)));
         const damaged: Answer = (response) => {
@@ -116,7 +116,7 @@ for (const protocol of protocols)
       [429, { error: { type: "rate_limit_error", message: "Your account balance is insufficient, please recharge" } }],
       [200, { code: 1113, msg: "Insufficient balance", success: false }],
     ] as const)
-      it.live(`reach the client once if an empty account is told in words alone under ${status}`, () =>
+      it.live(`reach the client once if an empty account is reported only in words, with status ${status}`, () =>
         Effect.gen(function* () {
           const { got, requests } = yield* played(protocol, [refusing(status, body)]);
           assert.strictEqual(requests(), 1);
@@ -124,7 +124,7 @@ for (const protocol of protocols)
         }),
       );
 
-    it.live("of a wait that is told in a sentence alone are waited for", () =>
+    it.live("are obeyed if only a sentence announces a wait", () =>
       Effect.gen(function* () {
         const limited = refusing(429, { error: { type: "rate_limit_error", message: "Please try again in 20ms." } });
         const stop = refusing(404, { error: { type: "not_found_error", message: "done" } });
@@ -134,7 +134,7 @@ for (const protocol of protocols)
       }),
     );
 
-    it.live("tell a page in place of a document", () =>
+    it.live("report a page instead of a document", () =>
       Effect.gen(function* () {
         let requests = 0;
         const provider = yield* serverOf((asked, response) => {

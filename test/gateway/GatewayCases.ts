@@ -1,5 +1,5 @@
 /**
- * What the tests of the gateway share: a gateway in this process in front of a server, and a client that sees raw bytes.
+ * Helpers of the gateway's tests: a gateway in this process before a server, and a client that sees raw bytes.
  */
 import { createServer, request as httpRequest, type IncomingMessage, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -11,6 +11,7 @@ import type { ProtocolId } from "../../src/provider/Protocols.ts";
 import type { RunRecord } from "../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import { FaultProvider, type FaultProviderOptions } from "../../src/testing/index.ts";
+import { found } from "../Polling.ts";
 
 export const protocols = ["openai-chat", "openai-responses", "anthropic-messages", "google-gemini"] as const;
 
@@ -48,7 +49,7 @@ export interface Fronted {
   readonly services: Context.Context<Gateway | PageServices>;
   /** The runs so far, newest first. */
   readonly runs: Effect.Effect<ReadonlyArray<RunRecord>>;
-  /** Waits until the runs are as wanted: the record is read again with every turn of the event loop. */
+  /** Waits until the runs are as wanted: the record is read again and again. */
   readonly until: <A>(look: (runs: ReadonlyArray<RunRecord>) => A | undefined) => Effect.Effect<A>;
 }
 
@@ -69,13 +70,7 @@ export const front = (
     const recorder = Context.get(services, RunRecorder);
     const runs = Effect.orDie(recorder.runs());
     const until = <A>(look: (runs: ReadonlyArray<RunRecord>) => A | undefined): Effect.Effect<A> =>
-      Effect.gen(function* () {
-        for (;;) {
-          const found = look(yield* runs);
-          if (found !== undefined) return found;
-          yield* Effect.promise(() => new Promise((next) => setImmediate(next)));
-        }
-      });
+      found(Effect.map(runs, look));
     return { url: gateway.url, gateway, services, runs, until };
   }).pipe(Effect.orDie);
 
@@ -104,7 +99,7 @@ export const serverOf = (listener: RequestListener): Effect.Effect<string, never
     (server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
   );
 
-/** What a client got. */
+/** A client's response. */
 export interface Got {
   readonly status: number;
   readonly statusText: string;
@@ -127,7 +122,7 @@ export interface Sending {
   readonly onData?: (chunk: Buffer, response: IncomingMessage) => void;
 }
 
-/** Sends a request over a connection of its own and reads what comes, to the end or the break. */
+/** Sends a request over a new connection and reads the response to its end or break. */
 export const send = (url: string, { body, headers, method, onData, path }: Sending = {}): Promise<Got> =>
   new Promise((resolve, reject) => {
     const request = httpRequest(url, {

@@ -10,9 +10,9 @@ const named = process.env.HISTORY_SEED;
 /** The seeds; one alone where `$HISTORY_SEED` names it. */
 export const seeds: ReadonlyArray<number> = named === undefined ? [fixed, drawn] : [Number(named)];
 
-/** How many processes a history of the suites has. */
+/** Number of processes in a history of the suites. */
 export const processes = 3;
 
-/** How a history is played again, for as long as it takes: its processes differ from one time to the next. */
+/** The command that plays a history repeatedly, because its processes differ each time. */
 export const again = (seed: number, store: "sqlite" | "postgres"): string =>
   `npm run histories -- --store ${store} --processes ${processes} --seconds 120 --seed ${seed}`;

@@ -7,7 +7,7 @@ import { play } from "../../scripts/kill/Killing.ts";
 import { draw } from "../../scripts/kill/Plan.ts";
 
 const seed = Number(process.env.KILL_SEED ?? 20_261_122);
-const batches = 10;
+const batches = 4;
 const batchRuns = 10;
 
 describe("kill -9 in the middle of real runs, whose tool appends to a file", () => {

@@ -9,14 +9,14 @@ import * as S from "../runtime/Scripted.ts";
 
 const root = new URL("../..", import.meta.url).pathname;
 
-/** A named limit: an exported number whose name says that it is one. */
+/** A named limit: an exported number whose name says that it is a limit. */
 interface Limit {
   readonly file: string;
   readonly name: string;
   readonly doc: string;
 }
 
-/** A number of its own, or one that is made of others; not a function and not a schema. */
+/** Matches a plain number or an expression of numbers; not a function and not a schema. */
 const exported = /((?:\/\*\*(?:[^*]|\*(?!\/))*\*\/\n)?)export const (\w+) = ([\d_.*+ \w]+);/g;
 
 const limits: ReadonlyArray<Limit> = globSync("src/**/*.ts", { cwd: root }).flatMap((file) =>
@@ -25,12 +25,12 @@ const limits: ReadonlyArray<Limit> = globSync("src/**/*.ts", { cwd: root }).flat
   ),
 );
 
-/** A unit: of time, of size, or what is counted. */
+/** Matches a unit of time or size, or the thing that is counted. */
 const units =
   /\b(ms|milliseconds?|seconds?|s|bytes?|UTF-16|code units|characters?|most|maximum|at most|how (long|many)|longest|number of|counts?|within|between|per second|once|time|limit|rows?|tokens?|entries|providers|retries|deepest|first|last|runs|parts|wait|hosts)\b/i;
 
 describe("L11 bounded", () => {
-  it("the limits are found", () => {
+  it("the list of limits is not empty", () => {
     assert.isAbove(limits.length, 30);
     for (const name of ["heldBytesMax", "closeGraceMs", "evidenceLastMax", "attemptsMax", "tokensMax", "ledgersMax"]) {
       assert.isTrue(
@@ -40,7 +40,7 @@ describe("L11 bounded", () => {
     }
   });
 
-  it("every limit has a docstring that says what is limited, and its unit", () => {
+  it("every limit has a docstring that names the limited thing and its unit", () => {
     const bare = limits.filter(
       ({ doc, name }) => doc === "" || !(units.test(doc) || /(Ms|Bytes|Characters)/.test(name)),
     );
@@ -50,7 +50,7 @@ describe("L11 bounded", () => {
     );
   });
 
-  it("a list that lives as long as a run or a process stands beside a limit in its own file or in Limits.ts", () => {
+  it("a list that lives as long as a run or a process has a limit in its own file or in Limits.ts", () => {
     const unbounded = globSync("src/{runtime,recorder,policy,facts}/**/*.ts", { cwd: root }).filter((file) => {
       const text = readFileSync(`${root}/${file}`, "utf8");
       const keeps = /^ {2}(?:readonly )?#\w+(?:: Array<[^=]*)? = (?:\[\]|new (?:Map|Set)\b)/m.test(text);
@@ -59,7 +59,7 @@ describe("L11 bounded", () => {
     assert.deepStrictEqual(unbounded, []);
   });
 
-  it.effect("a person who retries for ever leaves a record of bounded size", () =>
+  it.effect("a person who retries forever leaves a record of bounded size", () =>
     Effect.gen(function* () {
       const attempts = attemptsMax * 3;
       const broken = [S.start, S.text("half"), S.wait(1), S.reset];
@@ -105,7 +105,7 @@ describe("L11 bounded", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("a marker in every part leaves bounded evidence too, and what was left out is counted", () =>
+  it.effect("a marker in every part leaves bounded evidence, and the omitted rest is counted", () =>
     Effect.gen(function* () {
       const markers = Array.from({ length: 500 }, () => S.done);
       const processor = yield* StreamProcessor;

@@ -11,7 +11,7 @@ const atEnd: S.Step = {
 };
 const error: Failure = { kind: "server_error", status: 500 };
 
-/** How the first attempt of a run ends when nothing may be retried: its last line and its record's end. */
+/** Plays the first attempt of a run without retries, and returns its last event and its record's end. */
 const endOf = (script: ReadonlyArray<S.Step>) =>
   Effect.gen(function* () {
     const run = S.options(S.scripted(script), { runId: "r", budget: { max_auto_retries: 0, max_not_processed: 0 } });
@@ -55,8 +55,8 @@ describe("L5 no false success", () => {
   }
 });
 
-describe("L5 what is not complete", () => {
-  it.effect("is a stall where the stream falls silent after progress", () =>
+describe("L5 an incomplete stream", () => {
+  it.effect("is a stall if it falls silent after progress", () =>
     Effect.gen(function* () {
       const provider = S.scripted([S.start, S.text("half"), S.never]);
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, { runId: "r" })));
@@ -66,7 +66,7 @@ describe("L5 what is not complete", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("is a truncation where the stream ends cleanly without the marker", () =>
+  it.effect("is a truncation if it ends cleanly without the marker", () =>
     Effect.gen(function* () {
       const provider = S.scripted([S.start, S.text("half")]);
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, { runId: "r" })));
@@ -84,7 +84,7 @@ describe("L5 what is not complete", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("is retried and held back whole by reveal on_complete", () =>
+  it.effect("is retried, and withheld completely by reveal on_complete", () =>
     Effect.gen(function* () {
       const provider = S.scripted([S.start, S.text("half")], S.hello);
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, { reveal: "on_complete" })));

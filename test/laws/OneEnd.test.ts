@@ -1,4 +1,4 @@
-/** Law L7: a stream ends once and its record has one terminal state, whatever comes together at the end. */
+/** Law L7: a stream ends once and its record has one terminal state, even if several ends coincide. */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber, Layer } from "effect";
 import { TestClock } from "effect/testing";
@@ -8,7 +8,7 @@ import { UserDecisions } from "../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import * as S from "../runtime/Scripted.ts";
 
-/** A processor whose writes are kept as they come. */
+/** A processor that collects its writes. */
 const recording = (written: Array<Entry>) =>
   StreamProcessor.layer.pipe(
     Layer.provideMerge(
@@ -36,7 +36,7 @@ const scripts: ReadonlyArray<readonly [name: string, script: ReadonlyArray<S.Ste
 
 describe("L7 one end", () => {
   for (const [name, script] of scripts) {
-    it.effect(`a stream that ${name} while it is cancelled, closed and interrupted, at any instant, has one end`, () =>
+    it.effect(`a stream that ${name} while it is cancelled, closed and interrupted at any moment has one end`, () =>
       Effect.gen(function* () {
         for (let at = 0; at <= 30; at += 1) {
           const written: Array<Entry> = [];
@@ -49,7 +49,7 @@ describe("L7 one end", () => {
   }
 });
 
-/** Plays a script, stops it in three ways `at` a time, and counts the ends that its caller saw. */
+/** Plays a script, stops it in three ways at one moment, and counts the ends that its caller saw. */
 const raced = (script: ReadonlyArray<S.Step>, at: number, written: Array<Entry>) =>
   Effect.gen(function* () {
     const processor = yield* StreamProcessor;

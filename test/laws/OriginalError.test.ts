@@ -1,4 +1,4 @@
-/** Law L12: what the caller gets at the end carries the provider's error unchanged as its cause: the very object. */
+/** Law L12: the caller's final error has the provider's own error object as its cause. */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Stream } from "effect";
 import type { Failure } from "../../src/domain/Failure.ts";
@@ -6,7 +6,7 @@ import type { RunInterrupted } from "../../src/runtime/contract/RunEvent.ts";
 import { StreamProcessor } from "../../src/runtime/StreamProcessor.ts";
 import * as S from "../runtime/Scripted.ts";
 
-/** An attempt that shows nothing and fails with the object itself. */
+/** An attempt that shows nothing and fails with the given object. */
 const failsWith = (error: S.ProviderBroke) => ({
   attempt: () => Stream.concat(Stream.make({ name: "start", says: observed(S.start) }), Stream.fail(error)),
 });
@@ -31,7 +31,7 @@ describe("L12 original error", () => {
     { kind: "rate_limited", retry_after_ms: 3_600_000 },
   ];
   for (const failure of failures) {
-    it.effect(`a run that ends with ${failure.kind} gives the object that the source failed with`, () =>
+    it.effect(`a run that ends with ${failure.kind} gives the very object that the source failed with`, () =>
       Effect.gen(function* () {
         const error = new S.ProviderBroke(failure);
         assert.strictEqual(yield* causeOf(failsWith(error), { budget: { max_auto_retries: 0 } }), error);
@@ -39,7 +39,7 @@ describe("L12 original error", () => {
     );
   }
 
-  it.effect("after retries it is the error of the last attempt, not of the first", () =>
+  it.effect("after retries the cause is the error of the last attempt, not of the first", () =>
     Effect.gen(function* () {
       const errors = [1, 2, 3].map(() => new S.ProviderBroke({ kind: "transport" }));
       let attempts = 0;
@@ -50,14 +50,14 @@ describe("L12 original error", () => {
     }),
   );
 
-  it.effect("what a source dies with is the cause too", () =>
+  it.effect("a defect of the source is the cause, too", () =>
     Effect.gen(function* () {
       const defect = Object.freeze({ name: "TypeError", message: "not an Error even" });
       assert.strictEqual(yield* causeOf(S.scripted([S.start, { die: defect }])), defect);
     }),
   );
 
-  it.effect("an error event is the cause itself, with all that the provider put into it", () =>
+  it.effect("an error event is the cause itself, with everything that the provider put into it", () =>
     Effect.gen(function* () {
       const event = S.errorEvent({ kind: "rejected", reason: "content_policy" });
       const cause = yield* causeOf(S.scripted([S.start, event]));

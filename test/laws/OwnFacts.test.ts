@@ -1,5 +1,5 @@
 /**
- * Law L3: each attempt is judged on its own facts, and neither excuses nor condemns another one.
+ * Law L3: each attempt is judged on its own facts, and neither excuses nor blocks another one.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
@@ -11,7 +11,7 @@ import * as S from "../runtime/Scripted.ts";
 const bash: ToolBoundary = { name: "bash", executor: "runtime", effect: "mutating" };
 
 describe("L3 own facts", () => {
-  it.effect("of a second attempt: text shown in it asks, however clean the first one was", () =>
+  it.effect("of a second attempt: text shown in it raises a question, however clean the first one was", () =>
     Effect.gen(function* () {
       const provider = S.scripted([S.start, S.reset], [S.start, S.text("half"), S.reset], S.hello);
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, { runId: "r" })));
@@ -31,7 +31,7 @@ describe("L3 own facts", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("of a second attempt: an unguarded call in it asks, however clean the first one was", () =>
+  it.effect("of a second attempt: an unguarded call in it raises a question, however clean the first one was", () =>
     Effect.gen(function* () {
       const provider = S.scripted([S.start, S.reset], [S.start, S.callStarts("bash"), S.callReady("bash"), S.reset]);
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, { tools: [bash] })));
@@ -44,7 +44,7 @@ describe("L3 own facts", () => {
   );
 
   it.effect(
-    "of a second attempt: a tool that ran in it asks, however clean the first one was, and the tool ran once",
+    "of a second attempt: a tool that ran in it raises a question, however clean the first one was, and the tool ran once",
     () =>
       Effect.gen(function* () {
         let ran = 0;
@@ -65,7 +65,7 @@ describe("L3 own facts", () => {
       }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("of a clean attempt: a dirty one before it does not block its replay", () =>
+  it.effect("of a clean attempt: an earlier dirty one does not block its replay", () =>
     Effect.gen(function* () {
       const provider = S.scripted([S.start, S.reasoning("hm"), S.reset], [S.start, S.reset], S.hello);
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider)));

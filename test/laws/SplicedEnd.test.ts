@@ -1,4 +1,4 @@
-/** Law L5 at a seam: a splice rewrites what the continuation sent, and never makes a terminal event. */
+/** Law L5 at a seam: a splice rewrites the terminal event of the continuation and never creates one. */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Exit, Layer, Result, Stream } from "effect";
 import { ProviderClient } from "../../src/client/ProviderClient.ts";
@@ -17,7 +17,7 @@ const cut = { content, break: { kind: "end", at: "event", n: 14 } } as const;
 
 const layers = Layer.merge(StreamProcessor.layerDefault, ProviderClient.layer());
 
-/** Plays a run whose text may go on, against a provider of the protocol. */
+/** Plays a run whose text may be continued, against a provider of the protocol. */
 const played = <Id extends ProtocolId>(id: Id, answers: FaultScriptInput["answers"]) =>
   Effect.gen(function* () {
     const provider = yield* FaultProvider.make({ script: { answers: answers ?? [], after: "error" } });
@@ -59,12 +59,12 @@ const played = <Id extends ProtocolId>(id: Id, answers: FaultScriptInput["answer
   }).pipe(Effect.scoped, Effect.provide(layers));
 
 describe("L5 at a seam", () => {
-  it("there is a splice for every protocol", () => {
+  it("every protocol has a splice", () => {
     for (const id of protocols.ids) assert.isDefined(protocols.get(id).splice, id);
   });
 
   for (const id of protocols.ids) {
-    it.live(`${id}: a joined text is complete with the finish that its continuation sent, and has one`, () =>
+    it.live(`${id}: a joined text is complete with its continuation's own finish, and has no other`, () =>
       Effect.gen(function* () {
         const { completed, continued, record, terminals, text } = yield* played(id, [cut, { goes_on: {} }]);
         assert.deepStrictEqual([text, completed, continued], [whole, true, 1]);
@@ -78,16 +78,14 @@ describe("L5 at a seam", () => {
       }),
     );
 
-    it.live(
-      `${id}: a joined text whose continuation ends without its marker is a failure, and no marker is made for it`,
-      () =>
-        Effect.gen(function* () {
-          const broken = { goes_on: {}, break: { kind: "end", at: "terminal" } } as const;
-          const { completed, continued, isFailure, record, terminals, text } = yield* played(id, [cut, broken]);
-          assert.deepStrictEqual([completed, continued, isFailure, terminals], [false, 1, true, 0]);
-          assert.isTrue(whole.startsWith(text));
-          assert.strictEqual(record?.end?.state, "stopped");
-        }),
+    it.live(`${id}: a joined text whose continuation ends without its marker is a failure, and gets no marker`, () =>
+      Effect.gen(function* () {
+        const broken = { goes_on: {}, break: { kind: "end", at: "terminal" } } as const;
+        const { completed, continued, isFailure, record, terminals, text } = yield* played(id, [cut, broken]);
+        assert.deepStrictEqual([completed, continued, isFailure, terminals], [false, 1, true, 0]);
+        assert.isTrue(whole.startsWith(text));
+        assert.strictEqual(record?.end?.state, "stopped");
+      }),
     );
   }
 });

@@ -1,5 +1,5 @@
 /**
- * Plays the program around a run: it shows parts, takes them back, and runs calls.
+ * Plays the program around a run: it shows parts, discards them and runs calls.
  */
 import { Effect } from "effect";
 import type { Part } from "../../src/provider/Protocols.ts";
@@ -9,10 +9,9 @@ import type { Gate } from "./Gate.ts";
 import { type Call, callsIn, type Handlers } from "./Handlers.ts";
 import { Transcript } from "./Transcript.ts";
 
-/** The caller of a cell. */
 export class Caller {
   readonly transcript = new Transcript();
-  /** The attempt whose parts come now. */
+  /** The attempt that parts currently come from. */
   attempt = 0;
   readonly #cell: Cell;
   readonly #handlers: Handlers;
@@ -20,7 +19,7 @@ export class Caller {
   readonly #io: Effect.Effect<void>;
   #calls: ReadonlyArray<Call> = [];
 
-  /** @param io what the caller does for every part that shows something */
+  /** @param io work that the caller does for every part that shows something */
   constructor(cell: Cell, handlers: Handlers, gate: Gate, io: Effect.Effect<void>) {
     this.#cell = cell;
     this.#handlers = handlers;
@@ -28,7 +27,7 @@ export class Caller {
     this.#io = io;
   }
 
-  /** Takes an event of `run`. */
+  /** Handles an event of `run`. */
   event(event: RunEvent<Part>): Effect.Effect<void> {
     this.transcript.apply(event);
     switch (event._tag) {
@@ -44,13 +43,12 @@ export class Caller {
     }
   }
 
-  /** Takes a part of `parts`, which says nothing of attempts. */
+  /** Handles a part of `parts`, which does not name its attempt. */
   part(part: Part): Effect.Effect<void> {
     this.transcript.show(part);
     return this.#handed(part, callsIn(part, this.#cell.name, this.attempt));
   }
 
-  /** The run has completed. */
   get completed(): Effect.Effect<void> {
     return Effect.suspend(() => this.#handlers.completed(this.#calls));
   }

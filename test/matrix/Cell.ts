@@ -1,7 +1,7 @@
 /**
- * Describes one cell of the fault matrix: what the provider does, how the caller is wired, and what must come of it.
+ * Describes one cell of the fault matrix: the provider's behaviour, the caller's setup and the expected outcome.
  *
- * Every expectation is written by hand from the tables of the design; nothing here asks the policy what it would say.
+ * Every expectation is written by hand from the tables of the design and never derived from the policy.
  */
 import type { ToolEffect } from "../../src/domain/SideEffects.ts";
 import type { ProtocolId } from "../../src/provider/Protocols.ts";
@@ -16,7 +16,7 @@ export const protocols = [
   "google-gemini",
 ] as const satisfies ReadonlyArray<ProtocolId>;
 
-/** How the caller takes parts: as they come, once they are proven whole, or as plain parts that it cannot throw away. */
+/** Reveal modes: parts as they arrive, parts of an answer proven whole, or plain parts that the caller cannot discard. */
 export const modes = ["live", "on_complete", "parts"] as const;
 export type Mode = (typeof modes)[number];
 
@@ -26,49 +26,48 @@ export type Answer = Answers[number];
 export type Content = NonNullable<Answer["content"]>;
 
 /**
- * When a handler runs, and what it does with a call of the first request: `at_end` not before the run has completed;
- * `at_once` at the hand-over, settled before the break; `running` still at work at the break, settled soon after it;
- * `hanging` at work for longer than the drain waits; `dying` dead in the middle.
+ * Timing and fate of the handler of a call of the first request. `at_end` starts only after the run has completed. `at_once` starts
+ * at the hand-over and settles before the break. `running` is at work at the break and settles soon after it. `hanging` works for
+ * longer than the drain waits. `dying` dies in the middle.
  */
 export type Handling = "at_end" | "at_once" | "running" | "hanging" | "dying";
 
-/** The tools of a request and what happens to its calls. */
+/** The tools of a request and the fate of its calls. */
 export interface ToolState {
   readonly name: string;
-  /** The one runtime tool that the request exposes; none where left out. */
+  /** The one runtime tool that the request exposes, if any. */
   readonly runtime?: { readonly effect: ToolEffect; readonly guarded: boolean; readonly handling: Handling };
   /** A tool that the provider itself would run. */
   readonly hosted?: { readonly name: string; readonly effect: ToolEffect };
   readonly canContinue?: boolean;
 }
 
-/** What must come of a cell. */
+/** The expected outcome of a cell. */
 export interface Expected {
-  /** `asked`: a question came, and was answered with stop. `stopped`: the provider's error reached the caller at once. */
+  /** `asked`: a question was asked and answered with stop. `stopped`: the provider's error reached the caller at once. */
   readonly end: "completed" | "asked" | "stopped";
-  /** The rule of every decision, in order; empty where nothing broke. */
+  /** The rule of every decision, in order; empty if nothing broke. */
   readonly rules: ReadonlyArray<string>;
-  /** Requests that the server counts; the run says the same number of attempts. */
+  /** Requests that the server counts, which equals the run's attempts. */
   readonly requests: number;
-  /** The requests whose text or thoughts stand on the screen at the end. */
+  /** The requests whose text or thoughts remain on the screen at the end. */
   readonly keeps: ReadonlyArray<number>;
-  /** How long the second request may wait for, in milliseconds from the first one's end. */
+  /** Bounds of the second request's delay, in milliseconds from the first one's end. */
   readonly waitMs?: readonly [least: number, most: number];
 }
 
-/** How far the caller must have come before the first break happens. */
+/** The caller's progress required before the first break happens. */
 export interface Reached {
-  /** Events of the answer that the client has decoded; a live caller was handed all of them. */
+  /** Events of the answer that the client has decoded. A live caller was handed all of them. */
   readonly events: number;
-  /** A handler of the first request is at work, or has settled. */
+  /** State of a handler of the first request. */
   readonly tool?: "started" | "settled";
 }
 
-/** One cell. */
 export interface Cell {
   /** Unique. */
   readonly name: string;
-  /** The row of the table that it counts in. */
+  /** The row of the table that counts it. */
   readonly group: string;
   readonly protocol: ProtocolId;
   readonly mode: Mode;
@@ -81,20 +80,19 @@ export interface Cell {
   readonly emptyIsFailure?: boolean;
   readonly canRefresh?: boolean;
   readonly choices?: number;
-  /** A healthy request goes over the connection before the run begins. */
+  /** True if a healthy request uses the connection before the run begins. */
   readonly warmUp?: boolean;
-  /** Milliseconds that the caller needs for every part that shows something. */
+  /** Time that the caller needs for every part that shows something, in milliseconds. */
   readonly callerMs?: number;
-  /** The provider's own marker stands among raw bytes, where the server's log does not see it. */
+  /** True if the provider's own marker is among raw bytes, which the server's log does not see. */
   readonly rawMarker?: boolean;
-  /** Many megabytes: played with few others at the same time, so that no clock of theirs waits for it. */
+  /** True if the answer has many megabytes. Few such cells run at the same time, so that they do not delay each other past a timeout. */
   readonly heavy?: boolean;
 }
 
-/** The name of the runtime tool in every cell. */
+/** Name of the runtime tool in every cell. */
 export const toolName = "edit";
 
-/** No tools are exposed. */
 export const none: ToolState = { name: "none" };
 
 const runtime = (
@@ -105,7 +103,7 @@ const runtime = (
   canContinue = false,
 ): ToolState => ({ name, runtime: { effect, guarded, handling }, canContinue });
 
-/** Calls are handed over and wait for the run's end: nothing is dispatched before a break. */
+/** Calls are handed over and run only after the run's end, so nothing is dispatched before a break. */
 export const waiting: ReadonlyArray<ToolState> = [
   runtime("guarded", "mutating", true, "at_end"),
   runtime("guarded + continue", "mutating", true, "at_end", true),
@@ -135,26 +133,26 @@ export const dispatched: ReadonlyArray<ToolState> = [
   runtime("dying mutating + continue", "mutating", true, "dying", true),
 ];
 
-/** Nothing of the provider's own tools is seen yet, or some was. */
+/** Hosted tools, before and after one of them is seen. */
 export const hosted: ReadonlyArray<ToolState> = [
   { name: "hosted, effect unknown", hosted: { name: "mcp", effect: "unknown" } },
   { name: "hosted read-only", hosted: { name: "web_search", effect: "read_only" } },
 ];
 
-/** One tool state of each important kind, for faults whose outcome tools can hardly change. */
+/** One tool state of each important kind, for faults whose outcome hardly depends on tools. */
 export const fewTools: ReadonlyArray<ToolState> = [
   none,
   ...waiting.filter((tools) => tools.name === "guarded" || tools.name === "unguarded"),
   ...hosted.slice(0, 1),
 ];
 
-/** Two calls, so that one can be whole while the other is still on its way. */
+/** Two calls, so that one can be whole while the other is still incomplete. */
 export const twoCalls: Content = [
   { tool: toolName, input: { path: "a" } },
   { tool: toolName, input: { path: "b" } },
 ];
 
-/** The calls of an answer where a runtime tool is exposed. */
+/** The calls of an answer if a runtime tool is exposed. */
 export const callsOf = (tools: ToolState): Content => (tools.runtime === undefined ? [] : twoCalls);
 
 /** A completed run that needed one silent retry. */
@@ -166,7 +164,6 @@ export const recovered = (rule: string, more: Partial<Expected> = {}): Expected 
   ...more,
 });
 
-/** A run in which nothing went wrong. */
 export const whole: Expected = { end: "completed", rules: [], requests: 1, keeps: [1] };
 
 /** A run that ended with a question. */
@@ -185,7 +182,7 @@ export const stopped = (rule: string, keeps: ReadonlyArray<number> = []): Expect
   keeps,
 });
 
-/** Bytes of a script that no protocol writes. */
+/** Raw bytes in a script, which no protocol writes. */
 export const bytes = (text: string | Uint8Array): Content[number] => ({
   bytes: Buffer.from(text).toString("base64"),
 });

@@ -1,5 +1,5 @@
 /**
- * Holds what came of a cell against what was written by hand, against the server's log, and against its own record.
+ * Compares the outcome of a cell with its hand-written expectation, the server's log and its own record.
  */
 import { isDeepStrictEqual } from "node:util";
 import { Exit } from "effect";
@@ -9,21 +9,20 @@ import { FaultJudge, type RequestLog } from "../../src/testing/index.ts";
 import type { Cell, Expected } from "./Cell.ts";
 import type { Outcome } from "./Play.ts";
 
-/** One judged cell. The counts are zero and `problems` is empty where everything is as it must be. */
+/** One judged cell. If it is correct, the counts are zero and `problems` is empty. */
 export interface Judged {
   readonly cell: Cell;
-  /** Deltas that stand on the screen twice, calls that ran twice. */
+  /** Deltas shown twice and calls that ran twice. */
   readonly duplicates: number;
-  /** Said to be complete, and was not: no marker, or parts of the answer missing. */
+  /** Completions reported without a marker or with parts of the answer missing. */
   readonly false_successes: number;
   /** A whole, legal answer that was broken off or asked for again. */
   readonly false_aborts: number;
-  /** Breaks, attempts and ends that the recorder does not know of. */
+  /** Breaks, attempts and ends that the recorder does not know. */
   readonly lost_records: number;
   readonly problems: ReadonlyArray<string>;
 }
 
-/** Judges a cell. */
 export const judge = (cell: Cell, outcome: Outcome): Judged => {
   const log = outcome.log.map((row) => (cell.rawMarker === true ? { ...row, terminal: true } : row));
   const got = actual(outcome, log);
@@ -54,7 +53,7 @@ export const judge = (cell: Cell, outcome: Outcome): Judged => {
   };
 };
 
-/** What a run came to, in the words of `Expected`. */
+/** The outcome of a run, in the terms of `Expected`. */
 interface Actual extends Pick<Expected, "rules" | "requests" | "keeps"> {
   readonly end: string;
 }
@@ -77,7 +76,7 @@ const endOf = (exit: Outcome["exit"]): string => {
   return fail.reason === "do_not_retry" ? "stopped" : fail.reason === "stopped" ? "asked" : fail.reason;
 };
 
-/** A call that changes nothing may run again with the answer that replaces it: only the last answer's runs are judged. */
+/** A read-only call may run again with the answer that replaces it, so only the runs of the last answer are judged. */
 const toolRuns = (cell: Cell, inputs: ReadonlyArray<string>, log: ReadonlyArray<RequestLog>): ReadonlyArray<string> => {
   if (cell.tools.runtime?.effect !== "read_only") return inputs;
   const last = log.at(-1)?.number;
@@ -103,7 +102,7 @@ const faults = (verdict: FaultJudge.Findings): ReadonlyArray<string> =>
     return found.length === 0 ? [] : [`${words}: ${found.join(" ")}`];
   });
 
-/** The record must know every attempt, every decision with all that it was taken on, and the end. */
+/** Finds attempts, decisions (with all of their inputs) and ends that the record lacks. */
 const recordProblems = ({ incidents, record }: Outcome, got: Actual): ReadonlyArray<string> => {
   const problems: Array<string> = [];
   if (record === undefined) return ["the run is not on record"];

@@ -1,10 +1,10 @@
 /**
- * Writes down what `continue_text: auto` makes of the breaks in shown text: a row for each way to break, beside what `ask` makes of it.
+ * Prints the outcome of breaks in shown text with `continue_text` set to `auto` and to `ask`, a row for each way to break.
  */
 import { Effect } from "effect";
 import { ids, playAll, type Row, wrongIn } from "./ContinuedText.ts";
 
-/** The table, and the number of cells in it that came out wrong. */
+/** The table, and the number of cells in it with a wrong outcome. */
 export interface Continued {
   readonly text: string;
   readonly wrong: number;

@@ -1,6 +1,6 @@
 /**
- * Breaks in every way that the matrix has for streams, with `continue_text: auto` behind a gateway: no text and no call comes twice,
- * none is missing from what is whole, and what could be proven went on (laws L2, L4, L5).
+ * Breaks streams in every way of the matrix with `continue_text: auto` in a gateway: no text and no call comes twice, nothing
+ * is missing from a whole answer, and every provable answer is continued (laws L2, L4, L5).
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
@@ -9,7 +9,7 @@ import { ids, playAll, type Row, wrongIn } from "./ContinuedText.ts";
 const holds = (rows: ReadonlyArray<Row>): void => {
   for (const row of rows) {
     assert.strictEqual(wrongIn(row), "", row.said);
-    // Only thoughts that were shown alone cannot be gone on with.
+    // An answer that showed only thoughts cannot be continued.
     if (!row.whole) assert.isFalse(row.shown, `${row.said}: could be proven and did not go on`);
   }
   const count = (which: (row: Row) => boolean) => rows.filter(which).length;
@@ -25,7 +25,7 @@ const holds = (rows: ReadonlyArray<Row>): void => {
 
 describe("the fault matrix with continue_text auto", () => {
   for (const id of ids) {
-    it.live(`${id}: every break of every shape, live and held, by silence too`, () =>
+    it.live(`${id}: continues or asks after every kind of break, live and held, and never repeats text`, () =>
       Effect.map(playAll(id, "auto"), holds),
     );
   }

@@ -1,5 +1,5 @@
 /**
- * Plays breaks in every way that the matrix has for streams behind a gateway that goes on with shown text, and behind one that asks.
+ * Plays breaks of every kind in the matrix in a gateway that continues shown text, and in one that asks.
  */
 import { Effect } from "effect";
 import { protocols } from "../../src/provider/Protocols.ts";
@@ -8,7 +8,7 @@ import { readAs, requests, targets } from "../adapters/relay/seam/SeamCases.ts";
 import { front, send } from "../gateway/GatewayCases.ts";
 import type { Content } from "./Cell.ts";
 
-/** Those whose text goes on at all. */
+/** Protocols whose text can be continued. */
 export const ids = protocols.ids.filter((id) => protocols.get(id).splice !== undefined);
 
 const tool = { tool: "edit", input: { path: "a" } };
@@ -20,13 +20,13 @@ const shapes: Readonly<Record<string, Content>> = {
   "thoughts, text and a call": [{ reasoning: 2 }, { text: 14 }, tool],
 };
 
-/** How it breaks: at once, and by a silence that a clock notices, with and without keep-alives. */
+/** Kinds of break: immediate, or a silence that a watchdog notices, with and without keep-alives. */
 const kinds = ["rst", "fin", "end", "stall", "keep_alive"] as const;
 type Kind = (typeof kinds)[number];
 type Reveal = "live" | "on_complete";
 type Break = NonNullable<NonNullable<FaultScript.FaultScriptInput["answers"]>[number]["break"]>;
 
-/** Where it breaks: behind so many events, inside a character, in a call, before the marker. */
+/** Places of the break: after so many events, inside a character, in a call, before the marker. */
 const places: ReadonlyArray<Pick<Break, "at" | "n">> = [
   ...[1, 3, 5, 8, 11, 14, 17, 19].map((n) => ({ at: "event" as const, n })),
   { at: "utf8", n: 9 },
@@ -34,7 +34,7 @@ const places: ReadonlyArray<Pick<Break, "at" | "n">> = [
   { at: "terminal" },
 ];
 
-/** A cell: a break of a shape, with what became of it. */
+/** The outcome of a break in an answer of one shape. */
 export interface Row {
   readonly kind: Kind;
   readonly shape: string;
@@ -51,12 +51,11 @@ export interface Row {
 /** Maximum silence of a response, in milliseconds. */
 const idleMs = 250;
 
-/** What becomes of a shown text that broke. */
 type ContinueText = "ask" | "auto";
 
-/** Plays the breaks of every shape in one protocol, live and held. */
+/** Plays the breaks of every shape in one protocol, in the live and the held mode. */
 export const playAll = (id: (typeof ids)[number], continueText: ContinueText): Effect.Effect<ReadonlyArray<Row>> =>
-  Effect.forEach(cells(), (cell) => played(id, cell, continueText), { concurrency: 8 });
+  Effect.forEach(cells(), (cell) => played(id, cell, continueText), { concurrency: 12 });
 
 interface Cell extends Pick<Row, "kind" | "shape" | "reveal" | "said"> {
   readonly content: Content;
@@ -116,9 +115,9 @@ const played = (
   ).pipe(Effect.orDie);
 
 /**
- * What is wrong with a row: text or a call twice, a gap, two answers in one, or less than all where it says that it is whole.
+ * Describes the fault of a row: text or a call twice, a gap, two answers in one, or a claim to be whole with parts missing.
  *
- * @returns an empty text where nothing is
+ * @returns an empty string if there is none
  */
 export const wrongIn = ({ calls, shape, text, whole }: Row): string => {
   const serials = [...text.matchAll(/r\d+\.(\d+)·/g)].map(([, serial]) => Number(serial));

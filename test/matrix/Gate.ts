@@ -1,15 +1,15 @@
 /**
- * Holds a break back until its caller has come as far as the cell says, so that nothing in the matrix rests on luck.
+ * Holds a break back until its caller has come as far as the cell says, so that no outcome in the matrix depends on timing.
  */
 import { Deferred, Duration, Effect } from "effect";
 import type { Part } from "../../src/provider/Protocols.ts";
 import type { RequestLog } from "../../src/testing/index.ts";
 import type { Cell } from "./Cell.ts";
 
-/** Longest wait for a caller, in milliseconds; a cell that needs it is a failed cell. */
+/** Maximum wait for a caller, in milliseconds. A cell that reaches it has failed. */
 export const gateMs = 5_000;
 
-/** What the client and the caller of a cell have seen, and which fibers wait for them. */
+/** Tracks the progress of a cell's client and caller, and the fibers that wait for it. */
 export class Gate {
   readonly #cell: Cell;
   readonly #waiting = new Set<() => void>();
@@ -18,50 +18,47 @@ export class Gate {
   #handed = 0;
   #tool: "none" | "started" | "settled" = "none";
   readonly #over = Deferred.makeUnsafe<void>();
-  /** A break did not wait for its caller any longer. */
+  /** True if a break reached its maximum wait for the caller. */
   missed = false;
 
   constructor(cell: Cell) {
     this.#cell = cell;
   }
 
-  /** A new attempt begins: its events are counted anew. */
+  /** Called when a new attempt begins: its events are counted from zero. */
   begun(): void {
     this.#decoded = 0;
     this.#handed = 0;
   }
 
-  /** The client's stream of an attempt has ended, however it did. */
+  /** Called when the client's stream of an attempt has ended in any way. */
   ended(): void {
-    // A turn of the event loop later the run has been told, too.
+    // One turn of the event loop later the run knows it, too.
     setImmediate(() => Deferred.doneUnsafe(this.#over, Effect.void));
   }
 
-  /** Waits until the run has been told that its first attempt has ended. */
+  /** Waits until the run knows that its first attempt has ended. */
   get over(): Effect.Effect<void> {
     return Deferred.await(this.#over);
   }
 
-  /** The client has decoded a part. */
   decoded(part: Part): void {
     this.#decoded += 1;
     for (const [serial] of part.event.data.matchAll(/r\d+\.\d+·/g)) this.#decodedSerials.add(serial);
     this.#look();
   }
 
-  /** The caller was handed a part. */
   handed(): void {
     this.#handed += 1;
     this.#look();
   }
 
-  /** A handler of the first request is at work, or has settled. */
   tool(state: "started" | "settled"): void {
     this.#tool = state;
     this.#look();
   }
 
-  /** For FaultProvider: waits until the break may happen. */
+  /** Waits until the break may happen; `FaultProvider` calls it. */
   readonly beforeBreak = (row: RequestLog): Effect.Effect<void> =>
     Effect.suspend(() => {
       if (this.#open(row)) return Effect.void;

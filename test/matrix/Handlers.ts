@@ -1,5 +1,5 @@
 /**
- * Plays the tools of a cell: handlers that write their input down and settle, hang or die as the cell says.
+ * Plays the tools of a cell: handlers that record their input and settle, hang or die as the cell says.
  */
 import { Effect, FiberSet, type Scope } from "effect";
 import type { Part } from "../../src/provider/Protocols.ts";
@@ -12,19 +12,17 @@ import type { Gate } from "./Gate.ts";
 /** A call as a caller runs it: from a `Part` event, or read from a plain part. */
 export type Call = Pick<ReadyCall, "run_id" | "attempt" | "call" | "input">;
 
-/** The tools of a cell. */
 export interface Handlers {
-  /** What the run is told of. */
+  /** The tools that the run exposes. */
   readonly exposed: ReadonlyArray<ToolGuard.Tool>;
   /** The inputs with which handlers ran, in order. */
   readonly inputs: ReadonlyArray<string>;
-  /** Calls were handed over. */
   readonly handed: (calls: ReadonlyArray<Call>) => Effect.Effect<void>;
-  /** The run has completed: what has waited for that runs now, and what is at work ends first. */
+  /** Called when the run has completed: runs the postponed calls, or waits for the running ones. */
   readonly completed: (calls: ReadonlyArray<Call>) => Effect.Effect<void>;
 }
 
-/** Makes the tools of a cell; what still hangs at the end of the scope is interrupted. */
+/** Builds the tools of a cell. A handler that still hangs at the end of the scope is interrupted. */
 export const make = Effect.fnUntraced(function* (
   cell: Cell,
   server: FaultProvider["Service"],
@@ -42,7 +40,7 @@ export const make = Effect.fnUntraced(function* (
       ? work(call.input ?? "")
       : guarded.run(call, call.input ?? "").pipe(
           Effect.tap(() => Effect.sync(() => gate.tool("settled"))),
-          // A refused call has not run, and a dead handler is what the cell is about.
+          // A refused call has not run, and a dying handler is intended by the cell.
           Effect.catchCause((cause) => Effect.logDebug("a call did not settle", cause.reasons.length)),
         );
   const runAll = (calls: ReadonlyArray<Call>) => Effect.forEach(calls, run, { discard: true });
@@ -68,7 +66,7 @@ export const make = Effect.fnUntraced(function* (
   };
 });
 
-/** Only a call of the first request can hang or die: what is asked for again runs well. */
+/** Only a call of the first request can hang or die: calls of a retry run normally. */
 const handler =
   (cell: Cell, server: FaultProvider["Service"], gate: Gate, inputs: Array<string>) =>
   (input: string): Effect.Effect<void> =>
@@ -88,7 +86,7 @@ const handler =
       }
     });
 
-/** The whole calls of a plain part, for callers that are given no `ReadyCall`. */
+/** The whole calls of a plain part, for callers that get no `ReadyCall`. */
 export const callsIn = (part: Part, run_id: string, attempt: number): ReadonlyArray<Call> =>
   part.observation.calls
     .filter((signal) => signal.phase === "ready" && signal.executor === "runtime")

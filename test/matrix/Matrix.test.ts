@@ -31,15 +31,15 @@ describe("the fault matrix", () => {
     });
 
   it.live(
-    "comes out as it must in every cell of a representative slice, without a duplicate, a false success or a false abort",
+    "has the expected outcome in every cell of a representative slice, without a duplicate, a false success or a false abort",
     () => comesOut(slice(all)),
   );
 
-  it("gives every cell a name of its own", () => {
+  it("gives every cell a unique name", () => {
     assert.strictEqual(new Set(all.map((cell) => cell.name)).size, all.length);
   });
 
-  it("has a slice that reaches every fault, protocol, reveal mode and tool state", () => {
+  it("has a slice that covers every fault, protocol, reveal mode and tool state", () => {
     const axes = (selected: ReadonlyArray<Cell>, of: (cell: Cell) => string) => [...new Set(selected.map(of))].sort();
     const light = all.filter((cell) => cell.heavy !== true);
     for (const of of [
@@ -59,7 +59,7 @@ describe("the fault matrix", () => {
     }
   });
 
-  it("stands in the docs as it is", () => {
+  it("is up to date in the docs", () => {
     const docs = readFileSync(new URL("../../docs/fault-matrix.md", import.meta.url), "utf8");
     const table = /<!-- matrix -->\n([\s\S]*?)\n<!-- \/matrix -->/.exec(docs)?.[1];
     assert.strictEqual(table, markdown(all), "run: node scripts/matrix.ts --write");
@@ -88,7 +88,7 @@ describe("the matrix's own judge", () => {
     ...more,
   });
 
-  it("counts what two answers to one request leave on the screen as duplicates", () => {
+  it("counts the text of two answers to one request as duplicates", () => {
     const judged = judge(
       cell,
       outcome({ text: "r1.0·r2.0·r2.1·", log: [row(1, { outcome: "broken", terminal: false }), row(2)] }),
@@ -105,11 +105,11 @@ describe("the matrix's own judge", () => {
     assert.strictEqual(judge(cell, outcome({ text: "r1.0·" })).false_successes, 1);
   });
 
-  it("counts a whole answer that was given up as a false abort", () => {
+  it("counts an abandoned whole answer as a false abort", () => {
     assert.strictEqual(judge(cell, outcome({ exit: Exit.fail("the run hangs") })).false_aborts, 1);
   });
 
-  it("names a run that is not on record, a wait that was too short and a break that was not waited for", () => {
+  it("names a run without a record, a wait that was too short and a break without its caller", () => {
     const judged = judge(
       { ...cell, expect: { ...whole, requests: 2, keeps: [1, 2], waitMs: [100, 200] } },
       outcome({

@@ -1,5 +1,5 @@
 /**
- * Holds the whole fault matrix and plays it, many cells at the same time: their waits are real, their work is little.
+ * Lists the cells of the fault matrix and plays many at the same time: their waits are real, but they need little processor time.
  */
 import { Effect } from "effect";
 import type { Cell } from "./Cell.ts";
@@ -14,14 +14,13 @@ import { waits } from "./cells/Waits.ts";
 import { type Processors, play, processors } from "./Play.ts";
 
 /**
- * Cells that are played at the same time. Where a cell waits for a clock of its own the machine must not be busy with too many
- * others; heavy ones want it for themselves.
+ * Cells that are played at the same time. A cell that waits for a watchdog must not share the machine with too many others, and
+ * heavy cells run almost alone.
  */
 const atOnce = { plain: 96, clocked: 32, heavy: 2 } as const;
 
 type Kind = keyof typeof atOnce;
 
-/** Every cell. */
 export const cells = (): ReadonlyArray<Cell> => [
   ...cuts(),
   ...statuses(),
@@ -35,14 +34,14 @@ export const cells = (): ReadonlyArray<Cell> => [
 /** One cell in `sliceEvery`, and at least one of every row of the table but the heavy ones. */
 export const sliceEvery = 10;
 
-/** A representative part for every run of the tests: the same cells every time, spread over all axes. */
+/** A representative part of the cells for every test run: the same cells each time, spread over all axes. */
 export const slice = (all: ReadonlyArray<Cell>): ReadonlyArray<Cell> => {
   const seen = new Set<string>();
   return all.filter((cell, index) => {
     if (cell.heavy === true) return false;
     const first = !seen.has(cell.group);
     seen.add(cell.group);
-    // Multiplying by a large odd number spreads the picks, so that no stride falls in with an axis.
+    // Multiplying by a large odd number spreads the picks, so that no axis coincides with the stride.
     return first || Math.imul(index, 2_654_435_761) >>> 0 < 2 ** 32 / sliceEvery;
   });
 };

@@ -1,5 +1,5 @@
 /**
- * Plays one cell: a fault server of its own on a real socket, the real client, the processor, and a caller.
+ * Plays one cell with its own fault server on a real socket, the real client, the processor and a caller.
  */
 import { type Context, Duration, Effect, type Exit, Layer, Random, References, Stream } from "effect";
 import { ProviderClient, type ProviderRequest } from "../../src/client/index.ts";
@@ -19,16 +19,16 @@ import type { Cell } from "./Cell.ts";
 import { Gate } from "./Gate.ts";
 import * as Handlers from "./Handlers.ts";
 
-/** How long a decision waits for handlers in cells where one hangs, in milliseconds. */
+/** Maximum wait of a decision for handlers in cells with a hanging one, in milliseconds. */
 export const drainMs = 60;
 
-/** How long the server may take to notice that its last client has gone, in milliseconds. */
+/** Maximum time until the server notices that its last client has left, in milliseconds. */
 const serverEndsMs = 5_000;
 
-/** Longest life of a cell, in milliseconds: a run that hangs is a failed cell, not a hanging matrix. */
+/** Maximum duration of a cell, in milliseconds: a run that hangs fails its cell and does not stop the matrix. */
 const cellMs = 30_000;
 
-/** What came of a cell. */
+/** The observed outcome of a cell. */
 export interface Outcome {
   readonly exit: Exit.Exit<void, RunInterrupted | string>;
   readonly text: string;
@@ -39,7 +39,7 @@ export interface Outcome {
   readonly record: RunRecord | undefined;
   /** The server's requests of this run. */
   readonly log: ReadonlyArray<RequestLog>;
-  /** A break did not wait for its caller any longer. */
+  /** True if a break reached its maximum wait for the caller. */
   readonly gateMissed: boolean;
 }
 
@@ -53,17 +53,16 @@ const processor = StreamProcessor.layer.pipe(
   Layer.provideMerge(Layer.merge(RunRecorder.layerMemory({ runsMax: 50_000 }), UserDecisions.layerHeadless())),
 );
 
-/** Builds the processors; they are closed with the scope. */
+/** Builds the processors in the caller's scope. */
 export const processors = Effect.gen(function* () {
   const patient = yield* Layer.build(Layer.fresh(processor));
   const hasty = yield* Layer.build(Layer.fresh(processor)).pipe(Effect.provideService(ProcessorConfig, { drainMs }));
   return { patient, hasty };
 });
 
-/** Jitter 0: every wait is as short as it can be, and none depends on luck. */
+/** Without jitter every wait is as short as possible, and none is random. */
 const noJitter = { nextIntUnsafe: () => 0, nextDoubleUnsafe: () => 0 };
 
-/** Plays a cell to its end. */
 export const play = (cell: Cell, { hasty, patient }: Processors): Effect.Effect<Outcome> =>
   Effect.scoped(playCell(cell)).pipe(
     Effect.provideService(Random.Random, noJitter),
@@ -74,7 +73,7 @@ export const play = (cell: Cell, { hasty, patient }: Processors): Effect.Effect<
 
 const playCell = Effect.fnUntraced(function* (cell: Cell) {
   const gate = new Gate(cell);
-  // The wall clock: dates in a Retry-After header count from it.
+  // The wall clock, because dates in a Retry-After header count from it.
   const nowMs = Date.now();
   const warm = cell.warmUp === true;
   const answers = [...cell.answers(nowMs)];
@@ -118,7 +117,7 @@ const playCell = Effect.fnUntraced(function* (cell: Cell) {
   } satisfies Outcome;
 });
 
-/** A request that takes long: what a slow caller does with each part. */
+/** A slow request that a slow caller makes for each part. */
 const slowIo = (
   cell: Cell,
   client: ProviderClient["Service"],
@@ -141,7 +140,7 @@ const optionsOf = (
   const open = (attempt: AttemptContext) => {
     gate.begun();
     caller.attempt = attempt.attempt;
-    // Whole arrays pass, as they came: what arrived together must meet the processor together.
+    // Arrays pass unchanged: parts that arrived together must reach the processor together.
     const watched = Stream.mapArray(request(cell, client, server, attempt), (parts) => {
       for (const part of parts) gate.decoded(part);
       return parts;
@@ -153,8 +152,10 @@ const optionsOf = (
   };
   return {
     runId: cell.name,
-    // A provider of its own, so that no cell waits for the throttle of others.
+    // Each cell has its own provider, so that no cell waits for the throttle of others.
     provider: { id: cell.name, model: "fault-model", reasoning: false },
+    // Each cell has its own path: a later server may get the port of an earlier one, whose announced cooldown is still in force.
+    path: cell.name,
     tools: handlers.exposed,
     attempt: open,
     observe: (part) => part.observation,
@@ -166,7 +167,7 @@ const optionsOf = (
   };
 };
 
-/** One request. A continuation says what was settled, so that the judge takes it for another request, as it is one. */
+/** Opens one request. A continuation includes the settled calls, so the judge sees a different request. */
 const request = (
   cell: Cell,
   client: ProviderClient["Service"],

@@ -1,12 +1,11 @@
 /**
- * Writes the matrix down: a row for every fault, with the number of its cells and what must come of them.
+ * Prints the matrix: a row for every fault, with the number of its cells and their expected outcomes.
  */
 import type { Cell, Expected } from "./Cell.ts";
 import type { Judged } from "./CellJudge.ts";
 import { cutRules } from "./cells/CutRules.ts";
 import { allCuts } from "./cells/Cuts.ts";
 
-/** The sums of a run of the matrix. */
 export interface Totals {
   readonly cells: number;
   readonly as_expected: number;
@@ -16,7 +15,6 @@ export interface Totals {
   readonly lost_records: number;
 }
 
-/** Adds up judged cells. */
 export const totalsOf = (judged: ReadonlyArray<Judged>): Totals => {
   const sum = (of: (one: Judged) => number) => judged.reduce((total, one) => total + of(one), 0);
   return {
@@ -29,7 +27,7 @@ export const totalsOf = (judged: ReadonlyArray<Judged>): Totals => {
   };
 };
 
-/** The rows of the table: fault, number of cells, what comes of them. */
+/** The rows of the table: fault, number of cells, expected outcomes. */
 export const rowsOf = (
   cells: ReadonlyArray<Cell>,
 ): ReadonlyArray<readonly [fault: string, cells: number, ends: string]> => {
@@ -37,7 +35,7 @@ export const rowsOf = (
   return [...groups].map(([group, members]) => [group, members.length, endsOf(members)] as const);
 };
 
-/** The table as Markdown, with the rules that the cuts' expectations are written in. */
+/** The table as Markdown, with the rules that define the expectations of the cuts. */
 export const markdown = (cells: ReadonlyArray<Cell>): string => {
   const rules = allCuts();
   return [

@@ -1,5 +1,5 @@
 /**
- * Keeps what a caller of a cell has on its screen, read from each event's JSON as an application reads it.
+ * Keeps the text that a cell's caller has on its screen, read from the JSON of events as an application would read it.
  */
 import type { Part } from "../../src/provider/Protocols.ts";
 import type { RunEvent } from "../../src/runtime/contract/RunEvent.ts";
@@ -11,11 +11,10 @@ interface Shown {
   readonly reasoning: string;
 }
 
-/** What stands on the screen. */
 export class Transcript {
   #shown: Array<Shown> = [];
 
-  /** Does what an event of `run` says. */
+  /** Applies an event of `run`. */
   apply(event: RunEvent<Part>): void {
     if (event._tag === "Part") this.show(event.part, event.attempt, event.ordinal);
     if (event._tag !== "AttemptDiscarded") return;
@@ -23,7 +22,7 @@ export class Transcript {
     this.#shown = this.#shown.filter((it) => it.attempt !== attempt || it.ordinal <= keep_through);
   }
 
-  /** Shows a part. A caller of `parts` knows no ordinals and takes nothing back. */
+  /** Shows a part. A caller of `parts` knows no ordinals and discards nothing. */
   show(part: Part, attempt = 0, ordinal = 0): void {
     this.#shown.push({ attempt, ordinal, ...read(part) });
   }

@@ -161,13 +161,14 @@ describe("The judge of outages", () => {
       assert.deepStrictEqual(asks({}, [cut(1)], { shown: true }), needless);
     });
 
-    it("finds one that rests on what was spent before a person's last word", () => {
-      const again = (since: number) =>
+    it("finds one that rests on what was spent before a person's last retry; a continue begins no budget anew", () => {
+      const again = (since: number, answer: "retry" | "continue" = "retry") =>
         asks({ refusals: 0 }, [refused(1), refused(since)], { answer: "retry" }, (diary) => {
-          diary.runs.get("r")?.questions.unshift(question(500, { rule: "budget_exhausted", answer: "retry" }));
+          diary.runs.get("r")?.questions.unshift(question(500, { rule: "budget_exhausted", answer }));
         });
       assert.deepStrictEqual(again(600), []);
       assert.deepStrictEqual(again(400), needless);
+      assert.deepStrictEqual(again(400, "continue"), []);
     });
 
     it("finds one before the group is used up, by whichever of its runs", () => {

@@ -1,5 +1,5 @@
 /**
- * Starts a scenario of World.ts in a network namespace of its own, where Linux gives one.
+ * Starts a scenario of World.ts in a separate network namespace, if Linux provides one.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -8,11 +8,11 @@ import type { Seen } from "../../scripts/outage/machines/Seen.ts";
 
 const flags = process.getuid?.() === 0 ? ["--net"] : ["--map-root-user", "--net"];
 
-/** What a scenario needs of the machine: namespaces, cables and buckets. */
+/** The machine's features that a scenario needs: namespaces, cables and buckets. */
 const needs =
   "ip link set lo up && ip link add a type veth peer name b && tc qdisc add dev a root tbf rate 8bit burst 1 limit 1 && command -v nsenter ss";
 
-/** Whether this machine can play one. */
+/** Returns true if this machine can play a scenario. */
 export const canPlay: boolean =
   process.platform === "linux" && spawnSync("unshare", [...flags, "sh", "-c", needs], { stdio: "ignore" }).status === 0;
 

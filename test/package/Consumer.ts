@@ -1,5 +1,5 @@
 /**
- * A project of its own, in a temporary folder, that has this package installed from its tarball.
+ * A separate project in a temporary folder that has this package installed from its tarball.
  *
  * Only declared dependencies are linked from this repository's node_modules, so an undeclared import fails.
  */
@@ -21,7 +21,7 @@ import { compiler, manifest, packed, root, succeed } from "./Packed.ts";
 
 export { manifest, root };
 
-/** What an import of an entry of `exports` names. */
+/** The specifier of an entry of `exports`. */
 export const specifierOf = (entry: string): string => manifest.name + entry.slice(1);
 
 export interface Consumer {
@@ -103,6 +103,7 @@ const linkCommands = (folder: string, installed: string): void => {
 
 const environmentOf = (folder: string): Readonly<Record<string, string>> => ({
   HOME: process.env.HOME ?? folder,
+  ...(process.env.NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }),
   PATH: [join(folder, "node_modules", ".bin"), dirname(process.execPath), process.env.PATH ?? ""].join(delimiter),
 });
 

@@ -15,11 +15,11 @@ export interface BrokenLink {
 }
 
 /**
- * The links of a page that lead to no file, to no heading, or where they may not.
+ * The broken links of a page, and those to forbidden places.
  *
  * @param root the folder that the page's path begins in
  * @param page the page
- * @param allowed whether a link may lead to a path
+ * @param allowed returns true if a link may lead to a path
  */
 export const brokenLinks = (
   root: string,
@@ -40,9 +40,9 @@ const hasHeading = (file: string, anchor: string | undefined): boolean =>
   anchors(readFileSync(file, "utf8")).has(anchor);
 
 /**
- * Whether a path is one of the package's files.
+ * Returns true if a path is one of the package's files.
  *
- * @param files what package.json says of them
+ * @param files the `files` of package.json
  */
 export const isShipped = (files: ReadonlyArray<string>, target: string): boolean =>
   files.some((file) => target === file || target.startsWith(`${file}/`));

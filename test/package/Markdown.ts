@@ -1,11 +1,11 @@
 /**
- * Reads what the tests need of a Markdown file: fenced blocks, tables, links and headings.
+ * Parses the parts of a Markdown file that the tests need: fenced blocks, tables, links and headings.
  */
 
 /** A fenced block. */
 export interface Block {
   readonly language: string;
-  /** What stands after the language: `run`, for one. */
+  /** The words after the language, for example `run`. */
   readonly marks: ReadonlyArray<string>;
   readonly text: string;
   /** The line of its first line of text. */
@@ -20,8 +20,8 @@ export interface Link {
 }
 
 /**
- * The arguments of a bash that runs what a page tells to type. Without `--norc` it reads the machine's and its user's rc where its
- * stdin is a socket, as a pipe of Node is, and no shell stands above it: Debian's rc reads `PS1`, which is not set there.
+ * The arguments of a bash that runs a page's commands. Without `--norc` bash reads the machine's and its user's rc if its stdin is a
+ * socket, as Node's pipes are, and it has no parent shell. Debian's rc then reads the unset `PS1`.
  */
 export const shellOf = (commands: string): ReadonlyArray<string> => ["--norc", "-euo", "pipefail", "-c", commands];
 
@@ -44,7 +44,7 @@ export const blocks = (markdown: string): ReadonlyArray<Block> => {
   return found;
 };
 
-/** Links of a file that do not leave the repository. What stands in blocks and in code is no link. */
+/** Links of a file that do not leave the repository. Links in blocks and in code do not count. */
 export const relativeLinks = (markdown: string): ReadonlyArray<Link> =>
   prose(markdown)
     .split("\n")
@@ -62,7 +62,7 @@ export const relativeLinks = (markdown: string): ReadonlyArray<Link> =>
         }),
     );
 
-/** The anchors that GitHub gives to the headings of a file, and those that stand in it as HTML. */
+/** The anchors that GitHub gives to the headings of a file, and those written as HTML. */
 export const anchors = (markdown: string): ReadonlySet<string> => {
   const given = new Set<string>();
   for (const [, heading = ""] of prose(markdown, false).matchAll(/^#{1,6}\s+(.+?)\s*#*$/gm)) {
@@ -86,8 +86,8 @@ const prose = (markdown: string, withoutCode = true): string => {
 };
 
 /**
- * Whether a command printed what a block shows. A line `…` in the block stands for any lines, a `…` in a line for any text:
- * ports, times and ids differ from run to run.
+ * Returns true if a command printed the output that a block shows. A line `…` in the block matches any lines, and a `…` within a line
+ * any text, because ports, times and ids differ between runs.
  */
 export const shows = (block: string, printed: string): boolean => {
   const lines = block.trimEnd().split("\n");

@@ -90,7 +90,8 @@ const build = (staged: string): void => {
   // The package's own test names what is missing. The API reference is written here and not copied.
   for (const name of copied)
     if (existsSync(join(root, name))) cpSync(join(root, name), join(staged, name), { recursive: true });
-  succeed(process.execPath, [join(root, "scripts/api-reference.ts"), staged], { cwd: root });
+  const said = succeed(process.execPath, [join(root, "scripts/api-reference.ts"), staged], { cwd: root });
+  if (said !== "") throw new Error(`the script of the API reference has printed where npm prints its tarball: ${said}`);
   for (const name of ["tsconfig.json", "scripts/tsconfig.build.json"]) cpSync(join(root, name), join(staged, name));
   symlinkSync(join(root, "node_modules"), join(staged, "node_modules"));
   succeed(process.execPath, [compiler, "-p", "scripts/tsconfig.build.json"], { cwd: staged });

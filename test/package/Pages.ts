@@ -1,6 +1,6 @@
 /**
- * Holds pages of Markdown to what the package does: their programs compile in a strict project that has installed the package,
- * and what is marked `run` runs there and prints what the page shows behind it.
+ * Checks pages of Markdown against the package: their programs compile in a strict project that has installed the package, and
+ * blocks marked `run` run there and print the output that follows them on the page.
  */
 import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -15,7 +15,7 @@ interface Example extends Block {
   readonly page: string;
   /** The name that it gives itself (`file=`), or one that its errors are found by. */
   readonly file: string;
-  /** What the page shows behind it. */
+  /** The output that the page shows after it. */
   readonly output: string | undefined;
 }
 
@@ -67,7 +67,7 @@ export const holdPages = (pages: ReadonlyArray<string>, links: ReadonlyArray<str
 
     for (const { line, marks, output, page, text } of commands) {
       it(`the command in ${page}, line ${line}, runs`, () => {
-        // `here` is where the programs of the pages stand, in a project that has installed the package.
+        // `here` is the folder of the pages' programs, in a project that has installed the package.
         const cwd = marks.includes("here") ? consumer.folder : root;
         const options = { cwd, env: consumer.environment, encoding: "utf8", timeout: 60_000, input: "" } as const;
         const { status, stdout, stderr } = spawnSync("bash", shellOf(text), options);
@@ -88,7 +88,7 @@ const examplesOf = (page: string): ReadonlyArray<Example> => {
 const fileOf = (page: string, { line, marks }: Block): string =>
   marks.find((mark) => mark.startsWith("file="))?.slice("file=".length) ?? `${basename(page, ".md")}-${line}.ts`;
 
-/** The output that stands behind a command or a program. */
+/** The output that follows a command or a program. */
 const outputOf = (next: Block | undefined): string | undefined =>
   next !== undefined && ["text", "json"].includes(next.language) && !next.marks.includes("norun")
     ? next.text

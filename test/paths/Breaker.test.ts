@@ -13,22 +13,22 @@ describe("a breaker of a route", () => {
     expect(Breaker.standing(failedBy(five), 0)).toBe("open");
   });
 
-  it("counts a run once, however often it fails", () => {
+  it("counts a run once, even if it fails several times", () => {
     expect(Breaker.standing(failedBy(["a", "a", "a", "a", "a", "b", "b"]), 0)).toBe("closed");
   });
 
-  it("counts the failures of the last thirty seconds alone", () => {
+  it("counts only the failures of the last thirty seconds", () => {
     const four = failedBy(five.slice(1), 0);
     expect(Breaker.standing(Breaker.failed(four, "z", 29_999), 29_999)).toBe("open");
     expect(Breaker.standing(Breaker.failed(four, "z", 30_000), 30_000)).toBe("closed");
   });
 
-  it("begins to count anew where the route has answered", () => {
+  it("restarts its count after the route has answered", () => {
     const answered = Breaker.answered(failedBy(five.slice(1)), "y");
     expect(Breaker.standing(Breaker.failed(answered, "z", 0), 0)).toBe("closed");
   });
 
-  it("is open for ten seconds, then one run tries, and no other beside it", () => {
+  it("is open for ten seconds, then lets a single run try", () => {
     const open = failedBy(five);
     expect(Breaker.standing(open, 9_999)).toBe("open");
     expect(Breaker.standing(open, 10_000)).toBe("half_open");
@@ -37,14 +37,14 @@ describe("a breaker of a route", () => {
     expect(Breaker.entered(trying, "u", 10_000)).toBe(trying);
   });
 
-  it("is closed by the run that tries, and by no other's answer", () => {
+  it("is closed only by the answer of the run that tries", () => {
     const trying = Breaker.entered(failedBy(five), "t", 10_000);
     expect(Breaker.answered(trying, "old")).toBe(trying);
     expect(Breaker.answered(trying, "t")).toBe(Breaker.closed);
     expect(Breaker.answered(failedBy(five), "old")).toEqual(failedBy(five));
   });
 
-  it("opens twice as long each time that a try fails, at most five minutes", () => {
+  it("doubles its open time each time a try fails, up to five minutes", () => {
     let breaker = failedBy(five);
     let now = 0;
     const lasted: Array<number> = [];
@@ -58,14 +58,14 @@ describe("a breaker of a route", () => {
     expect(lasted).toEqual([10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000]);
   });
 
-  it("is not opened longer by a failure of a run that went before it opened", () => {
+  it("does not stay open longer for a failure of a run that started before it opened", () => {
     const open = failedBy(five);
     expect(Breaker.failed(open, "late", 5_000)).toBe(open);
     const trying = Breaker.entered(open, "t", 10_000);
     expect(Breaker.failed(trying, "late", 10_001)).toBe(trying);
   });
 
-  it("lets the next run try where the one that tries has left, or takes more than a minute", () => {
+  it("lets the next run try if the one that tries has left, or takes more than a minute", () => {
     const trying = Breaker.entered(failedBy(five), "t", 10_000);
     expect(Breaker.standing(Breaker.left(trying, "t", 11_000), 11_000)).toBe("half_open");
     expect(Breaker.left(trying, "other", 11_000)).toBe(trying);
@@ -73,7 +73,7 @@ describe("a breaker of a route", () => {
     expect(Breaker.standing(trying, 70_000)).toBe("half_open");
   });
 
-  it("opens at once where the route refuses what is its own", () => {
+  it("opens at once if the route refuses its own key or model", () => {
     expect(Breaker.standing(Breaker.refused(Breaker.closed, 0), 9_999)).toBe("open");
     const trying = Breaker.entered(failedBy(five), "t", 10_000);
     expect(Breaker.refused(trying, 10_000)).toEqual({ _tag: "open", until: 30_000, forMs: 20_000 });
@@ -81,7 +81,7 @@ describe("a breaker of a route", () => {
 });
 
 describe("the breakers of a process", () => {
-  it("are bounded: the least recently used one is forgotten (L11)", () => {
+  it("are bounded: the least recently used one is evicted (L11)", () => {
     const breakers = new Breakers();
     for (let route = 0; route <= breakersMax; route += 1) breakers.refused(`route${route}`, 0);
     expect(breakers.size).toBe(breakersMax);
@@ -89,7 +89,7 @@ describe("the breakers of a process", () => {
     expect(breakers.standing("route1", 0)).toBe("open");
   });
 
-  it("hold nothing of a route that is well", () => {
+  it("keep no state of a healthy route", () => {
     const breakers = new Breakers();
     breakers.entered("a", "run", 0);
     breakers.failed("a", "run", 0);

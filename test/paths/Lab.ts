@@ -1,25 +1,24 @@
 /**
- * Gives tests a path that can be well or not, and runs that ask for it.
+ * A path for tests that can be healthy or down, and runs that are admitted to it.
  */
 import * as Effect from "effect/Effect";
 import * as TestClock from "effect/testing/TestClock";
 import type { Probed } from "../../src/paths/Path.ts";
 import { type Admission, type Admitted, Paths, type Scope, type Wait } from "../../src/paths/Paths.ts";
 
-/** Milliseconds of the test's clock. */
+/** The virtual time, in milliseconds. */
 const virtualNow = TestClock.testClockWith((clock) => Effect.sync(() => clock.currentTimeMillisUnsafe()));
 
 export const scope: Scope = { path: "https://a", credential: "c", model: "m" };
 
-/** A path of a test. */
 export class Network {
-  /** What a probe finds. */
+  /** The result of a probe. */
   finds: Probed = { _tag: "works" };
-  /** How long a probe takes, in milliseconds. */
+  /** Duration of a probe, in milliseconds. */
   takes = 0;
   probes = 0;
   probing = 0;
-  /** Most probes that ran at a time. */
+  /** Maximum concurrent probes so far. */
   probingMost = 0;
   dropped = 0;
 
@@ -54,20 +53,20 @@ export class Network {
   }
 }
 
-/** What runs of a test have done. */
+/** The runs of a test and their counts. */
 export class Runs {
   readonly ends: Array<Admitted> = [];
   readonly told: Array<Wait> = [];
-  /** When requests were sent, in milliseconds. */
+  /** The times at which requests were sent, in milliseconds. */
   readonly sent: Array<number> = [];
-  /** Requests that have no head yet. */
+  /** Requests in flight without a head. */
   going = 0;
   goingMost = 0;
   answered = 0;
-  /** Most requests that were on their way beyond the eight of a first wave and one for each head. */
+  /** Maximum requests in flight beyond the eight of a first wave and one for each head. */
   beyond = 0;
 
-  /** Asks until a request is answered, or may wait no longer. A request has its head after 100 ms, or cannot connect. */
+  /** Retries until a request is answered or no longer admitted. A request has its head after 100 ms, or cannot connect. */
   run(network: Network, over: Partial<Admission> = {}): Effect.Effect<void, never, Paths> {
     return Effect.gen({ self: this }, function* () {
       for (;;) {
@@ -77,7 +76,6 @@ export class Runs {
     });
   }
 
-  /** Asks once. */
   request(network: Network, over: Partial<Admission> = {}): Effect.Effect<"answered" | "again" | "gone", never, Paths> {
     return Effect.gen({ self: this }, function* () {
       const paths = yield* Paths;

@@ -1,4 +1,4 @@
-/** Ways that callers make in plain JavaScript, and names of any length. */
+/** Paths defined in plain JavaScript, and names of any length. */
 import { assert, describe, it } from "@effect/vitest";
 import * as Effect from "effect/Effect";
 import * as Fiber from "effect/Fiber";
@@ -7,10 +7,10 @@ import type { PathWay } from "../../src/paths/Path.ts";
 import { Paths } from "../../src/paths/Paths.ts";
 import { scope } from "./Lab.ts";
 
-/** As plain JavaScript passes it. */
+/** A `PathWay` with any probe, as untyped JavaScript could pass it. */
 const given = (probe: unknown): PathWay => JSON.parse("{}", () => ({ probe, dropIdle: () => {} }));
 
-describe("a way that does not say what it has found", () => {
+describe("a probe without a valid result", () => {
   for (const [name, probe] of Object.entries({
     nothing: Effect.void,
     "a boolean": Effect.succeed(true),
@@ -18,7 +18,7 @@ describe("a way that does not say what it has found", () => {
     "no effect": undefined,
     "a code that is no text": Effect.succeed({ _tag: "failed", reason: 7, code: 7 }),
   })) {
-    it.effect(`${name}: keeps nobody waiting, and its path is lost`, () =>
+    it.effect(`${name}: blocks no run, and its path counts as lost`, () =>
       Effect.gen(function* () {
         const paths = yield* Paths;
         paths.attach(scope.path, given(probe));

@@ -1,6 +1,6 @@
 /**
- * Plays random worlds against the table of paths: paths that come and go, requests that ask, are let go, fail, are refused and are
- * cancelled. The world has its own list of what it knows, and holds the table against it after each event.
+ * Plays random worlds against the table of paths: paths come and go, and requests are admitted, fail, are refused and are cancelled.
+ * The world keeps its own state and compares it with the table after each event.
  */
 import { describe, expect, it } from "@effect/vitest";
 import type { Admitted, Scope, Wait } from "../../src/paths/Admission.ts";
@@ -9,7 +9,7 @@ import type { DueProbe, TableWorld } from "../../src/paths/Entry.ts";
 import { PathTable, pathsMax } from "../../src/paths/PathTable.ts";
 import { seeded } from "../Seeded.ts";
 
-/** A request of the world. */
+/** A request in the world. */
 interface Asked {
   readonly scope: Scope;
   readonly at: number;
@@ -22,7 +22,7 @@ interface Asked {
   cancelled: boolean;
 }
 
-/** What of a world may not be; thrown with its seed, so that it can be played again. */
+/** A violated rule, thrown with the world's seed so that it can be played again. */
 class Broken extends Error {}
 
 class World {
@@ -74,7 +74,7 @@ class World {
     return { path: "abc"[this.below(3)] ?? "a", credential: `k${this.below(2)}`, model: `m${this.below(2)}` };
   }
 
-  /** Lets time go on, and does what it makes due. */
+  /** Advances the time and runs everything that becomes due. */
   until(to: number): void {
     let spins = 0;
     for (;;) {
@@ -137,7 +137,7 @@ class World {
     });
   }
 
-  /** Something becomes of a request that was let go. */
+  /** Finishes an admitted request in some way. */
   finish(request: Asked, calm: boolean): void {
     const { scope, leave } = request;
     request.leave = undefined;
@@ -185,7 +185,7 @@ class World {
     }
   }
 
-  /** A request is let go in this step. */
+  /** Checks a request that is admitted in this step. */
   checkGoing(scope: Scope, maxRetryAfterMs: number): void {
     const path = this.table.list().find((it) => it.path === scope.path);
     this.hold(path?.state !== "down" || !this.canProbe.get(scope.path), "let go while its path is down");
@@ -218,7 +218,7 @@ class World {
     else for (let n = 0; n < 10; n += 1) this.table.broke(this.scope());
   }
 
-  /** All is well from now on: everything that waits goes, and nothing is left to do. */
+  /** Heals every path: all waiting requests are admitted, and nothing is left to do. */
   end(): void {
     for (const path of this.well.keys()) this.well.set(path, true);
     for (let n = 0; n < 5_000 && (this.waiting.length > 0 || this.going.length > 0); n += 1) {
@@ -245,7 +245,7 @@ const worldOf = (now: () => number, failures: Array<unknown> = []): TableWorld =
 });
 
 describe("the table of paths", () => {
-  it("loses no request, ends none twice, keeps every limit of time and comes to rest, in any world", () => {
+  it("loses no request, ends none twice, keeps every time limit and comes to rest, in any world", () => {
     for (let seed = 1; seed <= 60; seed += 1) {
       const world = new World(seed);
       for (let step = 0; step < 250; step += 1) {
@@ -257,7 +257,7 @@ describe("the table of paths", () => {
     }
   });
 
-  it("lets runs that go on at once ask again in the same step, ten thousand in a row", () => {
+  it("lets runs that are admitted at once ask again in the same step, ten thousand in a row", () => {
     let now = 0;
     const table = new PathTable(worldOf(() => now));
     const scope: Scope = { path: "a", credential: "", model: "m" };
@@ -294,7 +294,7 @@ describe("the table of paths", () => {
     expect(table.list()).toMatchObject([{ waiting: 0 }]);
   });
 
-  it("goes on where one that is told throws, and says so", () => {
+  it("keeps working if a listener throws, and reports the error", () => {
     let now = 0;
     const failures: Array<unknown> = [];
     const table = new PathTable(worldOf(() => now, failures));
@@ -313,7 +313,7 @@ describe("the table of paths", () => {
     expect(failures).toEqual([new Error("a run that dies")]);
   });
 
-  it("keeps a bounded number of paths, never forgets one that requests wait for, and forgets what is down at last", () => {
+  it("keeps a bounded number of paths, never forgets one that requests wait for, and eventually forgets one that is down", () => {
     let now = 0;
     const table = new PathTable(worldOf(() => now));
     const scopeOf = (path: string): Scope => ({ path, credential: "", model: "m" });
@@ -334,7 +334,7 @@ describe("the table of paths", () => {
     expect(table.standing(scopeOf("p0"), 0).path).toBe("up");
   });
 
-  it("reads no clock to say that a request may go while nothing cools", () => {
+  it("reads no clock to admit a request while nothing cools down", () => {
     let reads = 0;
     const now = (): number => {
       reads += 1;
@@ -350,7 +350,7 @@ describe("the table of paths", () => {
 });
 
 describe("a timer that rings a moment early", () => {
-  it("is set once more for what becomes due while its look runs: a wait was never ended otherwise", () => {
+  it("is set again for work that becomes due during its run, because a wait was once never ended", () => {
     let now = 0;
     const ends: Array<Admitted> = [];
     const table = new PathTable({

@@ -16,51 +16,51 @@ const many = <A, E, R>(count: number, one: Effect.Effect<A, E, R>) =>
 const limited = (waitMs: number) => ({ kind: "rate_limited" as const, waitMs, onlyThis: false });
 
 describe("an outage", () => {
-  it.effect("is waited for by 1,000 runs, and all go within ten seconds of its end, never more than the wave", () =>
-    Effect.gen(function* () {
-      const network = new Network();
-      const runs = new Runs();
-      const paths = yield* downPath(network);
-      expect(paths.standing(scope, 60_000).path).toBe("down");
-      const fibers = yield* many(1_000, runs.run(network));
-      yield* TestClock.adjust(20_250);
-      expect(runs.sent).toEqual([]);
-      network.mend();
-      yield* TestClock.adjust(10_000);
-      expect(runs.answered).toBe(1_000);
-      expect(runs.sent[0]).toBeLessThanOrEqual(20_250 + 1_500 + 500);
-      expect(runs.beyond).toBe(0);
-      expect(runs.goingMost).toBeGreaterThan(100);
-      expect(network.probingMost).toBe(1);
-      expect(runs.told.length).toBe(1_000);
-      yield* Effect.forEach(fibers, Fiber.join);
-      yield* TestClock.adjust(6_000);
-      expect(paths.list()).toMatchObject([{ state: "up", waiting: 0 }]);
-      const { probes } = network;
-      yield* TestClock.adjust("1 hour");
-      expect(network.probes).toBe(probes);
-    }).pipe(Effect.provide(Paths.layer)),
-  );
-
   it.effect(
-    "whose probes take long is asked once at a time, and dropped connections are closed with each failure",
+    "is waited for by 1,000 runs, and all of them start within ten seconds of its end, never more than the wave allows",
     () =>
       Effect.gen(function* () {
         const network = new Network();
-        network.takes = 5_000;
-        const paths = yield* attached(network);
-        network.fail();
-        const unconnected = yield* many(50, paths.unconnected(scope, "ETIMEDOUT"));
-        yield* TestClock.adjust(5_000);
-        yield* Effect.forEach(unconnected, Fiber.join);
-        expect(network.probes).toBe(1);
-        const fiber = yield* Effect.forkChild(new Runs().run(network));
-        yield* TestClock.adjust(60_000);
+        const runs = new Runs();
+        const paths = yield* downPath(network);
+        expect(paths.standing(scope, 60_000).path).toBe("down");
+        const fibers = yield* many(1_000, runs.run(network));
+        yield* TestClock.adjust(20_250);
+        expect(runs.sent).toEqual([]);
+        network.mend();
+        yield* TestClock.adjust(10_000);
+        expect(runs.answered).toBe(1_000);
+        expect(runs.sent[0]).toBeLessThanOrEqual(20_250 + 1_500 + 500);
+        expect(runs.beyond).toBe(0);
+        expect(runs.goingMost).toBeGreaterThan(100);
         expect(network.probingMost).toBe(1);
-        expect(network.probes).toBeGreaterThan(10);
-        expect(network.dropped).toBe(network.probes - 1);
-        yield* Fiber.interrupt(fiber);
+        expect(runs.told.length).toBe(1_000);
+        yield* Effect.forEach(fibers, Fiber.join);
+        yield* TestClock.adjust(6_000);
+        expect(paths.list()).toMatchObject([{ state: "up", waiting: 0 }]);
+        const { probes } = network;
+        yield* TestClock.adjust("1 hour");
+        expect(network.probes).toBe(probes);
       }).pipe(Effect.provide(Paths.layer)),
+  );
+
+  it.effect("with slow probes sends one probe at a time, and drops the idle connections with each failure", () =>
+    Effect.gen(function* () {
+      const network = new Network();
+      network.takes = 5_000;
+      const paths = yield* attached(network);
+      network.fail();
+      const unconnected = yield* many(50, paths.unconnected(scope, "ETIMEDOUT"));
+      yield* TestClock.adjust(5_000);
+      yield* Effect.forEach(unconnected, Fiber.join);
+      expect(network.probes).toBe(1);
+      const fiber = yield* Effect.forkChild(new Runs().run(network));
+      yield* TestClock.adjust(60_000);
+      expect(network.probingMost).toBe(1);
+      expect(network.probes).toBeGreaterThan(10);
+      expect(network.dropped).toBe(network.probes - 1);
+      yield* Fiber.interrupt(fiber);
+    }).pipe(Effect.provide(Paths.layer)),
   );
 
   it.effect("that comes and goes every two seconds lets all its runs through, and loses none", () =>
@@ -83,7 +83,7 @@ describe("an outage", () => {
     }).pipe(Effect.provide(Paths.layer)),
   );
 
-  it.effect("whose runs give their place back before they say that they could not connect is no worse", () =>
+  it.effect("is no worse if runs give their place back before they say that they could not connect", () =>
     Effect.gen(function* () {
       const network = new Network();
       const paths = yield* downPath(network);
@@ -113,7 +113,7 @@ describe("an outage", () => {
     }).pipe(Effect.provide(Paths.layer)),
   );
 
-  it.effect("whose probes work while its requests fail sends about one request a probe, and ends in time", () =>
+  it.effect("whose probes work while its requests fail sends about one request per probe, and ends in time", () =>
     Effect.gen(function* () {
       const network = new Network();
       const paths = yield* attached(network);
@@ -150,7 +150,7 @@ describe("an outage", () => {
     }).pipe(Effect.provide(Paths.layer)),
   );
 
-  it.effect("behind a captive portal goes on until the origin shows its own certificate", () =>
+  it.effect("behind a captive portal lasts until the origin shows its own certificate", () =>
     Effect.gen(function* () {
       const network = new Network();
       const runs = new Runs();
@@ -168,7 +168,7 @@ describe("an outage", () => {
     }).pipe(Effect.provide(Paths.layer)),
   );
 
-  it.effect("is none where the path was never reached, and one where the record says that it was", () =>
+  it.effect("does not exist if the path was never reached, and does if the record says that it was", () =>
     Effect.gen(function* () {
       const network = new Network();
       network.fail("ENOTFOUND");
@@ -186,7 +186,7 @@ describe("an outage", () => {
     }).pipe(Effect.provide(Paths.layer)),
   );
 
-  it.effect("of a path that nobody can probe lets one run go at a time, 1 s doubling to 15 s apart", () =>
+  it.effect("of a path without a probe admits one run at a time, 1 s apart and doubling to 15 s", () =>
     Effect.gen(function* () {
       const network = new Network();
       const runs = new Runs();
@@ -209,7 +209,7 @@ describe("an outage", () => {
     }).pipe(Effect.provide(Paths.layer)),
   );
 
-  it.effect("of a path that nobody can probe goes on where the run that went as the probe was interrupted", () =>
+  it.effect("of a path without a probe continues after the run that served as the probe was interrupted", () =>
     Effect.gen(function* () {
       const runs = new Runs();
       const network = new Network();
@@ -242,7 +242,7 @@ describe("an outage", () => {
     }).pipe(Effect.provide(Paths.layer)),
   );
 
-  it.effect("that nobody waits for is forgotten after two minutes, and found again by the next request", () =>
+  it.effect("without waiting runs is forgotten after two minutes, and found again by the next request", () =>
     Effect.gen(function* () {
       const network = new Network();
       const paths = yield* downPath(network);
@@ -256,7 +256,7 @@ describe("an outage", () => {
     }).pipe(Effect.provide(Paths.layer)),
   );
 
-  it.effect("ends for a run whose time is over, and for no other", () =>
+  it.effect("ends only for a run whose time is over", () =>
     Effect.gen(function* () {
       const network = new Network();
       const runs = new Runs();
@@ -277,7 +277,7 @@ describe("an outage", () => {
 });
 
 describe("connections that break together", () => {
-  it.effect("are an outage until a probe says otherwise: 1,000 runs find the path down and go in waves", () =>
+  it.effect("are an outage until a probe says otherwise: 1,000 runs find the path down and start in waves", () =>
     Effect.gen(function* () {
       const network = new Network();
       network.takes = 20;
@@ -294,13 +294,13 @@ describe("connections that break together", () => {
       yield* Effect.forEach(fibers, Fiber.join);
       expect(stood.filter((path) => path === "up").length).toBe(8);
       expect(network.probes).toBe(1);
-      // Those that found the path up before the ninth break went at once, as ever.
+      // Runs that found the path up before the ninth break were admitted at once, as usual.
       expect(runs.beyond).toBeLessThanOrEqual(8);
       expect(runs.answered).toBe(1_000);
     }).pipe(Effect.provide(Paths.layer)),
   );
 
-  it.effect("go in waves where nobody can probe, also where they decide a second later", () =>
+  it.effect("start in waves if there is no probe, even if they decide a second later", () =>
     Effect.gen(function* () {
       const network = new Network();
       const runs = new Runs();
@@ -321,25 +321,27 @@ describe("connections that break together", () => {
 });
 
 describe("a suspension", () => {
-  it.effect("of eight hours asks each path in use once, at once, drops what is idle, and lets a waiting run go", () =>
-    Effect.gen(function* () {
-      const network = new Network();
-      const other = new Network();
-      const runs = new Runs();
-      const paths = yield* attached(other, "https://b");
-      yield* downPath(network);
-      const fiber = yield* Effect.forkChild(runs.run(network));
-      yield* TestClock.adjust(90_000);
-      network.mend();
-      const before = { probes: network.probes, others: other.probes, dropped: other.dropped };
-      paths.woke();
-      yield* TestClock.adjust(100);
-      yield* Fiber.join(fiber);
-      expect(runs.answered).toBe(1);
-      expect(network.probes).toBe(before.probes + 1);
-      expect(other.probes).toBe(before.others + 1);
-      expect(other.dropped).toBe(before.dropped + 1);
-    }).pipe(Effect.provide(Paths.layer)),
+  it.effect(
+    "of eight hours probes each path in use once and at once, drops idle connections, and admits a waiting run",
+    () =>
+      Effect.gen(function* () {
+        const network = new Network();
+        const other = new Network();
+        const runs = new Runs();
+        const paths = yield* attached(other, "https://b");
+        yield* downPath(network);
+        const fiber = yield* Effect.forkChild(runs.run(network));
+        yield* TestClock.adjust(90_000);
+        network.mend();
+        const before = { probes: network.probes, others: other.probes, dropped: other.dropped };
+        paths.woke();
+        yield* TestClock.adjust(100);
+        yield* Fiber.join(fiber);
+        expect(runs.answered).toBe(1);
+        expect(network.probes).toBe(before.probes + 1);
+        expect(other.probes).toBe(before.others + 1);
+        expect(other.dropped).toBe(before.dropped + 1);
+      }).pipe(Effect.provide(Paths.layer)),
   );
 
   it.effect("does not wait for a probe from before it", () =>
@@ -362,7 +364,7 @@ describe("a suspension", () => {
     }).pipe(Effect.provide(Paths.layer)),
   );
 
-  it.effect("does not ask a path that nobody has used for an hour", () =>
+  it.effect("does not probe a path that was not used for an hour", () =>
     Effect.gen(function* () {
       const network = new Network();
       const paths = yield* attached(network);
@@ -376,7 +378,7 @@ describe("a suspension", () => {
 });
 
 describe("a cooldown", () => {
-  it.effect("holds its scope and no other, and its end lets the run go", () =>
+  it.effect("holds only its own scope, and its end lets the run go", () =>
     Effect.gen(function* () {
       const network = new Network();
       const runs = new Runs();
@@ -399,7 +401,7 @@ describe("a cooldown", () => {
     }).pipe(Effect.provide(Paths.layer)),
   );
 
-  it.effect("beside another one of the same path keeps to itself, and both let their runs go in waves", () =>
+  it.effect("does not affect another one of the same path, and both admit their runs in waves", () =>
     Effect.gen(function* () {
       const network = new Network();
       const paths = yield* attached(network);
@@ -424,7 +426,7 @@ describe("a cooldown", () => {
     }).pipe(Effect.provide(Paths.layer)),
   );
 
-  it.effect("that a wave meets again holds the rest: nothing of the scope is sent before its end", () =>
+  it.effect("that a wave meets again holds the rest: no request of the scope is sent before its end", () =>
     Effect.gen(function* () {
       const paths = yield* attached(new Network());
       paths.refused(scope, limited(10_000));
@@ -463,26 +465,28 @@ describe("a cooldown", () => {
     }).pipe(Effect.provide(Paths.layer)),
   );
 
-  it.effect("of thirty days holds for what each run keeps of others; then one run goes, and its response decides", () =>
-    Effect.gen(function* () {
-      const network = new Network();
-      const runs = new Runs();
-      const paths = yield* attached(network);
-      paths.refused(scope, limited(2_592_000_000));
-      const fibers = yield* many(20, runs.run(network, { maxRetryAfterMs: 60_000 }));
-      yield* TestClock.adjust(59_999);
-      expect(runs.sent).toEqual([]);
-      yield* TestClock.adjust(1);
-      expect(runs.sent).toEqual([60_000]);
-      yield* TestClock.adjust(99);
-      expect(runs.sent.length).toBe(1);
-      yield* TestClock.adjust(5_000);
-      yield* Effect.forEach(fibers, Fiber.join);
-      expect(runs.answered).toBe(20);
-    }).pipe(Effect.provide(Paths.layer)),
+  it.effect(
+    "of thirty days holds for what each run keeps of others, then one run starts and its response decides",
+    () =>
+      Effect.gen(function* () {
+        const network = new Network();
+        const runs = new Runs();
+        const paths = yield* attached(network);
+        paths.refused(scope, limited(2_592_000_000));
+        const fibers = yield* many(20, runs.run(network, { maxRetryAfterMs: 60_000 }));
+        yield* TestClock.adjust(59_999);
+        expect(runs.sent).toEqual([]);
+        yield* TestClock.adjust(1);
+        expect(runs.sent).toEqual([60_000]);
+        yield* TestClock.adjust(99);
+        expect(runs.sent.length).toBe(1);
+        yield* TestClock.adjust(5_000);
+        yield* Effect.forEach(fibers, Fiber.join);
+        expect(runs.answered).toBe(20);
+      }).pipe(Effect.provide(Paths.layer)),
   );
 
-  it.effect("of thirty days that its trial hears again holds for that time again", () =>
+  it.effect("of thirty days that its trial gets again holds for that time again", () =>
     Effect.gen(function* () {
       const paths = yield* attached(new Network());
       const runs = new Runs();
@@ -512,7 +516,7 @@ describe("a cooldown", () => {
     }).pipe(Effect.provide(Paths.layer)),
   );
 
-  it.effect("that begins while a run waits for its path is told, and ends a wait that would be in vain", () =>
+  it.effect("that begins while a run waits for its path is reported, and ends a wait that would be in vain", () =>
     Effect.gen(function* () {
       const network = new Network();
       const [patient, hasty] = [new Runs(), new Runs()];
@@ -534,7 +538,7 @@ describe("a cooldown", () => {
 });
 
 describe("a silent path", () => {
-  it.effect("is asked once for all that ask, and is lost where the probe fails", () =>
+  it.effect("is probed once for all requests, and is lost if the probe fails", () =>
     Effect.gen(function* () {
       const network = new Network();
       network.takes = 1_000;
@@ -553,7 +557,7 @@ describe("a silent path", () => {
     }).pipe(Effect.provide(Paths.layer)),
   );
 
-  it.effect("is not lost where nobody can probe it, or nobody knows it", () =>
+  it.effect("is not lost if it has no probe or is unknown", () =>
     Effect.gen(function* () {
       const paths = yield* Paths;
       paths.answered(scope);
@@ -562,7 +566,7 @@ describe("a silent path", () => {
     }).pipe(Effect.provide(Paths.layer)),
   );
 
-  it.effect("is lost where its probe dies or never ends", () =>
+  it.effect("is lost if its probe dies or never ends", () =>
     Effect.gen(function* () {
       const paths = yield* Paths;
       const way = { dropIdle: () => {} };
@@ -576,8 +580,8 @@ describe("a silent path", () => {
   );
 });
 
-describe("the service", () => {
-  it.effect("goes by the monotonic clock: a wall clock that is set an hour forward or back ends no wait", () =>
+describe("the service of paths", () => {
+  it.effect("uses the monotonic clock: a wall clock that is set an hour forward or back ends no wait", () =>
     Effect.gen(function* () {
       let skew = 0;
       const real = yield* Clock.Clock;
@@ -602,7 +606,7 @@ describe("the service", () => {
     }),
   );
 
-  it.effect("has no timer while every path is up, and one while something is to be waited for", () =>
+  it.effect("has no timer while every path is up, and one while a run waits", () =>
     Effect.gen(function* () {
       let timers = 0;
       const real = yield* Clock.Clock;
@@ -634,7 +638,7 @@ describe("the service", () => {
     }),
   );
 
-  it.effect("asks a path at once where a person wants it, and knows which paths there are", () =>
+  it.effect("probes a path at once if a person asks for it, and knows all paths", () =>
     Effect.gen(function* () {
       const network = new Network();
       const runs = new Runs();
@@ -650,7 +654,7 @@ describe("the service", () => {
     }).pipe(Effect.provide(Paths.layer)),
   );
 
-  it.effect("lists how each path stands, and shows of a credential no more than eight characters of its digest", () =>
+  it.effect("lists the state of each path, and shows at most eight characters of a credential's digest", () =>
     Effect.gen(function* () {
       const paths = yield* downPath(new Network());
       const digest = "0123456789abcdef";
@@ -662,7 +666,7 @@ describe("the service", () => {
     }).pipe(Effect.provide(Paths.layer)),
   );
 
-  it.effect("answers a request that may not wait in the same step, and tells it of no wait", () =>
+  it.effect("answers a request that may not wait in the same step, and reports no wait to it", () =>
     Effect.gen(function* () {
       const network = new Network();
       const runs = new Runs();
@@ -674,7 +678,7 @@ describe("the service", () => {
   );
 
   it.effect(
-    "lets nobody wait for ever once its scope is closed: who waits finds no place, and it holds nothing more",
+    "keeps no run waiting forever once its scope is closed: waiting runs get no place, and it holds nothing more",
     () =>
       Effect.gen(function* () {
         const network = new Network();
@@ -695,7 +699,7 @@ describe("the service", () => {
       }),
   );
 
-  it.effect("ends its fiber and its probes with its scope", () =>
+  it.effect("interrupts its fiber and its probes with its scope", () =>
     Effect.gen(function* () {
       const network = new Network();
       const services = yield* Scope.make();
@@ -712,28 +716,26 @@ describe("the service", () => {
     }),
   );
 
-  it.effect(
-    "is still known to the last run that waited for it, however long that was and however its wait is over",
-    () =>
-      Effect.gen(function* () {
-        const network = new Network();
-        const paths = yield* downPath(network);
-        const runs = new Runs();
-        const waits = yield* Effect.forkChild(runs.run(network, { withinMs: 300_000 }));
-        yield* TestClock.adjust(300_000);
-        yield* Fiber.join(waits);
-        expect(runs.ends).toMatchObject([{ _tag: "too_long", for: "path" }]);
-        expect(paths.standing(scope, 60_000).path).toBe("down");
-        const left = yield* Effect.forkChild(runs.run(network));
-        yield* TestClock.adjust(300_000);
-        yield* Fiber.interrupt(left);
-        expect(paths.standing(scope, 60_000).path).toBe("down");
-        yield* TestClock.adjust(300_000);
-        expect(paths.standing(scope, 60_000).path).toBe("up");
-      }).pipe(Effect.provide(Paths.layer)),
+  it.effect("is still known to the last run that waited for it, after any time and any kind of end", () =>
+    Effect.gen(function* () {
+      const network = new Network();
+      const paths = yield* downPath(network);
+      const runs = new Runs();
+      const waits = yield* Effect.forkChild(runs.run(network, { withinMs: 300_000 }));
+      yield* TestClock.adjust(300_000);
+      yield* Fiber.join(waits);
+      expect(runs.ends).toMatchObject([{ _tag: "too_long", for: "path" }]);
+      expect(paths.standing(scope, 60_000).path).toBe("down");
+      const left = yield* Effect.forkChild(runs.run(network));
+      yield* TestClock.adjust(300_000);
+      yield* Fiber.interrupt(left);
+      expect(paths.standing(scope, 60_000).path).toBe("down");
+      yield* TestClock.adjust(300_000);
+      expect(paths.standing(scope, 60_000).path).toBe("up");
+    }).pipe(Effect.provide(Paths.layer)),
   );
 
-  it.effect("gives the place of a request back that is interrupted in the step that lets it go", () =>
+  it.effect("returns the place of a request that is interrupted in the step that admits it", () =>
     Effect.gen(function* () {
       const network = new Network();
       const paths = yield* downPath(network);

@@ -22,7 +22,7 @@ describe("a path", () => {
     expect(state.state).toBe("up");
   });
 
-  it("is asked after 0.25 s, doubling to 1 s in the first minute, then every 5 s", () => {
+  it("is probed after 0.25 s, doubling to 1 s in the first minute, then every 5 s", () => {
     let state = State.probed(State.probing(reached, 0), fails, 0, middle);
     const gaps = [];
     while (state.probeAt < 80_000) {
@@ -35,7 +35,7 @@ describe("a path", () => {
     expect(new Set(gaps.slice(2, 60))).toEqual(new Set([1_000]));
   });
 
-  it("is asked for another process's word, and stays what it is; one that went down again keeps its schedule", () => {
+  it("is probed on another process's word and stays as it is, and one that went down again keeps its schedule", () => {
     const known = State.probed(State.probing(reached, 0), works, 0, middle);
     const doubted = State.hinted(known, true, 100);
     expect(doubted).toEqual({ ...known, probeAt: 250 });
@@ -51,7 +51,7 @@ describe("a path", () => {
     expect(State.hinted(again, false, 1_510)).toBe(again);
   });
 
-  it("is asked at once after a wake, and often again", () => {
+  it("is probed at once after a wake, and then often again", () => {
     let state = State.probed(State.probing(reached, 0), fails, 0, middle);
     for (let n = 0; n < 100; n += 1) state = State.probed(State.probing(state, state.probeAt), fails, state.probeAt, 1);
     const now = state.probeAt - 1_000;
@@ -61,13 +61,13 @@ describe("a path", () => {
     expect(state.probeAt - now).toBe(250);
   });
 
-  it("that answers a probe with a certificate of somebody else is still down", () => {
+  it("that answers a probe with another host's certificate is still down", () => {
     const down = State.probed(State.probing(reached, 0), fails, 0, middle);
     const portal = State.probed(State.probing(down, 300), { _tag: "failed", reason: "certificate" }, 300, middle);
     expect(portal).toMatchObject({ state: "down", code: "certificate" });
   });
 
-  it("that goes down again before a head has come goes on with its schedule, and lets one run go at first", () => {
+  it("that goes down again before a head has come continues its schedule, and admits one run at first", () => {
     let state = State.probed(State.probing(reached, 0), fails, 0, middle);
     const gaps = [];
     for (let n = 0; n < 6; n += 1) {
@@ -81,7 +81,7 @@ describe("a path", () => {
     expect(gaps).toEqual([500, 1_000, 1_000, 1_000, 1_000, 1_000]);
   });
 
-  it("that goes down again after a head has come is asked soon", () => {
+  it("that goes down again after a head has come is probed soon", () => {
     let state = State.probed(State.probing(reached, 0), fails, 0, middle);
     for (let n = 0; n < 20; n += 1) state = State.probed(State.probing(state, state.probeAt), fails, state.probeAt, 1);
     state = State.answered(State.probed(State.probing(state, 30_000), works, 30_000, middle), true, 30_100);
@@ -89,7 +89,7 @@ describe("a path", () => {
     expect(state.probeAt - 30_200).toBe(250);
   });
 
-  it("that nobody can probe lets one run go after 1 s, doubling to 15 s", () => {
+  it("without a probe admits one run after 1 s, doubling to 15 s", () => {
     let state = State.unconnected(reached, false, "ECONNREFUSED", 0, middle);
     const gaps = [];
     for (let n = 0; n < 7; n += 1) {
@@ -113,13 +113,13 @@ describe("a path", () => {
     expect(State.probed(State.probing(state, 900), works, 950, middle).state).toBe("returning");
   });
 
-  it("on which many break and that nobody can probe is returning at once", () => {
+  it("without a probe on which many connections break returns at once", () => {
     let state = reached;
     for (let n = 0; n < 9; n += 1) state = State.broke(state, false, 0, middle);
     expect(state.state).toBe("returning");
   });
 
-  it("keeps what holds over any sequence of events", () => {
+  it("keeps its invariants over any sequence of events", () => {
     for (let seed = 1; seed <= 120; seed += 1) {
       const random = seeded(seed);
       const canProbe = random() < 0.7;
@@ -145,7 +145,7 @@ describe("a path", () => {
   });
 });
 
-/** One random event. */
+/** Applies a random event. */
 const change = (state: State.PathState, canProbe: boolean, now: number, random: () => number): State.PathState => {
   const event = Math.floor(random() * 9);
   const jitter = random();
@@ -162,7 +162,7 @@ const change = (state: State.PathState, canProbe: boolean, now: number, random: 
 };
 
 describe("a wave", () => {
-  it("is eight requests, and each answered head lets two more go", () => {
+  it("is eight requests, and each answered head admits two more", () => {
     const waves = new Waves(0);
     let went = 0;
     const fill = (): number => {
@@ -201,13 +201,13 @@ describe("a wave", () => {
     expect(waves.size).toBe(1);
   });
 
-  it("counts the heads of its own requests only", () => {
+  it("counts only the heads of its own requests", () => {
     const waves = new Waves(0);
     for (let n = 0; n < 100; n += 1) waves.answered();
     expect(waves.size).toBe(firstWave);
   });
 
-  it("never lets more go than eight and one for each head and each quiet second's doubling say", () => {
+  it("never admits more than eight plus one per head and the doubling of each quiet second", () => {
     for (let seed = 1; seed <= 100; seed += 1) {
       const random = seeded(seed);
       const waves = new Waves(0);
@@ -256,7 +256,7 @@ describe("a cooldown", () => {
     expect(cooldowns.size).toBe(0);
   });
 
-  it("that is about a single request holds nobody", () => {
+  it("that concerns a single request holds no other", () => {
     const cooldowns = new Cooldowns(nobody);
     cooldowns.refused(scope, { kind: "rate_limited", waitMs: 10_000, onlyThis: true }, 0);
     cooldowns.refused(scope, limited(0), 0);
@@ -274,7 +274,7 @@ describe("a cooldown", () => {
     expect(endOf(cooldowns, scope, 1_000)).toBe(21_000);
   });
 
-  it("of an overload holds other credentials for five seconds, and to its end once two have heard it", () => {
+  it("of an overload holds other credentials for five seconds, and to its end once two of them got it", () => {
     const cooldowns = new Cooldowns(nobody);
     const other = { ...scope, credential: "d" };
     cooldowns.refused(scope, overloaded(60_000), 0);
@@ -288,7 +288,7 @@ describe("a cooldown", () => {
     expect(endOf(cooldowns, { ...scope, credential: "e" }, 7_000)).toBe(61_000);
   });
 
-  it("that asks for thirty days is bounded by what a request keeps of others, and an endless one by a year", () => {
+  it("of thirty days is bounded by the time a request keeps of others, and an endless one by a year", () => {
     const cooldowns = new Cooldowns(nobody);
     cooldowns.refused(scope, limited(2_592_000_000), 0);
     expect(cooldowns.of(scope, 0).map((hold) => hold.endFor("c", 60_000))).toEqual([60_000]);
@@ -296,7 +296,7 @@ describe("a cooldown", () => {
     expect(endOf(cooldowns, scope, 0)).toBe(waitMaxMs);
   });
 
-  it("has a trial whose head ends it, and whose refusal stands for itself", () => {
+  it("has a trial whose head ends it, and whose refusal begins a new cooldown", () => {
     const cooldowns = new Cooldowns(nobody);
     cooldowns.refused(scope, limited(2_592_000_000), 0);
     const [hold] = cooldowns.of(scope, 60_000);
@@ -316,7 +316,7 @@ describe("a cooldown", () => {
     expect(endOf(cooldowns, scope, 62_000)).toBe(0);
   });
 
-  it("is one of a bounded number: the oldest is forgotten, and never one that requests wait for", () => {
+  it("is one of a bounded number: the oldest is evicted, and never one that requests wait for", () => {
     const cooldowns = new Cooldowns((hold) => hold.credential === "waited");
     cooldowns.refused({ ...scope, credential: "waited" }, limited(1e9), 0);
     for (let n = 0; n < 100_000; n += 1) cooldowns.refused({ ...scope, credential: `c${n}` }, limited(1e9), n);
@@ -326,20 +326,20 @@ describe("a cooldown", () => {
     expect(endOf(cooldowns, { ...scope, credential: "c99999" }, 100_000)).toBe(1e9 + 99_999);
   });
 
-  it("stays bounded where requests wait for every one", () => {
+  it("stays bounded even if requests wait for every one", () => {
     const cooldowns = new Cooldowns(() => true);
     for (let n = 0; n < cooldownsMax + 10; n += 1)
       cooldowns.refused({ ...scope, credential: `c${n}` }, limited(1e9), n);
     expect(cooldowns.size).toBe(cooldownsMax);
   });
 
-  it("is told apart by the beginning of a model's name, however long a client spells it", () => {
+  it("is identified by the beginning of a model's name, however long a client spells it", () => {
     const cooldowns = new Cooldowns(nobody);
     cooldowns.refused({ ...scope, model: "m".repeat(1_000_000) }, limited(1_000), 0);
     expect(cooldowns.byPath(0).get("a")?.[0]?.key.length).toBeLessThan(200);
   });
 
-  it("never holds longer than the longest wait that its scope heard, over any sequence", () => {
+  it("never holds longer than the longest wait of its scope, over any sequence", () => {
     for (let seed = 1; seed <= 100; seed += 1) {
       const random = seeded(seed);
       const cooldowns = new Cooldowns(nobody);

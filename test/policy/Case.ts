@@ -1,4 +1,4 @@
-/** The vocabulary that the hand-written cases of the policy are told in. */
+/** The vocabulary of the policy's hand-written cases. */
 import { type AttemptFacts, fresh as freshFacts, type ToolPhase, type ToolRow } from "../../src/domain/AttemptFacts.ts";
 import type { Rule } from "../../src/domain/Decision.ts";
 import type { Failure } from "../../src/domain/Failure.ts";

@@ -290,7 +290,7 @@ export const endCases: ReadonlyArray<Case> = [
     run: { group_retries: 4_000, group_wasted_tokens: 4_000_000, wasted_tokens: 4_000_000 },
     is: "replay nothing_shown",
   },
-  // Finishes that count as failures where configured.
+  // Finishes that count as failures if configured.
   {
     name: "a refusal with its marker",
     facts: { ...sent, terminal_seen: true },

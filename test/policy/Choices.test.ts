@@ -1,4 +1,4 @@
-/** What a retry may repeat is said by every question that offers one, and such a retry is never the default. */
+/** Every question that offers a retry says what it may repeat, and such a retry is never the default. */
 import { assert, describe, it } from "@effect/vitest";
 import { Choice } from "../../src/domain/Decision.ts";
 import * as Choices from "../../src/policy/Choices.ts";
@@ -13,8 +13,8 @@ const decided = (one: Omit<Case, "name" | "is">, policy = RecoveryPolicy.default
 const of = (one: Omit<Case, "name" | "is">, policy?: RecoveryPolicy.RecoveryPolicy) =>
   Choices.mayRepeat(decided(one, policy));
 
-describe("What a retry may repeat", () => {
-  it("is what the provider may have run unseen, whichever rule asks", () => {
+describe("The calls that a retry may repeat", () => {
+  it("are those that the provider may have run unseen, whichever rule asks", () => {
     const unknown = { kind: "unknown" } as const;
     assert.deepStrictEqual(of({ facts: { ...sent, side_effects: hosted } }), [Choices.providerTools]);
     assert.deepStrictEqual(of({ facts: { ...sent, side_effects: null } }), [Choices.unknownTools]);
@@ -29,14 +29,14 @@ describe("What a retry may repeat", () => {
     );
   });
 
-  it("is something wherever side effects cannot be proven, by the strict policy too", () => {
+  it("are present whenever side effects cannot be ruled out, even with the strict policy", () => {
     const unclassified = { ...guarded, guarded: false, complete: false, reason: "unclassified_tools" } as const;
     const one = { facts: { delivery: "accepted", progress: "started", side_effects: unclassified } } as const;
     assert.strictEqual(decided(one, RecoveryPolicy.strict).decision.rule, "side_effects_unprovable");
     assert.deepStrictEqual(of(one, RecoveryPolicy.strict), [Choices.unknownTools]);
   });
 
-  it("is nothing where the provider did nothing, or said all that it did", () => {
+  it("are absent if the provider did nothing, or reported all that it did", () => {
     assert.deepStrictEqual(of({ facts: text }), []);
     assert.deepStrictEqual(of({ facts: { ...sent, delivery: "not_sent", side_effects: hosted } }), []);
     const refused = { kind: "rate_limited", status: 429, retry_after_ms: 600_000 } as const;
@@ -45,7 +45,7 @@ describe("What a retry may repeat", () => {
     assert.deepStrictEqual(of(one), []);
   });
 
-  it("does not change a stored decision (L9)", () => {
+  it("do not change a stored decision (L9)", () => {
     const { decision, ...input } = decided({ facts: { ...sent, side_effects: hosted } });
     assert.isUndefined(decision.may_repeat);
     assert.deepStrictEqual(RecoveryPolicy.decide(input satisfies DecisionInput), decision);
@@ -53,7 +53,7 @@ describe("What a retry may repeat", () => {
 });
 
 describe("The default of a question", () => {
-  it("is a choice that it offers, and never a retry that may repeat something", () => {
+  it("is an offered choice, and never a retry that may repeat something", () => {
     for (const wanted of [...Choice.literals, undefined])
       for (const choices of [Choice.literals, ["accept", "stop"] as const])
         for (const repeats of [[], ["0.0"], [Choices.providerTools]]) {

@@ -11,7 +11,7 @@ const refused = (json: unknown): string => {
 };
 
 describe("A decision input", () => {
-  it("needs no more than a kind of failure", () => {
+  it("needs only a kind of failure", () => {
     assert.deepStrictEqual(Result.getOrThrow(parse({ failure: { kind: "transport" } })), {
       facts: freshFacts,
       failure: { kind: "transport" },
@@ -21,13 +21,13 @@ describe("A decision input", () => {
     });
   });
 
-  it("tells a snapshot that is left out from one that is missing", () => {
+  it("distinguishes a snapshot that is omitted from one that is missing", () => {
     const read = (facts: object) => Result.getOrThrow(parse({ facts, failure: { kind: "empty" } })).facts.side_effects;
     assert.strictEqual(read({})?.guarded, false);
     assert.isNull(read({ side_effects: null }));
   });
 
-  it("fills in a kind's own field with what retries least", () => {
+  it("completes a failure with the field values that retry least", () => {
     const read = (kind: string) => Result.getOrThrow(parse({ failure: { kind } })).failure;
     assert.deepStrictEqual(read("stalled"), { kind: "stalled", clock: "idle" });
     assert.deepStrictEqual(read("rejected"), { kind: "rejected", reason: "invalid_request" });
@@ -64,7 +64,7 @@ describe("A decision input", () => {
     ],
   ];
   for (const [json, message] of bad) {
-    it(`is refused with the field's name: ${message.slice(0, 70)}`, () => {
+    it(`is refused with the name of the field: ${message.slice(0, 70)}`, () => {
       assert.isTrue(refused(json).startsWith(message), refused(json));
       assert.notInclude(refused(json), "\n");
     });

@@ -12,13 +12,13 @@ const facts: AttemptFacts = {
 };
 
 describe("explain", () => {
-  it("has a sentence of its own for every rule", () => {
+  it("has a separate sentence for every rule", () => {
     const said = Rule.literals.map((rule) => explain(decision(rule), { kind: "transport" }, facts));
     assert.strictEqual(new Set(said).size, Rule.literals.length);
     for (const message of said) assert.match(message, /^[A-Z].{20,300}\.$/);
   });
 
-  it("keeps a rejection's own kind: a bill is never a lost connection", () => {
+  it("keeps the kind of a rejection: a bill is never a lost connection", () => {
     const message = explain(decision("not_retryable"), { kind: "rejected", reason: "quota", status: 402 }, facts);
     assert.strictEqual(
       message,
@@ -34,8 +34,8 @@ describe("explain", () => {
     assert.include(explain(decision("tool_ran"), failure, facts), "already run");
   });
 
-  it("reads no ledger for a sentence that says nothing of tools: facts of plain JavaScript may have none", () => {
-    // A caller without types.
+  it("reads no ledger for a sentence that does not mention tools, because facts of plain JavaScript may have none", () => {
+    // An untyped caller may pass these.
     const { tools: _, ...rest } = facts;
     const none = rest as AttemptFacts;
     for (const rule of ["user_cancelled", "nothing_shown", "tool_ran", "already_complete"] as const)
@@ -45,14 +45,14 @@ describe("explain", () => {
       );
   });
 
-  it("says of tokens whether their number is an estimate, where a question is about them", () => {
+  it("says if a number of tokens is an estimate, in questions about tokens", () => {
     const asked = (because: ReadonlyArray<string>) =>
       explain({ ...decision("token_budget"), because }, { kind: "transport" }, facts);
     assert.include(asked(["failure=transport", "tokens=estimated"]), "The number is an estimate");
     assert.include(asked(["failure=transport"]), "The number is the provider's own.");
   });
 
-  it("says of a retry what it waits for, and where it goes", () => {
+  it("says what a retry waits for, and which route it takes", () => {
     const said = (manner: Pick<Decision, "route" | "wait_for">) =>
       explain({ ...decision("nothing_shown"), action: "auto_retry_once", ...manner }, { kind: "transport" }, facts);
     const plain = said({});
@@ -65,7 +65,7 @@ describe("explain", () => {
     assert.strictEqual(said({ route: "next" }), `${plain} It goes to the next route.`);
   });
 
-  it("says why new text was not joined to what was shown, and that nothing unproven was shown", () => {
+  it("says why new text was not joined to shown text, and that nothing unproven was shown", () => {
     const unproven = (code?: string): Failure => ({
       kind: "protocol",
       reason: "seam_unproven",
@@ -82,12 +82,12 @@ describe("explain", () => {
         /^The answer could not be joined to what was shown; nothing of it was shown that is not proven/,
       );
     }
-    // Another failure of a continuation is another thing.
+    // Another failure of a continuation has another sentence.
     const refused = explain(decision("recovery_refused"), { kind: "rejected", reason: "invalid_request" }, facts);
     assert.include(refused, "; the continuation was refused. What was settled before is kept.");
   });
 
-  it("repeats nothing that came from outside", () => {
+  it("repeats no text from outside", () => {
     const failure: Failure = {
       kind: "transport",
       code: "planted-code",

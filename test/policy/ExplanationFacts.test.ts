@@ -1,5 +1,5 @@
 /**
- * Explains decisions on generated facts: no sentence contradicts the facts beside it, and none is missing for values that no schema has.
+ * Explains decisions on generated facts: no sentence contradicts its facts, and odd values that fit no schema get a sentence, too.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Arbitrary, Effect, Schema } from "effect";
@@ -10,12 +10,12 @@ import { explain } from "../../src/policy/Explanation.ts";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
 import { Arbitraries } from "../../src/testing/index.ts";
 
-/** The seed of every sample. Another one is taken from the environment. */
+/** The seed of every sample, unless `EXPLAIN_SEED` is set. */
 const seed = Number(process.env.EXPLAIN_SEED ?? 20_261_129);
 
 const count = 5_000;
 
-/** What a sentence claims, and whether the facts say so. */
+/** Claims of a sentence, each with a test of the facts. */
 const claims: ReadonlyArray<readonly [RegExp, (facts: AttemptFacts) => boolean]> = [
   [/no tool was called/i, ({ tools }) => tools.length === 0],
   [/No tool runs again/, ({ tools }) => !tools.some(isCut)],
@@ -43,10 +43,10 @@ const isCut = ({ phase }: Row): boolean => phase === "dispatched" || phase === "
 
 const isUnknown = (row: Row): boolean => isCut(row) && row.effect !== "read_only";
 
-/** What is wrong with the sentence of a decision. */
+/** The contradictions in the sentence of a decision. */
 const contradictions = (said: string, facts: AttemptFacts, { action }: Decision): ReadonlyArray<string> => [
   ...claims.filter(([claim, holds]) => claim.test(said) && !holds(facts)).map(([claim]) => String(claim)),
-  // A call that may have changed something is never left out where the run stops or asks.
+  // A call that may have changed something is always mentioned if the run stops or asks.
   ...(action !== "auto_retry_once" && facts.tools.some(isUnknown) && !/outcome is not known/.test(said)
     ? ["an unknown outcome is not said"]
     : []),
@@ -66,7 +66,7 @@ const odd = Arbitrary.schema(
 
 describe(`explain, on generated values (seed ${seed})`, () => {
   for (const policy of [RecoveryPolicy.default, RecoveryPolicy.strict])
-    it.effect(`contradicts none of the facts that the policy ${policy.name} decided on`, () =>
+    it.effect(`contradicts none of the facts on which the policy ${policy.name} decided`, () =>
       Effect.gen(function* () {
         const inputs = yield* Arbitrary.sampleEffect(Arbitraries.decisionInput, { seed, count });
         for (const { facts, ...input } of inputs) {
@@ -95,7 +95,7 @@ describe(`explain, on generated values (seed ${seed})`, () => {
     }
   });
 
-  it("says of a cancel behind the end of an answer that the user cancelled, and that a tool's outcome is unknown", () => {
+  it("says of a cancel after the end of an answer that the user cancelled, and that the outcome of a tool is unknown", () => {
     const cut = {
       call: "0.0",
       tool: "bash",
@@ -110,7 +110,7 @@ describe(`explain, on generated values (seed ${seed})`, () => {
     );
   });
 
-  it.effect("is a sentence for odd values, too, and never throws", () =>
+  it.effect("gives a sentence for odd values, too, and never throws", () =>
     Effect.gen(function* () {
       const value = { seed, count };
       const odds = yield* Arbitrary.sampleEffect(odd, value);
@@ -118,7 +118,7 @@ describe(`explain, on generated values (seed ${seed})`, () => {
       const at = (index: number): unknown => odds[index % count];
       for (const [index, { facts, failure }] of inputs.entries()) {
         const rule = Rule.literals[index % Rule.literals.length];
-        // Callers without types bring anything.
+        // Untyped callers may pass anything.
         const anyFacts = oneOf(index, facts, at(index + 1), at(index + 2)) as AttemptFacts;
         const anyFailure = oneOf(index + 1, failure, at(index + 3), at(index + 4)) as Failure;
         const anyDecision = oneOf(index + 2, { ...decisionOf("budget_exhausted"), rule }, at(index + 5), at(index + 6));
@@ -148,7 +148,7 @@ const decisionOf = (rule: Rule): Decision => ({
   because: [],
 });
 
-/** The value itself, with one of its fields odd, or another value altogether. */
+/** The value itself, the value with an odd field, or another value altogether. */
 const oneOf = (index: number, value: object, field: unknown, whole: unknown): unknown => {
   const names = Object.keys(value);
   const name = names[index % names.length] ?? "none";

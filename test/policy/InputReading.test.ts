@@ -1,4 +1,4 @@
-/** What `decide` does with values that its types do not have: it permits no more than for the worst value that they have. */
+/** `decide` with values outside its types: it permits no more than for the worst value of the type. */
 import { assert, describe, it } from "@effect/vitest";
 import { Schema } from "effect";
 import {
@@ -25,7 +25,7 @@ import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
 
 const rank: Record<Action, number> = { auto_retry_once: 0, ask_user: 1, do_not_retry: 2 };
 
-/** Values that no field of a decision's input has. */
+/** Values that are valid in no field of a decision's input. */
 const foreign: ReadonlyArray<unknown> = [
   undefined,
   Number.NaN,
@@ -80,7 +80,7 @@ const inputs: ReadonlyArray<DecisionInput> = [
 type Json = { readonly [key: string]: unknown };
 type Path = ReadonlyArray<string>;
 
-/** Every field of a value and of what it holds, as paths. */
+/** The paths of every field of a value, at any depth. */
 const pathsOf = (value: unknown, path: Path = []): ReadonlyArray<Path> =>
   typeof value === "object" && value !== null
     ? Object.entries(value).flatMap(([key, held]) => [[...path, key], ...pathsOf(held, [...path, key])])
@@ -89,28 +89,28 @@ const pathsOf = (value: unknown, path: Path = []): ReadonlyArray<Path> =>
 const replaced = (value: unknown, [key, ...rest]: Path, by: unknown): unknown => {
   if (key === undefined) return by;
   if (Array.isArray(value)) return value.map((held, at) => (String(at) === key ? replaced(held, rest, by) : held));
-  // Only paths of the value itself are asked for.
+  // Callers only pass paths that the value has.
   const held = value as Json;
   return { ...held, [key]: replaced(held[key], rest, by) };
 };
 
 const at = (value: unknown, path: Path): unknown =>
-  // Only paths of the value itself are asked for.
+  // Callers only pass paths that the value has.
   path.reduce<unknown>((held, key) => (held as Json)[key], value);
 
-/** What a decision reads: counters and names are for reports. */
+/** Returns true if a decision reads the field. Counters and names are only for reports. */
 const decides = (path: Path): boolean =>
   !["counters", "call", "tool", "reason", "complete", "read_only"].some((name) => path.includes(name));
 
 const known = Schema.is(Decision);
 
-describe("decide over values that it does not know", () => {
-  it("is total: whatever stands in whatever field, the decision fits its schema and has a sentence", () => {
+describe("decide with values that it does not know", () => {
+  it("is total: with any value in any field, the decision fits its schema and has a sentence", () => {
     for (const policy of [RecoveryPolicy.default, RecoveryPolicy.strict]) {
       for (const input of inputs) {
         for (const path of pathsOf(input)) {
           for (const value of foreign) {
-            // A caller without types gives this.
+            // An untyped caller may pass this.
             const given = replaced(input, path, value) as DecisionInput;
             const decision = policy.decide(given);
             assert.isTrue(known(decision), `${path.join(".")} = ${String(value)}: ${JSON.stringify(decision)}`);
@@ -121,7 +121,7 @@ describe("decide over values that it does not know", () => {
     }
   });
 
-  it("L2 fails closed: it permits no more than for any value that the field may have", () => {
+  it("L2 fails closed: it permits no more than for any valid value of the field", () => {
     const chains: ReadonlyArray<readonly [Path, ReadonlyArray<unknown>]> = [
       [["facts", "delivery"], Delivery.literals],
       [["facts", "progress"], Progress.literals],
@@ -161,7 +161,7 @@ describe("decide over values that it does not know", () => {
     for (const input of inputs) {
       for (const [path, values] of chains) {
         if (path[2] === "0" && input.facts.tools.length === 0) continue;
-        // A caller without types gives these.
+        // An untyped caller may pass these.
         const decide = (value: unknown) => RecoveryPolicy.decide(replaced(input, path, value) as DecisionInput);
         const most = Math.max(...values.map((value) => rank[decide(value).action]));
         for (const value of foreign) {
@@ -173,7 +173,7 @@ describe("decide over values that it does not know", () => {
     }
   });
 
-  it("L2 fails closed over path, wait, route, tokens and group too, wherever the run stands", () => {
+  it("L2 fails closed over path, wait, route, tokens and group, too, in any state of the run", () => {
     const amounts = [0, 1, 9_000, 400_000];
     const fields: ReadonlyArray<readonly [Path, ReadonlyArray<unknown>]> = [
       [
@@ -224,12 +224,12 @@ describe("decide over values that it does not know", () => {
           const facts = { ...freshFacts, delivery };
           const input: DecisionInput = { facts, failure, run: { ...freshRun, ...place }, budget, jitter: 0.5 };
           for (const [path, values] of fields) {
-            // A caller without types gives these.
+            // An untyped caller may pass these.
             const decide = (value: unknown) => RecoveryPolicy.decide(replaced(input, path, value) as DecisionInput);
             const most = Math.max(...values.map((value) => rank[decide(value).action]));
             for (const value of foreign) {
               if (typeof value === "number" && value >= 0 && value < Infinity) continue;
-              // A limit that is left out limits nothing.
+              // An omitted limit limits nothing.
               if (value === undefined && path[0] === "budget" && !(path[1] !== undefined && path[1] in defaultBudget))
                 continue;
               const { action } = decide(value);
@@ -245,14 +245,14 @@ describe("decide over values that it does not know", () => {
     }
   });
 
-  it("no foreign value of any field that it reads makes a replay of a question", () => {
+  it("no invalid value in a field that it reads turns a question into a replay", () => {
     for (const input of inputs) {
       const before = RecoveryPolicy.decide(input);
       if (before.action === "auto_retry_once") continue;
       for (const path of pathsOf(input).filter(decides)) {
         for (const value of foreign) {
           if (Array.isArray(value) && path.at(-1) === "tools") continue;
-          // A caller without types gives this.
+          // An untyped caller may pass this.
           const { mode } = RecoveryPolicy.decide(replaced(input, path, value) as DecisionInput);
           assert.notStrictEqual(mode, "replay", `${path.join(".")} = ${String(value)}, was ${String(at(input, path))}`);
         }
@@ -260,17 +260,17 @@ describe("decide over values that it does not know", () => {
     }
   });
 
-  it("no field of facts, run or budget is believed unseen: a foreign value of any becomes another one, counters alone stay", () => {
+  it("no field of facts, run or budget is trusted unchecked: an invalid value is replaced, except in counters", () => {
     const fields = { facts: AttemptFacts.fields, run: RunFacts.fields, budget: Budget.fields };
     for (const input of inputs) {
       for (const [part, of] of Object.entries(fields)) {
         for (const field of Object.keys(of).filter((name) => name !== "counters")) {
           for (const value of foreign) {
-            // A ledger without rows is one.
+            // A ledger without rows is valid.
             if (Array.isArray(value) || (typeof value === "number" && value >= 0 && value < Infinity)) continue;
-            // A limit that may be left out is left out so too.
+            // An optional limit may be undefined.
             if (value === undefined && part === "budget" && !(field in defaultBudget)) continue;
-            // A caller without types gives this.
+            // An untyped caller may pass this.
             const believed = InputReading.read(replaced(input, [part, field], value) as DecisionInput);
             assert.notStrictEqual(at(believed, [part, field]), value, `${part}.${field} = ${String(value)}`);
             assert.strictEqual(InputReading.read({ ...believed, failure: input.failure }).facts, believed.facts);
@@ -280,10 +280,10 @@ describe("decide over values that it does not know", () => {
     }
   });
 
-  it("a call in a phase of a newer version is asked about, not repeated", () => {
+  it("a call in a phase of a newer version raises a question and is not repeated", () => {
     for (const phase of ["running", "", "toString"]) {
       const facts = { ...freshFacts, delivery: "accepted", tools: [{ ...row, phase }] };
-      // A record of a newer version is read like this.
+      // A record of a newer version may contain this.
       const input = { ...inputs[0], facts } as unknown as DecisionInput;
       assert.strictEqual(RecoveryPolicy.decide(input).rule, "tool_outcome_unknown");
     }
@@ -298,7 +298,7 @@ describe("decide over values that it does not know", () => {
     }
   });
 
-  it("a wait that is no number is longer than any budget, and a jitter that is none waits longest", () => {
+  it("a wait that is no number exceeds any budget, and an invalid jitter waits longest", () => {
     const [input] = inputs;
     assert.isDefined(input);
     for (const retry_after_ms of [Number.NaN, Number.POSITIVE_INFINITY]) {
@@ -331,7 +331,7 @@ describe("L9 replayable", () => {
     status: "open",
   });
 
-  it("an incident of version 1 decides as it did, whatever later versions learnt of codes and credentials", () => {
+  it("an incident of version 1 is decided as it was, whatever later versions know about codes and credentials", () => {
     const old: ReadonlyArray<readonly [RunIncident, Decision["rule"]]> = [
       [incident({ kind: "transport", code: "CERT_HAS_EXPIRED" }, {}, {}), "nothing_shown"],
       [incident({ kind: "transport", http2_code: "PROTOCOL_ERROR" }, {}, {}), "nothing_shown"],
@@ -353,8 +353,8 @@ describe("L9 replayable", () => {
 });
 
 describe("the chains", () => {
-  it("a word that a chain does not have stands above it and is lost in no join", () => {
-    // A caller without types gives this.
+  it("a value that a chain does not have is above all others and is lost in no join", () => {
+    // An untyped caller may pass this.
     const word = "running" as "settled";
     for (const phase of ToolPhase.literals) {
       assert.isFalse(atMost(ToolPhase, word, phase));
@@ -364,10 +364,10 @@ describe("the chains", () => {
     }
   });
 
-  it("L1 the fold keeps it: no later part takes a foreign word back", () => {
+  it("L1 the fold keeps it: no later part revises an unknown value", () => {
     const fold = Facts.make({ sideEffects: null, discardable: true, boundaries: [], guarded: false });
     const part = { quiet: false, keep_alive: false, characters: 1, calls: [], terminal: false } as const;
-    // A caller without types gives this.
+    // An untyped caller may pass this.
     const word = "image" as "text";
     fold.passed([{ ...part, progress: "output", shows: word }]);
     fold.passed([{ ...part, progress: "output", shows: "text" }]);
@@ -379,7 +379,7 @@ describe("the chains", () => {
 describe("A failure of unknown origin", () => {
   const isFailure = Schema.is(Failure);
 
-  it("is read as one that fits its schema, and a failure that fits is given back as it is", () => {
+  it("is read as a failure that fits its schema, and a valid failure is returned unchanged", () => {
     const values = [...foreign, null, 5, { kind: "oops" }, { kind: 5 }, { kind: "toString" }];
     for (const value of values) assert.deepStrictEqual(FailureReading.read(value), { kind: "unknown" });
     const failure: Failure = { kind: "rate_limited", status: 429, retry_after_ms: 5, code: "x" };
@@ -399,7 +399,7 @@ describe("A failure of unknown origin", () => {
     }
   });
 
-  it("permits least: a flag that is no boolean is false, a foreign reason is not retried", () => {
+  it("permits least: a flag that is no boolean is false, and an unknown reason is not retried", () => {
     const retryable = (value: unknown) => resolve(FailureReading.read(value)).retryable;
     assert.isFalse(retryable({ kind: "transport", retryable: "yes" }));
     assert.isFalse(retryable({ kind: "stalled", clock: "lunar" }));

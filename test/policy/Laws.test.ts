@@ -1,82 +1,21 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Result } from "effect";
 import { type AttemptFacts, fresh as freshFacts } from "../../src/domain/AttemptFacts.ts";
-import type { Action } from "../../src/domain/Decision.ts";
 import type { Failure } from "../../src/domain/Failure.ts";
-import { type Budget, defaultBudget, fresh as freshRun, type RunFacts } from "../../src/domain/RunFacts.ts";
+import { defaultBudget, fresh as freshRun, type RunFacts } from "../../src/domain/RunFacts.ts";
 import { atMost } from "../../src/facts/Facts.ts";
 import { foldRows } from "../../src/facts/ToolRows.ts";
 import { parse } from "../../src/policy/DecisionInput.ts";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
 import { seeded } from "../Seeded.ts";
-import {
-  deep,
-  deepEnded,
-  distinct,
-  failures,
-  flags,
-  recoverable,
-  rowsOf,
-  type Span,
-  snapshots,
-  span,
-  wide,
-} from "./Product.ts";
+import { noGrowth, rank } from "./Growth.ts";
+import { deepSpan, permissionShrinks, wideSpan } from "./LawCases.ts";
+import { failures, flags, recoverable, rowsOf, snapshots } from "./Product.ts";
 
-const rank: Record<Action, number> = { auto_retry_once: 0, ask_user: 1, do_not_retry: 2 };
-const wideSpan = span(wide);
-const deepSpan = span(deep);
-const deepEndedSpan = span(deepEnded);
-
-/** The first covering pair of facts along which permission grows, as text; nothing where the law holds. */
-const growth = (
-  policy: RecoveryPolicy.RecoveryPolicy,
-  { facts, below, above }: Span,
-  failure: Failure,
-  run: RunFacts,
-  budget: Budget,
-): string | undefined => {
-  const whole = !run.can_continue && !run.resumable && !policy.name.includes("stricter");
-  const decide = (attempt: AttemptFacts) => policy.decide({ facts: attempt, failure, run, budget, jitter: 0.5 });
-  // Two numbers a decision: whether it is no replay, and its place in the chain of actions.
-  const noReplay = new Uint8Array(facts.length);
-  const action = new Uint8Array(facts.length);
-  for (const [index, attempt] of facts.entries()) {
-    const decision = decide(attempt);
-    noReplay[index] = decision.mode === "replay" ? 0 : 1;
-    action[index] = whole ? rank[decision.action] : 0;
-  }
-  for (let pair = 0; pair < below.length; pair++) {
-    const f = below[pair] ?? 0;
-    const g = above[pair] ?? 0;
-    if ((noReplay[f] ?? 0) <= (noReplay[g] ?? 0) && (action[f] ?? 0) <= (action[g] ?? 0)) continue;
-    const told = [facts[f], facts[g]].map((attempt) => attempt && [attempt, decide(attempt)]);
-    return JSON.stringify({ policy: policy.name, failure, run, budget, told }, null, 1);
-  }
-  return undefined;
-};
-
-const noGrowth = (
-  policy: RecoveryPolicy.RecoveryPolicy,
-  product: Span,
-  some: ReadonlyArray<Failure>,
-  runs: ReadonlyArray<RunFacts>,
-  budget: Budget = defaultBudget,
-): void => {
-  for (const failure of some) for (const run of runs) assert.isUndefined(growth(policy, product, failure, run, budget));
-};
+permissionShrinks("quick");
 
 describe("L2 permission shrinks", () => {
-  it("over every value of every chain with one call, every failure and every setting of the flags", () => {
-    noGrowth(RecoveryPolicy.default, wideSpan, distinct, flags);
-  });
-
-  it("over ledgers of up to two rows and their folds, under every setting of the flags", () => {
-    noGrowth(RecoveryPolicy.default, deepSpan, recoverable, flags);
-    noGrowth(RecoveryPolicy.default, deepEndedSpan, [{ kind: "invalid_tool_input" }], flags);
-  });
-
-  it("where a part of the budget is spent", () => {
+  it("if a part of the budget is spent", () => {
     const plain = { ...freshRun, can_refresh_credentials: true };
     const partly: ReadonlyArray<RunFacts> = [
       { ...plain, retries_after_shown: 1 },
@@ -91,20 +30,20 @@ describe("L2 permission shrinks", () => {
     noGrowth(RecoveryPolicy.strict, deepSpan, recoverable.slice(0, 2), [freshRun]);
   });
 
-  it("in a policy that makes any one replay rule stricter", () => {
+  it("in a policy that makes a single replay rule stricter", () => {
     const made = (
       ["not_sent", "not_processed", "nothing_shown", "only_reasoning_shown", "only_read_only_tools"] as const
     ).map((rule) => RecoveryPolicy.make({ stricter: { [rule]: "ask_user" } }));
     for (const policy of made) noGrowth(policy, wideSpan, recoverable.slice(0, 3), [freshRun]);
   });
 
-  it("and the covering pairs that it is checked along are pairs of growing facts", () => {
+  it("and its covering pairs are pairs of growing facts", () => {
     for (const { facts, below, above } of [wideSpan, deepSpan]) {
       assert.isAbove(below.length, facts.length);
       for (let pair = 0; pair < below.length; pair += 97) {
         const f = facts[below[pair] ?? 0] ?? freshFacts;
         const g = facts[above[pair] ?? 0] ?? freshFacts;
-        // Ledgers of two rows stand for multisets here: which of them is call `a` is not kept.
+        // A ledger of two rows is a multiset here: it does not keep which row is call `a`.
         if (g.tools.length === 2 || f.tools.length === 2) continue;
         assert.isTrue(atMost(f, g), JSON.stringify([f, g]));
         assert.isFalse(atMost(g, f), JSON.stringify([f, g]));
@@ -112,7 +51,7 @@ describe("L2 permission shrinks", () => {
     }
   });
 
-  it("and an effect that is not known decides as a mutating one", () => {
+  it("and an unknown effect is decided like a mutating one", () => {
     for (const row of rowsOf(["unknown"])) {
       for (const side_effects of snapshots.values) {
         for (const run of flags) {
@@ -133,7 +72,7 @@ describe("L2 permission shrinks", () => {
 });
 
 describe("L11 bounded", () => {
-  it("a folded row never permits more than the rows that went into it, whatever stands beside them", () => {
+  it("a folded row never permits more than the rows that it replaces, beside any other rows", () => {
     const rows = rowsOf(["read_only", "mutating"]);
     const texts = [
       { shown: "nothing", text_through: 0 },
@@ -182,7 +121,7 @@ describe("L11 bounded", () => {
 });
 
 describe("L3 own facts", () => {
-  it("nothing of the run can permit what the attempt's own facts do not: cancel, close, budget and throttle only veto", () => {
+  it("nothing of the run permits a retry that the attempt's own facts forbid: cancel, close, budget and throttle only veto", () => {
     const vetoes: ReadonlyArray<Partial<RunFacts>> = [
       { user_cancelled: true },
       { lifecycle_closed: true },
@@ -206,7 +145,7 @@ describe("L3 own facts", () => {
     }
   });
 
-  it("a cancel or a close stops every attempt that is not complete", () => {
+  it("a cancel or a close stops every incomplete attempt", () => {
     for (const failure of failures) {
       for (const facts of wideSpan.facts.filter((_, index) => index % 37 === 0)) {
         for (const [flag, rule] of [
@@ -229,7 +168,7 @@ describe("L3 own facts", () => {
 });
 
 describe("L9 replayable", () => {
-  it("an input that went through JSON is decided as before, and again as before", () => {
+  it("an input is decided the same after a round trip through JSON, and every time", () => {
     const seed = 20_261_121;
     const random = seeded(seed);
     for (let i = 0; i < 2_000; i++) {

@@ -1,4 +1,4 @@
-/** Holds the table of moves: every row by cases, and what a move is. */
+/** Checks the table of moves: every row by cases, and the properties of a move. */
 import { assert, describe, it } from "@effect/vitest";
 import { fresh as freshFacts, Progress } from "../../src/domain/AttemptFacts.ts";
 import type { Failure } from "../../src/domain/Failure.ts";
@@ -9,13 +9,13 @@ import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
 import * as Situation from "../../src/policy/Situation.ts";
 import { auth, type Case, cut, guarded, inputOf, limited, row, sent, spoken } from "./Case.ts";
 
-/** A case of a row: what is decided with another route that is up, and what without one. */
+/** A case of a row, with its decision if another route is up, and without another route. */
 interface MoveCase extends Omit<Case, "is"> {
-  /** The row's place in the table, from 1. */
+  /** Number of the row in the table, from 1. */
   readonly row: number;
-  /** With a route that is up: `next`, or what is decided on the same route. */
+  /** The decision if a route is up: `next`, or the decision on the same route. */
   readonly is: "next" | Case["is"];
-  /** Without another route. */
+  /** The decision without another route. */
   readonly alone: Case["is"];
 }
 
@@ -416,14 +416,14 @@ describe("The table of moves", () => {
     });
   }
 
-  it("has a case that each row decides, and both for the rows that say when", () => {
+  it("has a case that each row decides, and two for the rows with a condition", () => {
     assert.deepStrictEqual(
       [...new Set(cases.map(({ row: number }) => number))].sort((a, b) => a - b),
       moveRows.map((_, index) => index + 1),
     );
   });
 
-  it("is printed row by row, and empty for the strict policy, which never moves", () => {
+  it("is printed row by row, and is empty for the strict policy, which never moves", () => {
     assert.deepStrictEqual(
       moveTable().map(({ failure }) => failure),
       moveRows.map(({ failure }) => failure),
@@ -443,14 +443,14 @@ describe("The table of moves", () => {
 describe("A move", () => {
   const down = { run: { path: "down", ...up } } as const;
 
-  it("is for a route that is up and left: none goes beyond the run's own limit of moves", () => {
+  it("needs a route that is up and untried, and stays within the run's own limit of moves", () => {
     const decide = (moves: number, max_moves: number) =>
       RecoveryPolicy.decide(inputOf({ run: { ...down.run, moves }, budget: { max_moves } })).route;
     assert.deepStrictEqual([decide(0, 1), decide(1, 1), decide(1, 2), decide(0, 0)], ["next", "same", "next", "same"]);
     assert.notProperty(RecoveryPolicy.decide(inputOf({ run: { path: "down" } })), "route");
   });
 
-  it("waits for nothing, and costs none of the retries: spent counters, a throttle and a wait of the route it leaves are not asked", () => {
+  it("waits for nothing and costs no retry: exhausted counters, a throttle and a wait of the old route do not count", () => {
     const spent = { auto_retries: 3, not_processed_retries: 5, retries_after_stall: 1, throttle_wait_ms: 90_000 };
     const failures: ReadonlyArray<Failure> = [cut, silent, { ...limited, retry_after_ms: 3_600_000 }];
     for (const failure of failures) {
@@ -461,7 +461,7 @@ describe("A move", () => {
     }
   });
 
-  it("is not made beyond the time of the run, nor beyond its tokens", () => {
+  it("does not exceed the time of the run, nor its tokens", () => {
     const decide = (run: Partial<RunFacts>) =>
       RecoveryPolicy.decide(inputOf({ run: { ...down.run, ...run }, budget: { max_wasted_tokens: 10 } })).rule;
     assert.strictEqual(decide({ elapsed_ms: 300_000 }), "budget_exhausted");
@@ -469,7 +469,7 @@ describe("A move", () => {
     assert.strictEqual(decide({ wasted_tokens: 8, next_tokens: 2 }), "not_sent");
   });
 
-  it("of what is not retryable stops where a veto forbids it: no question is put about another route", () => {
+  it("after a failure that is not retryable stops if a veto forbids it, without a question about another route", () => {
     const failures: ReadonlyArray<Failure> = [quota, absent, refusal, { kind: "server_error", status: 501 }];
     for (const failure of failures) {
       const facts = failure === refusal ? ended : accepted;
@@ -508,7 +508,7 @@ describe("A move", () => {
     }
   });
 
-  it("is neither a resume nor a continuation: those go on where they are", () => {
+  it("is neither a resume nor a continuation, which stay on their route", () => {
     const text = { ...sent, shown: "text", text_through: 1 } as const;
     const decide = (run: Partial<RunFacts>) =>
       RecoveryPolicy.decide(inputOf({ facts: text, run: { ...down.run, ...run } }));
@@ -517,7 +517,7 @@ describe("A move", () => {
     assert.deepInclude(goesOn, { mode: "continue", route: "same", wait_for: "path" });
   });
 
-  it("reads progress as the attempt's own: with more of it no failure moves that stayed with less", () => {
+  it("depends on the attempt's own progress: with more progress, no failure moves that stayed with less", () => {
     for (const { failure } of cases.filter(({ is }) => is === "next")) {
       const moves = Progress.literals.map(
         (progress) =>

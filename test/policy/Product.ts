@@ -1,10 +1,9 @@
 /**
- * Spans the finite product that the laws are checked over, and orders it by covering pairs.
+ * Spans the finite product over which the laws are checked, and orders it by covering pairs.
  *
- * Every dimension is a small partial order, given by its values and, for each, the values right above it. If a property is
- * kept by every covering pair it is kept by every pair f ≤ g: between two points of a product of finite orders there is a
- * path that takes one covering step in one dimension at a time, and "not permitted" is handed on from step to step. So a
- * check of the steps is a check of all pairs.
+ * Each dimension is a small partial order, given by its values and the values directly above each of them. A property that holds
+ * for every covering pair holds for every pair f ≤ g: in a product of finite orders a path of covering steps, one dimension at a
+ * time, leads from f to g, and "not permitted" carries over from step to step. So checking the steps checks all pairs.
  */
 import {
   type AttemptFacts,
@@ -29,7 +28,7 @@ export const chain = <A>(...values: ReadonlyArray<A>): Dimension<A> => ({
   above: values.map((_, i) => (i + 1 < values.length ? [i + 1] : [])),
 });
 
-/** What the caller saw, with the time of it: text that was handed over has a time, anything else has none. */
+/** The content that the caller saw, with its time. Only text that was handed over has a time. */
 export const seen = chain(
   { shown: "nothing", text_through: 0 },
   { shown: "reasoning", text_through: 0 },
@@ -56,7 +55,7 @@ export const rowsOf = (effects: ReadonlyArray<ToolRow["effect"]>): ReadonlyArray
 
 const nameOf = (row: ToolRow): string => `${row.executor} ${row.effect} ${row.phase}`;
 
-/** The rows right above a row: one phase later, or an effect higher. */
+/** The rows directly above a row: one phase later, or one effect higher. */
 const aboveRow = (row: ToolRow): ReadonlyArray<ToolRow> => {
   const phases: ReadonlyArray<ToolRow["phase"]> = row.executor === "runtime" ? runtimePhases : providerPhases;
   const next = phases[phases.indexOf(row.phase) + 1];
@@ -66,7 +65,7 @@ const aboveRow = (row: ToolRow): ReadonlyArray<ToolRow> => {
   ];
 };
 
-/** Ledgers of up to `size` (0 to 2) rows. A fold of two rows of one executor stands above them as a single row. */
+/** Ledgers of up to `size` (0 to 2) rows. A fold of two rows of one executor is a single row above them. */
 export const ledgers = (size: 0 | 1 | 2): Dimension<ReadonlyArray<ToolRow>> => {
   const rows = rowsOf(["read_only", "mutating"]);
   const values: Array<ReadonlyArray<ToolRow>> = [[]];
@@ -102,13 +101,13 @@ const hosted: SideEffects = {
   provider: { read_only: 0, mutating: 1, unknown: 0 },
 };
 
-/** Snapshots, from what proves most to nothing: guarded; unguarded, or with provider tools; both; missing. */
+/** Snapshots, from the strongest proof to none: guarded; unguarded, or with provider tools; both; missing. */
 export const snapshots: Dimension<SideEffects | null> = {
   values: [guarded, { ...guarded, guarded: false }, hosted, { ...hosted, guarded: false }, null],
   above: [[1, 2], [3], [3], [4], []],
 };
 
-/** One failure for each way in which the rows can read one. */
+/** One failure for each way in which the rows can read a failure. */
 export const failures: ReadonlyArray<Failure> = [
   { kind: "transport" },
   { kind: "stalled", clock: "idle" },
@@ -125,15 +124,15 @@ export const failures: ReadonlyArray<Failure> = [
   { kind: "unknown" },
 ];
 
-/** Failures that no row tells from `transport` or `rate_limited` while no budget is spent. */
+/** Failures that the rows treat like `transport` or `rate_limited` while no budget is spent. */
 const alike: ReadonlyArray<Failure["kind"]> = ["stalled", "cancelled"];
 
-/** One failure for each way in which the rows can read one while no budget is spent. */
+/** One failure for each way in which the rows can read a failure while no budget is spent. */
 export const distinct: ReadonlyArray<Failure> = failures.filter(
   (failure) => !alike.includes(failure.kind) && failure.status === undefined,
 );
 
-/** The failures of those that get past row 7 and are not about what the model wrote. */
+/** The failures among them that pass row 7 and do not concern the model's output. */
 export const recoverable: ReadonlyArray<Failure> = [
   { kind: "transport" },
   { kind: "rate_limited" },
@@ -141,7 +140,7 @@ export const recoverable: ReadonlyArray<Failure> = [
   { kind: "rejected", reason: "auth" },
 ];
 
-/** Every setting of the flags that a decision reads, but cancel and close: those are checked on their own (L3). */
+/** Every setting of the flags that a decision reads, except cancel and close, which are checked separately (L3). */
 export const flags: ReadonlyArray<RunFacts> = [false, true].flatMap((can_continue) =>
   (["ask", "auto"] as const).flatMap((continue_text) =>
     [false, true].flatMap((resumable) =>
@@ -159,8 +158,8 @@ export const flags: ReadonlyArray<RunFacts> = [false, true].flatMap((can_continu
 );
 
 /**
- * The dimensions of an attempt's facts, one for each of them: a new fact does not compile before the laws are checked over it.
- * The time of text is spanned with what was shown, and counters stand outside the order.
+ * The dimensions of an attempt's facts, one per fact, so that a new fact does not compile until the laws are checked over it.
+ * The time of text is spanned with the shown content, and counters are outside the order.
  */
 export type FactsDimensions = { readonly [K in keyof AttemptFacts]: Dimension<Partial<AttemptFacts>> };
 
@@ -187,8 +186,8 @@ export const wide: FactsDimensions = {
 };
 
 /**
- * Ledgers of up to two rows, with the values of the other chains that the rows tell apart. The terminal marker is spanned
- * by `deepEnded`: for any failure that it does not leave open, it decides alone (row 1), which `wide` checks.
+ * Ledgers of up to two rows, with the values of the other chains that the rows distinguish. `deepEnded` spans the terminal marker:
+ * for any failure that it settles it decides alone (row 1), which `wide` checks.
  */
 export const deep: FactsDimensions = {
   ...wide,
@@ -199,10 +198,10 @@ export const deep: FactsDimensions = {
   tools: fact("tools", ledgers(2)),
 };
 
-/** `deep` with the marker, for failures about what the model wrote. */
+/** `deep` with the marker, for failures of the model's output. */
 export const deepEnded: FactsDimensions = { ...deep, terminal_seen: fact("terminal_seen", chain(false, true)) };
 
-/** All facts of a product, and the indices of every pair of which the second covers the first. */
+/** All facts of a product, and the indices of every covering pair. */
 export interface Span {
   readonly facts: ReadonlyArray<AttemptFacts>;
   readonly below: Uint32Array;

@@ -6,29 +6,29 @@ import { type Case, can, guarded, inputOf, limited, provider, row, sent, text } 
 describe("A question", () => {
   const ask = (one: Omit<Case, "name" | "is">) => RecoveryPolicy.decide(inputOf(one));
 
-  it("offers to retry, accept or stop where text can be withdrawn", () => {
+  it("offers to retry, accept or stop if text can be withdrawn", () => {
     assert.deepStrictEqual(ask({ facts: text }).choices, ["retry", "accept", "stop"]);
   });
 
-  it("offers no retry where text cannot be withdrawn", () => {
+  it("offers no retry if text cannot be withdrawn", () => {
     assert.deepStrictEqual(ask({ facts: text, run: { discardable: false } }).choices, ["accept", "stop"]);
   });
 
-  it("offers a retry to any caller while nothing was shown", () => {
+  it("offers a retry to every caller while nothing was shown", () => {
     assert.deepStrictEqual(ask({ failure: { kind: "unknown" }, run: { discardable: false } }).choices, [
       "retry",
       "stop",
     ]);
   });
 
-  it("asks whether a tool of unknown outcome ran", () => {
+  it("asks if a tool of unknown outcome ran", () => {
     const decision = ask({ facts: { ...sent, tools: [row("mutating", "dispatched")] }, run: can });
     assert.deepStrictEqual(decision.choices, ["retry", "continue", "it_ran", "it_did_not_run", "stop"]);
     assert.deepStrictEqual(decision.may_repeat, ["0.dispatched"]);
     assert.strictEqual(decision.default_choice, "stop");
   });
 
-  it("lists what may have run, and trusts only the guard that a call handed over did not", () => {
+  it("lists calls that may have run, and trusts only the guard that a handed-over call did not", () => {
     const tools = [row("mutating", "settled"), row("mutating", "handed_over"), provider("read_only", "input_started")];
     const guardedAsk = ask({ facts: { ...sent, side_effects: guarded, tools } });
     assert.deepStrictEqual(guardedAsk.may_repeat, ["0.settled", "0.input_started"]);
@@ -43,7 +43,7 @@ describe("A question", () => {
     );
   });
 
-  it("has no list of repeated calls where none may have run", () => {
+  it("has no list of repeated calls if none may have run", () => {
     assert.isUndefined(ask({ facts: text }).may_repeat);
   });
 });
@@ -52,7 +52,7 @@ describe("The wait before a retry", () => {
   const wait = (one: Omit<Case, "name" | "is">, jitter = 0.5) =>
     RecoveryPolicy.decide({ ...inputOf(one), jitter }).delay_ms;
 
-  it("doubles from half a second to thirty seconds, between a half and the whole", () => {
+  it("doubles from half a second to thirty seconds, between half of it and all of it", () => {
     const budget = { max_auto_retries: 99 };
     const at = (auto_retries: number, jitter: number) => wait({ facts: sent, run: { auto_retries }, budget }, jitter);
     assert.deepStrictEqual(
@@ -65,7 +65,7 @@ describe("The wait before a retry", () => {
     );
   });
 
-  it("starts at two seconds where the provider did nothing, and at half a second where nothing was sent", () => {
+  it("starts at two seconds if the provider did nothing, and at half a second if nothing was sent", () => {
     assert.strictEqual(wait({ facts: { delivery: "accepted" }, failure: limited }, 1), 2_000);
     assert.strictEqual(
       wait({ facts: { delivery: "accepted" }, failure: limited, run: { not_processed_retries: 2 } }, 1),
@@ -75,7 +75,7 @@ describe("The wait before a retry", () => {
     assert.strictEqual(wait({ facts: { delivery: "accepted" }, failure: limited, run: { auto_retries: 2 } }, 1), 2_000);
   });
 
-  it("begins after the provider's own wait", () => {
+  it("begins after the provider's announced wait", () => {
     const failure: Failure = { ...limited, retry_after_ms: 10_000 };
     assert.strictEqual(wait({ facts: { delivery: "accepted" }, failure }, 0), 10_000);
     assert.strictEqual(wait({ facts: { delivery: "accepted" }, failure }, 0.5), 11_000);
@@ -85,7 +85,7 @@ describe("The wait before a retry", () => {
     assert.strictEqual(wait({ facts: sent, run: { throttle_wait_ms: 700 } }), 375 + 700);
   });
 
-  it("is nothing where nothing is retried", () => {
+  it("is zero if nothing is retried", () => {
     assert.strictEqual(wait({ facts: text }), 0);
   });
 });

@@ -1,6 +1,6 @@
 /**
- * Checks the laws over text that goes on: what a seam says never turns a more dangerous situation into a retry (L2), and nothing that
- * `continue_text` permits says shown text again (L4).
+ * Checks the laws over continued text: a seam never turns a more dangerous situation into a retry (L2), and nothing that
+ * `continue_text` permits repeats shown text (L4).
  */
 import { assert, describe, it } from "@effect/vitest";
 import type { AttemptFacts } from "../../src/domain/AttemptFacts.ts";
@@ -11,7 +11,7 @@ import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
 import { chain, deep, fact, flags, ledgers, failures as ofRows, recoverable, span } from "./Product.ts";
 
 const rank: Record<Action, number> = { auto_retry_once: 0, ask_user: 1, do_not_retry: 2 };
-/** Every chain by the values that the rows tell apart, with ledgers of up to one row: all failures in all modes go over it. */
+/** Every chain with the values that the rows distinguish, and ledgers of up to one row, for all failures in all modes. */
 const product = span({
   ...deep,
   terminal_seen: fact("terminal_seen", chain(false, true)),
@@ -20,10 +20,10 @@ const product = span({
 
 const faults = ["differs", "stopped", "not_text", "repeats", "unwritable"] as const;
 
-/** A continuation whose seam was not proven, as the runtime says it, with each of its faults. */
+/** A continuation with an unproven seam, as the runtime reports it, with each of its faults. */
 const unproven: ReadonlyArray<Failure> = faults.map((code) => ({ kind: "protocol", reason: "seam_unproven", code }));
 
-/** Every setting of the flags, in each mode that an attempt has. */
+/** Every setting of the flags, in each mode of an attempt. */
 const runs: ReadonlyArray<RunFacts> = flags
   .filter(({ mode }) => mode === "first")
   .flatMap((run) =>
@@ -33,8 +33,8 @@ const runs: ReadonlyArray<RunFacts> = flags
 const decide = (facts: AttemptFacts, failure: Failure, run: RunFacts) =>
   RecoveryPolicy.decide({ facts, failure, run, budget: defaultBudget, jitter: 0.5 });
 
-describe("L2 permission shrinks where text goes on", () => {
-  it("both settings of continue_text stand in the product that the law is checked over, and an unproven seam among its failures", () => {
+describe("L2 permission shrinks if text is continued", () => {
+  it("both settings of continue_text are in the product over which the law is checked, and an unproven seam is among its failures", () => {
     assert.deepStrictEqual([...new Set(flags.map((run) => run.continue_text))].sort(), ["ask", "auto"]);
     assert.isTrue(ofRows.some((failure) => failure.kind === "protocol" && failure.reason === "seam_unproven"));
   });
@@ -53,7 +53,7 @@ describe("L2 permission shrinks where text goes on", () => {
     }
   });
 
-  it("in every mode an unproven seam and what is retried permit no more as the facts grow, whether text goes on or asks", () => {
+  it("in every mode an unproven seam and a retry permit no more as the facts grow, if text is continued or not", () => {
     for (const failure of [...recoverable, ...unproven.slice(0, 1)]) {
       for (const run of runs) {
         const whole = !run.can_continue && !run.resumable;
@@ -69,7 +69,7 @@ describe("L2 permission shrinks where text goes on", () => {
     }
   });
 
-  it("where auto and ask differ, auto asks for a continuation and repeats nothing; that is so wherever text alone would be asked about", () => {
+  it("if auto and ask differ, auto requests a continuation and repeats nothing, and they differ whenever only text raises the question", () => {
     let went = 0;
     for (const failure of ofRows) {
       for (const run of runs.filter(({ continue_text }) => continue_text === "auto")) {

@@ -1,5 +1,5 @@
 /**
- * Retries that would pay for the same again are not made.
+ * Retries that would only pay for the same result again are not made.
  */
 import { assert, describe, it } from "@effect/vitest";
 import * as Effect from "effect/Effect";
@@ -20,8 +20,8 @@ const decided = (failure: Failure, run: Partial<RunFacts>, more: Partial<Attempt
 const ended = { terminal_seen: true } as const;
 const cut: Failure = { kind: "invalid_tool_input", in_band: true, code: incompleteCall };
 
-describe("A retry that would pay for the same again", () => {
-  it("is not made behind the same words as before, whatever is left of the budget", () => {
+describe("A retry that would pay for the same result again", () => {
+  it("is not made after the same text as before, even if the budget allows it", () => {
     for (const kind of ["truncated", "transport", "server_error"] as const) {
       assert.deepInclude(decided({ kind }, {}), { action: "auto_retry_once", rule: "nothing_shown" });
       const again = decided({ kind }, { same_partial: true });
@@ -29,18 +29,18 @@ describe("A retry that would pay for the same again", () => {
     }
   });
 
-  it("goes to another route all the same", () => {
+  it("still moves to another route", () => {
     const run = { same_partial: true, next_route: "up", route_failures: 1 } as const;
     assert.deepInclude(decided({ kind: "server_error" }, run), { action: "auto_retry_once" });
   });
 
-  it("is made once after a response with nothing in it, which then stands", () => {
+  it("is made once after an empty response, which is then accepted", () => {
     assert.deepInclude(decided({ kind: "empty" }, {}, ended), { action: "auto_retry_once" });
     const second = decided({ kind: "empty" }, { retries_after_empty: 1 }, ended);
     assert.deepInclude(second, { action: "do_not_retry", rule: "already_complete" });
   });
 
-  it("leaves a cut call to a runtime that can discard it, and withholds it from a caller that cannot", () => {
+  it("leaves a truncated call to a runtime that can discard it, and withholds it from a caller that cannot", () => {
     const spent = { auto_retries: 3 };
     assert.deepInclude(decided(cut, spent, ended), { action: "do_not_retry", rule: "already_complete" });
     const withheld = decided(cut, { ...spent, discardable: false }, ended);
@@ -49,7 +49,7 @@ describe("A retry that would pay for the same again", () => {
     assert.deepInclude(byFinish, { rule: "already_complete" });
   });
 
-  it("is not made for a call that the request's own limit cut", () => {
+  it("is not made for a call that the request's own limit truncated", () => {
     const failure: Failure = { ...cut, code: outputLimit, retryable: false };
     assert.deepInclude(decided(failure, { discardable: false }, ended), {
       action: "do_not_retry",
@@ -57,7 +57,7 @@ describe("A retry that would pay for the same again", () => {
     });
   });
 
-  it.effect("is decided as before for facts that were stored without these fields", () =>
+  it.effect("is decided as before for facts stored without these fields", () =>
     Effect.gen(function* () {
       const { retries_after_empty, same_partial, ...older } = freshRun;
       assert.deepStrictEqual([retries_after_empty, same_partial], [0, false]);

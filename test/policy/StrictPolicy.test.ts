@@ -113,12 +113,12 @@ describe("The strict policy", () => {
     });
   }
 
-  it("waits a fixed second, and never less than the provider asks for", () => {
+  it("waits a fixed second, and never less than the provider announces", () => {
     assert.strictEqual(strict({}).delay_ms, 1_000);
     assert.strictEqual(strict({}, { kind: "rate_limited", retry_after_ms: 9_000 }).delay_ms, 9_000);
   });
 
-  it("waits for a path and for an announced wait as the default does, and never moves", () => {
+  it("waits for a path and for an announced delay like the default, and never moves", () => {
     const sent = (run: Partial<RunFacts>) => strict({ delivery: "not_sent" }, { kind: "transport" }, run);
     assert.deepInclude(sent({ path: "down" }), { mode: "replay", wait_for: "path", delay_ms: 0 });
     assert.deepInclude(sent({ path: "down", auto_retries: 1, not_processed_retries: 1 }), { wait_for: "path" });
@@ -131,7 +131,7 @@ describe("The strict policy", () => {
     assert.deepInclude(strict({ terminal_seen: true }, { kind: "refused" }, elsewhere), { rule: "already_complete" });
   });
 
-  it("never permits what the default policy does not", () => {
+  it("never permits anything that the default policy forbids", () => {
     const rank = { auto_retry_once: 0, ask_user: 1, do_not_retry: 2 } as const;
     for (const facts of span(wide).facts.filter((_, index) => index % 23 === 0)) {
       for (const failure of failures) {
@@ -156,7 +156,7 @@ describe("A policy that is made stricter", () => {
       jitter: 0,
     });
 
-  it("asks where the default retries", () => {
+  it("asks if the default retries", () => {
     const policy = RecoveryPolicy.make({ stricter: { only_read_only_tools: "ask_user" } });
     const decision = decide(policy, call("dispatched"));
     assert.strictEqual(decision.action, "ask_user");
@@ -166,13 +166,13 @@ describe("A policy that is made stricter", () => {
     assert.strictEqual(policy.name, "default+stricter");
   });
 
-  it("stops where the default asks", () => {
+  it("stops if the default asks", () => {
     const policy = RecoveryPolicy.make({ name: "headless", stricter: { text_shown: "do_not_retry" } });
     assert.strictEqual(decide(policy, { shown: "text" }).action, "do_not_retry");
     assert.strictEqual(policy.name, "headless");
   });
 
-  it("carries a replay rule's answer to what its facts grow into", () => {
+  it("applies a replay rule's answer to the rules it grows into", () => {
     const policy = RecoveryPolicy.make({ stricter: { nothing_shown: "ask_user" } });
     assert.strictEqual(decide(policy, { shown: "reasoning" }).action, "ask_user");
   });
@@ -183,7 +183,7 @@ describe("A policy that is made stricter", () => {
     assert.strictEqual(decide(policy, { shown: "reasoning" }).rule, "text_shown");
   });
 
-  it("cannot be made looser: not by types, and with a clear error at run time", () => {
+  it("cannot be made looser: neither by types nor at run time, which gives a clear error", () => {
     // @ts-expect-error a question cannot become a retry
     const retries: RecoveryPolicy.StricterRules = { text_shown: "auto_retry_once" };
     // @ts-expect-error a stop stays a stop

@@ -12,13 +12,14 @@ const wideSpan = span(wide);
 
 describe("The policy is total", () => {
   const known = Schema.is(Decision);
-  // A record that is read has this order: what is decided again must be the same text.
+  // A record that is read has this order, and deciding it again must give the same text.
   const order = Object.keys(Decision.fields);
   const given = new Map<RecoveryPolicy.RecoveryPolicy, Set<string>>();
 
   for (const policy of [RecoveryPolicy.default, RecoveryPolicy.strict]) {
     it(`${policy.name}: every input of the product has a well-formed decision and a sentence`, () => {
       const rules = new Set<string>();
+      const orders = new Set<string>();
       let index = 0;
       given.set(policy, rules);
       const extra: ReadonlyArray<Failure> = [
@@ -39,20 +40,19 @@ describe("The policy is total", () => {
         { ...freshRun, path: "down" as const, waited_ms: 120_000 },
         { ...freshRun, wasted_tokens: 900, next_tokens: 101 },
       ];
+      const some = wideSpan.facts.filter(({ tools }, index) => tools.length === 0 || index % 31 === 0);
       for (const failure of [...failures, ...extra]) {
         for (const run of runs) {
-          for (const facts of wideSpan.facts.filter(({ tools }, index) => tools.length === 0 || index % 31 === 0)) {
+          for (const facts of some) {
             const decision = policy.decide({ facts, failure, run, budget, jitter: 0.999 });
             rules.add(decision.rule);
             wellFormed(decision);
-            assert.deepStrictEqual(
-              Object.keys(decision),
-              order.filter((key) => Object.hasOwn(decision, key)),
-            );
+            orders.add(Object.keys(decision).join());
             if (index++ % 31 === 0) assert.match(explain(decision, failure, facts), /^[A-Z].*\.$/);
           }
         }
       }
+      for (const keys of orders) assert.strictEqual(keys, order.filter((key) => keys.split(",").includes(key)).join());
       for (const facts of wideSpan.facts.filter((_, index) => index % 101 === 0)) {
         assert.isTrue(
           known(
@@ -62,7 +62,7 @@ describe("The policy is total", () => {
       }
     });
 
-    it(`${policy.name}: the rules that are given are those of its table`, () => {
+    it(`${policy.name}: returns exactly the rules of its table`, () => {
       const listed = new Set<string>(table(policy).flatMap((row) => row.rules));
       assert.deepStrictEqual([...(given.get(policy) ?? [])].sort(), [...listed].sort());
     });

@@ -9,7 +9,7 @@ import { recoveringFetch } from "../../src/adapters/fetch/FetchRecovery.ts";
 import * as Observation from "../../src/domain/Observation.ts";
 import { fromAsyncIterable, StreamProcessor } from "../../src/index.ts";
 
-/** What a turn came to. */
+/** The result of a turn. */
 export interface Turn {
   readonly text: string;
   readonly requests: number;

@@ -79,7 +79,7 @@ export const readyInputs = (parts: ReadonlyArray<Part>): ReadonlyArray<unknown> 
 /** `complete`, or the kind of the failure. */
 export const endOf = (end: End): "complete" | FailureKind => (end.complete ? "complete" : end.failure.kind);
 
-/** Where each part's frame stands in the bytes. */
+/** The byte range of each part's frame. */
 export const ranges = (parts: ReadonlyArray<Part>): ReadonlyArray<readonly [number, number]> => {
   let at = 0;
   return parts.map((part) => {
@@ -89,7 +89,7 @@ export const ranges = (parts: ReadonlyArray<Part>): ReadonlyArray<readonly [numb
   });
 };
 
-/** Whether a part is none of the protocol's own: a comment, or data without a character. */
+/** Returns true if a part is not one of the protocol: a comment, or data without a character. */
 export const isPing = (part: Part): boolean => part.observation.keep_alive && part.json === undefined;
 
 export const withoutBytes = (parts: ReadonlyArray<Part>): ReadonlyArray<unknown> =>

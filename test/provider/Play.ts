@@ -4,10 +4,10 @@
 import type { CallSignal, Observation } from "../../src/domain/Observation.ts";
 import type { End, Part, Protocol, SseEvent } from "../../src/provider/Protocols.ts";
 
-/** What a story proved. */
+/** The observations of a story. */
 export interface Played {
   readonly parts: ReadonlyArray<Part>;
-  /** What each frame proved. */
+  /** The observation of each frame. */
   readonly seen: ReadonlyArray<Observation>;
   /** The answer to a clean end of the bytes after the last frame. */
   readonly end: End;

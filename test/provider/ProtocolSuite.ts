@@ -24,7 +24,7 @@ import {
 
 export { checkGrowth };
 
-/** What is in a stream. Fields that are left out are not compared. */
+/** The expected content of a stream. Omitted fields are not compared. */
 export interface Expected {
   /** `complete`, or the kind of failure that a clean end after the last byte gives. */
   readonly end: "complete" | FailureKind;
@@ -223,7 +223,7 @@ const checkDamage = <S>(protocol: Protocol<S>, bytes: Uint8Array, expected: Expe
 
 const checkTrailing = <S>(protocol: Protocol<S>, bytes: Uint8Array, expected: Expected, error: string): void => {
   const whole = decode(protocol, [bytes], expected.tolerance);
-  // Where only a clean end after the last finish counts, damage and errors before that end do count.
+  // If only a clean end after the last finish counts, damage and errors before that end do count.
   const atEnd = !whole.parts.some((part) => part.observation.terminal);
   const harmless = [": bye\n\n", "garbage\u0000\n\n", 'data: {"x":1}'];
   const trailers = atEnd ? harmless : [...harmless, 'data: {"cut":\n\n', 'data: {"cut":', "{}\n", "<html>", error];
@@ -266,8 +266,8 @@ const checkErrorFirst = <S>(protocol: Protocol<S>, bytes: Uint8Array, expected: 
 };
 
 /**
- * Whether a cut leaves a complete stream: with a terminal event, from the last byte of its data on; without one, where the
- * last frame before the cut says that the stream may end after it, and nothing of another frame has come.
+ * Returns true if a cut leaves a complete stream: with a terminal event, from the last byte of its data on; without one, if the
+ * last frame before the cut says that the stream may end after it, and no byte of another frame has come.
  */
 const completeAt = (bytes: Uint8Array, parts: ReadonlyArray<Part>): ((cut: number) => boolean) => {
   const ends = ranges(parts).map(([, to]) => {

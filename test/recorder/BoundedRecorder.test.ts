@@ -1,15 +1,10 @@
-/** A recorder's calls all come back, whatever it does: in time, in its own words, and without a run that has lost its driver (L11). */
+/** Every call of a recorder returns, whatever the store does: in time, with a RecorderError, and without leaving a run claimed (L11). */
 import { assert, describe, it } from "@effect/vitest";
 import { Clock, Context, Effect, Exit, Fiber, Layer } from "effect";
 import { TestClock } from "effect/testing";
 import { bounded, hangingCallsMax, probeMs } from "../../src/recorder/BoundedRecorder.ts";
-import {
-  commitsTogether,
-  RecorderError,
-  RunRecorder,
-  recorderWaitMs,
-  type Told,
-} from "../../src/recorder/RunRecorder.ts";
+import { RecorderError, RunRecorder, recorderWaitMs } from "../../src/recorder/RunRecorder.ts";
+import { inGroups, type Told } from "./Committing.ts";
 import * as E from "./Entries.ts";
 import * as MemoryFacts from "./shared/MemoryFacts.ts";
 
@@ -17,7 +12,7 @@ type Recorder = RunRecorder["Service"];
 
 const memory = Effect.map(Layer.build(Layer.fresh(RunRecorder.layerMemory())), Context.get(RunRecorder));
 
-/** Every call of a recorder that a run waits for. */
+/** Every recorder call that a run waits for. */
 const calls: Readonly<Record<string, (recorder: Recorder) => Effect.Effect<unknown, unknown>>> = {
   write: (it) => it.write("r", [E.begun("r")]),
   run: (it) => it.run("r"),
@@ -43,12 +38,12 @@ const ways: Readonly<Record<string, () => unknown>> = {
   "gives nothing": () => undefined,
 };
 
-/** A recorder whose every call is this one, as plain JavaScript may have it. */
+/** A recorder whose methods all are the given function, as untyped JavaScript may pass it. */
 const that = (way: () => unknown): Recorder =>
   Object.fromEntries([...Object.keys(calls).map((name) => [name, way]), ["durable", true]]) as unknown as Recorder;
 
 describe("A recorder of a store that processes share", () => {
-  it.effect("has what they know together behind its bounds too: facts, words, and what they draw from", () =>
+  it.effect("bounds the facts that processes share, too: facts, notifications, and shared budgets", () =>
     Effect.gen(function* () {
       const clock = yield* Clock.Clock;
       const store = MemoryFacts.make(() => clock.currentTimeMillisUnsafe());
@@ -73,7 +68,7 @@ describe("A recorder of a store that processes share", () => {
     }),
   );
 
-  it.effect("has none of it where its store has none: nothing is shared by a name alone", () =>
+  it.effect("has no shared facts if its store has none", () =>
     Effect.gen(function* () {
       const its = bounded(yield* memory);
       assert.notProperty(its, "shared");
@@ -86,7 +81,7 @@ describe("A recorder of a store that processes share", () => {
 describe("A recorder that misbehaves", () => {
   for (const [way, does] of Object.entries(ways)) {
     for (const [name, call] of Object.entries(calls)) {
-      it.effect(`${way}: ${name} fails in the recorder's words`, () =>
+      it.effect(`${way}: ${name} fails with a RecorderError`, () =>
         Effect.gen(function* () {
           const fiber = yield* Effect.forkChild(Effect.flip(Effect.uninterruptible(call(bounded(that(does))))));
           yield* TestClock.adjust("30 seconds");
@@ -99,7 +94,7 @@ describe("A recorder that misbehaves", () => {
     }
   }
 
-  it.effect("gives garbage: what is no record, no list and no text is a failure", () =>
+  it.effect("returns invalid values: anything that is no record, no list or no text is a failure", () =>
     Effect.gen(function* () {
       const garbage = bounded(that(() => Effect.succeed({ run_id: "r", attempts: "none" })));
       for (const name of ["run", "runs", "incidents", "claim", "orphans", "answer", "digest"]) {
@@ -109,7 +104,7 @@ describe("A recorder that misbehaves", () => {
     }),
   );
 
-  it.effect("hangs: the whole wait is spent once, and anew when a call has come back", () =>
+  it.effect("hangs: the whole wait is spent once, and again after a call has returned", () =>
     Effect.gen(function* () {
       let hangs = true;
       const it = yield* memory;
@@ -131,7 +126,7 @@ describe("A recorder that misbehaves", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("hung once and is slow since: it is taken for what it is, and not interrupted for ever", () =>
+  it.effect("hung once and is slow since: it counts as slow, and its calls are not interrupted forever", () =>
     Effect.gen(function* () {
       let hangs = true;
       const recorder = bounded({
@@ -152,7 +147,7 @@ describe("A recorder that misbehaves", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("hangs: a call that its caller left early is interrupted when its own time is over", () =>
+  it.effect("hangs: a call that its caller left early is interrupted at its own time limit", () =>
     Effect.gen(function* () {
       let interrupted = 0;
       const hanging = Effect.onInterrupt(Effect.never, () =>
@@ -175,7 +170,7 @@ describe("A recorder that misbehaves", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("cannot be interrupted: so many calls are left behind, and then none is made", () =>
+  it.effect("cannot be interrupted: after a maximum of abandoned calls no further call is made", () =>
     Effect.gen(function* () {
       let made = 0;
       const recorder = bounded({
@@ -194,7 +189,7 @@ describe("A recorder that misbehaves", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("claims a run after its caller has given up: the run is given back", () =>
+  it.effect("claims a run after its caller has left: the run is released", () =>
     Effect.gen(function* () {
       const it = yield* memory;
       yield* it.write("r", [E.begun("r")]);
@@ -207,7 +202,7 @@ describe("A recorder that misbehaves", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("names a longer wait of its own", () =>
+  it.effect("may announce a longer timeout", () =>
     Effect.gen(function* () {
       const recorder = bounded({ ...that(() => Effect.never), waitMs: 20_000 });
       const fiber = yield* Effect.forkChild(Effect.exit(recorder.run("r")));
@@ -220,51 +215,47 @@ describe("A recorder that misbehaves", () => {
 });
 
 describe("A recorder that takes the writes of several runs together, and waits for a server", () => {
-  /** The writes that a test asks for, what each was told, and how the store tells of it. */
+  /** The writes that a test requests, their results, and the store's reports. */
   const asking = Effect.gen(function* () {
     const tolds: Array<Told> = [];
     const heard: Array<string> = [];
-    const store = commitsTogether({ ...(yield* memory) }, (_id, _entries, told) => tolds.push(told) > 0, true);
+    const store = inGroups(yield* memory, (_id, _entries, told) => tolds.push(told) > 0, "late");
     const services = yield* Effect.context<never>();
     const recorder = bounded(store);
-    const ask = () =>
-      recorder.writeTogether?.(
-        "r",
-        [],
-        (isOnRecord, why) => heard.push(isOnRecord ? "on record" : (why?.message ?? "not")),
-        services,
-      );
+    const ask = () => recorder.commit("r", [], { services }, (why) => heard.push(why?.message ?? "on record"));
     return { ask, heard, recorder, tolds };
   }).pipe(Effect.scoped);
   const late = (ms: number) => `r: the recorder's write did not come back within ${ms} ms`;
 
-  it.effect("tells of each in time: the whole wait is spent once, and anew when the store has told of one", () =>
-    Effect.gen(function* () {
-      const { ask, heard, tolds } = yield* asking;
-      ask();
-      yield* TestClock.adjust(1_000);
-      ask();
-      yield* TestClock.adjust(recorderWaitMs - 1_001);
-      assert.deepStrictEqual(heard, []);
-      yield* TestClock.adjust(1);
-      assert.deepStrictEqual(heard, [late(recorderWaitMs)]);
-      // One that is asked now is told before the one that still has its whole wait.
-      ask();
-      yield* TestClock.adjust(probeMs);
-      assert.deepStrictEqual(heard.slice(1), [late(probeMs)]);
-      yield* TestClock.adjust(1_000 - probeMs);
-      assert.deepStrictEqual(heard.slice(2), [late(recorderWaitMs)]);
-      ask();
-      tolds.at(-1)?.(true);
-      ask();
-      yield* TestClock.adjust(recorderWaitMs - 1);
-      assert.deepStrictEqual(heard.slice(3), ["on record"]);
-      yield* TestClock.adjust(1);
-      assert.deepStrictEqual(heard.slice(4), [late(recorderWaitMs)]);
-    }),
+  it.effect(
+    "reports each write in time: the whole wait is spent once, and again after the store has reported one",
+    () =>
+      Effect.gen(function* () {
+        const { ask, heard, tolds } = yield* asking;
+        ask();
+        yield* TestClock.adjust(1_000);
+        ask();
+        yield* TestClock.adjust(recorderWaitMs - 1_001);
+        assert.deepStrictEqual(heard, []);
+        yield* TestClock.adjust(1);
+        assert.deepStrictEqual(heard, [late(recorderWaitMs)]);
+        // A later write is reported before the one that still has its whole wait.
+        ask();
+        yield* TestClock.adjust(probeMs);
+        assert.deepStrictEqual(heard.slice(1), [late(probeMs)]);
+        yield* TestClock.adjust(1_000 - probeMs);
+        assert.deepStrictEqual(heard.slice(2), [late(recorderWaitMs)]);
+        ask();
+        tolds.at(-1)?.(true);
+        ask();
+        yield* TestClock.adjust(recorderWaitMs - 1);
+        assert.deepStrictEqual(heard.slice(3), ["on record"]);
+        yield* TestClock.adjust(1);
+        assert.deepStrictEqual(heard.slice(4), [late(recorderWaitMs)]);
+      }),
   );
 
-  it.effect("hangs or not as its single writes do: it is one store", () =>
+  it.effect("hangs or recovers together with its single writes, because it is one store", () =>
     Effect.gen(function* () {
       const { ask, heard, recorder, tolds } = yield* asking;
       ask();
@@ -279,16 +270,18 @@ describe("A recorder that takes the writes of several runs together, and waits f
     }),
   );
 
-  it.effect("tells nobody twice, and takes no more where too many hang, until one of them has come back", () =>
+  it.effect("reports no write twice, and accepts no more writes if too many hang, until one of them has returned", () =>
     Effect.gen(function* () {
       const { ask, heard, tolds } = yield* asking;
-      for (let call = 0; call < hangingCallsMax; call += 1) assert.isTrue(ask());
+      for (let call = 0; call < hangingCallsMax; call += 1) ask();
       yield* TestClock.adjust(recorderWaitMs);
       assert.lengthOf(heard, hangingCallsMax);
-      assert.isFalse(ask());
+      ask();
       assert.lengthOf(tolds, hangingCallsMax);
+      assert.match(heard.at(-1) ?? "", /is not called: too many calls hang/);
       tolds[0]?.(true);
-      assert.isTrue(ask());
+      ask();
+      assert.lengthOf(tolds, hangingCallsMax + 1);
       assert.isFalse(heard.includes("on record"));
       tolds.at(-1)?.(true);
       assert.strictEqual(heard.at(-1), "on record");

@@ -1,5 +1,5 @@
 /**
- * Makes entries, incidents and questions as runs record them: for the recorder's tests, and for the made-up runs that other
+ * Builds entries, incidents and questions as runs record them, for tests of the recorder and for the made-up runs that other
  * tests show and recover.
  */
 import { type AttemptFacts, fresh as freshFacts, type ToolRow } from "../../src/domain/AttemptFacts.ts";
@@ -12,7 +12,7 @@ import { explain } from "../../src/policy/Explanation.ts";
 import * as RecoveryPolicy from "../../src/policy/RecoveryPolicy.ts";
 import * as RunRecord from "../../src/recorder/RunRecord.ts";
 
-/** A provider whose names would break a store that builds its statements by hand. */
+/** A provider whose names would break a store that concatenates its statements. */
 export const provider = { id: "scripted'; -- ünï 漢", model: 'model "x"\\', reasoning: true } as const;
 
 export const begun = (run_id: string, at = 1_000): RunRecord.Entry => ({ _tag: "RunStarted", run_id, provider, at });
@@ -23,7 +23,7 @@ export const facts = (more: Partial<AttemptFacts> = {}): AttemptFacts => ({
   ...more,
 });
 
-/** A row of a ledger: a call of `bash`, unless it is said otherwise. */
+/** A row of a ledger, by default a call of `bash`. */
 export const call = (phase: ToolRow["phase"], more: Partial<ToolRow> = {}): ToolRow => ({
   call: "0.0",
   tool: "bash",
@@ -52,7 +52,7 @@ export const noted = (at_ms: number, event: Evidence["event"] = "progress", deta
   evidence: { at_ms, attempt: 1, event, ...(detail === undefined ? {} : { detail }) },
 });
 
-/** The text of an attempt was joined to what was shown before. */
+/** Records that an attempt's text was joined to shown text. */
 export const joined = (number: number, at: number, proof: SeamProof = "anchor"): RunRecord.Entry => ({
   _tag: "RunContinued",
   attempt: number,
@@ -60,7 +60,7 @@ export const joined = (number: number, at: number, proof: SeamProof = "anchor"):
   proof,
 });
 
-/** An incident as a policy decides it. */
+/** An incident as a policy would decide it. */
 export const decided = (
   its: Pick<RunIncident, "id" | "run_id" | "attempt" | "at" | "provider">,
   input: DecisionInput,
@@ -79,7 +79,7 @@ export const decided = (
   };
 };
 
-/** Incident number `n` of a run: text was shown, so that its decision is a question. */
+/** Incident number `n` of a run with shown text, so that its decision is a question. */
 export const incident = (run_id: string, n: number, more: Partial<RunIncident> = {}): RunIncident => ({
   ...decided(
     { id: incidentId(run_id, n), run_id, attempt: n, at: 1_000 + n, provider },
@@ -108,7 +108,7 @@ export const marked = (run_id: string, n: number, status: RunIncident["status"],
   ...(answer === undefined ? {} : { answer }),
 });
 
-/** The question that an incident's decision is. */
+/** The question of an incident. */
 export const questionOf = (it: RunIncident, more: Partial<RunRecord.QuestionRecord> = {}): RunRecord.Entry => ({
   _tag: "QuestionAsked",
   question: {
@@ -139,7 +139,7 @@ export const answered = (revision: number, answer: Choice): RunRecord.Entry => (
   answer,
 });
 
-/** What follows in a write rests on a question that is open. */
+/** Makes the rest of a write depend on an open question. */
 export const stillOpen = (revision: number): RunRecord.Entry => ({ _tag: "QuestionStillOpen", revision });
 
 export const parked = (
@@ -154,7 +154,7 @@ export const ended = (more: Partial<RunEnd> = {}): RunRecord.Entry => ({
   end: { state: "completed", reason: "stop", attempts: 1, at: 9_000, ...more },
 });
 
-/** The record that the pure fold gives; a misfit throws. */
+/** Folds entries into a record; throws if one does not fit. */
 export const folded = (entries: ReadonlyArray<RunRecord.Entry>): RunRecord.RunRecord => {
   let record: RunRecord.RunRecord | undefined;
   for (const entry of entries) {
@@ -166,7 +166,7 @@ export const folded = (entries: ReadonlyArray<RunRecord.Entry>): RunRecord.RunRe
   return record;
 };
 
-/** A whole life of a run: two attempts, a question, its answer, an end, and a settle that came late. */
+/** A whole life of a run: two attempts, a question, its answer, an end, and a late settle. */
 export const life = (run_id: string): ReadonlyArray<RunRecord.Entry> => [
   begun(run_id),
   attempt(1),

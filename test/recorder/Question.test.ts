@@ -82,12 +82,12 @@ describe("An answer", () => {
     assert.strictEqual(refusal(undefined, given(), 0)?.reason, "unknown_run");
   });
 
-  it("says what holds instead", () => {
+  it("reports the current state in a refusal", () => {
     assert.match(refusal(folded([...ask, L.answered("stop")]), given(), 0)?.message ?? "", /\(stop\)$/);
     assert.match(refusal(folded(ask), given({ choice: "continue" }), 0)?.message ?? "", /retry, accept, stop/);
   });
 
-  it("counts for every question that is waited for after a crash: it is not refused for what the crash did", () => {
+  it("counts for every question that is open after a crash, and is not refused because of the crash", () => {
     let waiting = 0;
     for (const [name, life] of Object.entries(L.lives)) {
       for (let writes = 1; writes <= life.length; writes += 1) {
@@ -104,7 +104,7 @@ describe("An answer", () => {
     assert.isAbove(waiting, 5);
   });
 
-  it("counts after a crash although its call came to no outcome in the meantime", () => {
+  it("counts after a crash although its call has no outcome in the meantime", () => {
     const open = L.incident(1, L.dispatched);
     const unknown = L.facts({ ...L.dispatched, tools: [L.call("outcome_unknown")] });
     const record = folded([
@@ -121,7 +121,7 @@ describe("An answer", () => {
 });
 
 describe("A recorder", () => {
-  it.effect("takes one of many answers that come at once", () =>
+  it.effect("accepts one of many simultaneous answers", () =>
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
       yield* recorder.write(L.runId, ask);

@@ -1,11 +1,11 @@
-/** Long lists of runs are read page by page, each run once, and no page before it is wanted. */
+/** Long lists of runs are read page by page, each run once, and no page before it is needed. */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Layer, Stream } from "effect";
 import { runsOf, waitingRuns } from "../../src/recorder/RunPages.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import * as E from "./Entries.ts";
 
-/** A recorder that holds runs, and the queries that it was asked. */
+/** A recorder that contains runs and collects the queries it gets. */
 const holding = (...ids: ReadonlyArray<string>) =>
   Effect.gen(function* () {
     const memory = yield* RunRecorder;
@@ -27,7 +27,7 @@ const idsOf = <E>(runs: Stream.Stream<{ readonly run_id: string }, E>) =>
 
 describe("The runs of a query", () => {
   for (const count of [0, 1, 2, 3, 4]) {
-    it.effect(`come once, the newest first: ${count} in pages of two`, () =>
+    it.effect(`are returned once, the newest first: ${count} in pages of two`, () =>
       Effect.gen(function* () {
         const ids = Array.from({ length: count }, (_, index) => `r${index}`);
         const { recorder } = yield* holding(...ids);
@@ -36,7 +36,7 @@ describe("The runs of a query", () => {
     );
   }
 
-  it.effect("are read no further than they are taken (L11)", () =>
+  it.effect("are read only as far as they are consumed (L11)", () =>
     Effect.gen(function* () {
       const { asked, recorder } = yield* holding("a", "b", "c", "d", "e");
       yield* idsOf(Stream.take(runsOf(recorder, {}, 2), 2));
@@ -45,8 +45,8 @@ describe("The runs of a query", () => {
   );
 });
 
-describe("The runs that wait", () => {
-  it.effect("are those that are parked, and none that a process drives", () =>
+describe("The parked runs of a recorder", () => {
+  it.effect("include every parked run, and none with a live owner", () =>
     Effect.gen(function* () {
       const { recorder } = yield* holding("live", "left");
       yield* recorder.write("left", [{ _tag: "RunParked", reason: "interrupted" }]);

@@ -44,19 +44,19 @@ const everyEntry: ReadonlyArray<RunRecord.Entry> = [
 ];
 
 describe("RunRecord.apply", () => {
-  it("takes only a start where there is no run", () =>
+  it("accepts only a start if there is no run", () =>
     assert.deepStrictEqual(
       misfits(undefined),
       everyEntry.map(({ _tag }) => [_tag, _tag === "RunStarted" ? "taken" : "unknown_run"]),
     ));
 
-  it("takes everything but another start while the run lives", () =>
+  it("accepts everything except another start while the run lives", () =>
     assert.deepStrictEqual(
       misfits(E.folded([E.begun("r")])),
       everyEntry.map(({ _tag }) => [_tag, _tag === "RunStarted" ? "run_exists" : "taken"]),
     ));
 
-  it("takes only what can be late after the end (L7)", () =>
+  it("accepts only late entries after the end (L7)", () =>
     assert.deepStrictEqual(misfits(E.folded([E.begun("r"), E.ended({ reason: "length" })])), [
       ["RunStarted", "run_exists"],
       ["AttemptStarted", "run_ended"],
@@ -72,13 +72,33 @@ describe("RunRecord.apply", () => {
       ["RunEnded", "run_ended"],
     ]));
 
+  it("lets the owner replace an end that another process assumed, and no other end (L7)", () => {
+    const lost = E.ended({ state: "stopped", reason: "process_lost", assumed: true });
+    const begun = [E.begun("r"), E.attempt(1), E.opened("r", 1)];
+    const assumed = E.folded([...begun, lost]);
+    assert.deepStrictEqual(assumed.incidents[0]?.status, "open", "an assumed end settles nothing");
+    assert.isTrue(RunRecord.isIncomplete(assumed));
+    assert.strictEqual(E.folded([...begun, lost, E.raised(1)]).end?.reason, "process_lost", "late facts are no end");
+    const own = E.folded([
+      ...begun,
+      lost,
+      E.marked("r", 1, "acted_on"),
+      E.attempt(2, "replay"),
+      E.ended({ attempts: 2 }),
+    ]);
+    assert.deepInclude(own.end, { state: "completed", attempts: 2 });
+    assert.isFalse(RunRecord.isIncomplete(own));
+    assert.strictEqual(RunRecord.apply(own, lost), "run_ended");
+    assert.strictEqual(RunRecord.apply(own, E.attempt(3)), "run_ended");
+  });
+
   it("keeps the first run that it is said to repeat", () => {
     const repeats = (retry_of: string): RunRecord.Entry => ({ _tag: "RunRepeats", retry_of });
     const record = E.folded([E.begun("r"), repeats("run_0"), repeats("run_1")]);
     assert.strictEqual(record.retry_of, "run_0");
   });
 
-  it("takes an entry once: a write whose outcome is not known is made again", () => {
+  it("applies an entry once, because a write of unknown outcome is repeated", () => {
     const start = E.begun("r");
     if (start._tag !== "RunStarted") throw new Error("the life begins with another entry");
     const begun = { ...start, started_by: "this process" };
@@ -97,7 +117,7 @@ describe("RunRecord.apply", () => {
     assert.strictEqual(RunRecord.apply(E.folded([E.begun("r")]), E.begun("r")), "run_exists");
   });
 
-  it("is pure: it changes neither the record nor the entry, and gives the same again", () => {
+  it("is pure: it changes neither the record nor the entry, and returns the same result again", () => {
     let record: RunRecord.RunRecord | undefined;
     for (const entry of [...E.life("r"), E.marked("r", 2, "recovered")].map(frozen)) {
       const next = RunRecord.apply(record, entry);
@@ -107,7 +127,7 @@ describe("RunRecord.apply", () => {
     }
   });
 
-  it("says the state of the run after every entry", () => {
+  it("has the state of the run after every entry", () => {
     const states = E.life("r").map((_, index) => E.folded(E.life("r").slice(0, index + 1)).state);
     const live = (count: number) => Array.from({ length: count }, () => "live");
     assert.deepStrictEqual(states, [...live(6), "asking", ...live(5), "ended", "ended", "ended", "ended"]);
@@ -130,12 +150,12 @@ describe("RunRecord.apply", () => {
     );
   });
 
-  it("raises nothing of an attempt that it does not know", () => {
+  it("raises no facts of an unknown attempt", () => {
     const record = E.folded([E.begun("r"), E.attempt(1)]);
     assert.deepStrictEqual(RunRecord.apply(record, E.raised(9, { shown: "text" })), record);
   });
 
-  it("takes what rests on an open question until it is answered, and changes nothing by that word", () => {
+  it("accepts entries that depend on an open question until it is answered, and the dependency itself changes nothing", () => {
     const asking = E.folded([E.begun("r"), E.asked("r", 1)]);
     assert.strictEqual(RunRecord.apply(asking, E.stillOpen(1)), asking);
     const answered = E.folded([E.begun("r"), E.asked("r", 1), E.answered(1, "retry"), E.asked("r", 2)]);
@@ -143,7 +163,7 @@ describe("RunRecord.apply", () => {
     assert.strictEqual(RunRecord.apply(answered, E.stillOpen(2)), answered);
   });
 
-  it("an answer is for the newest question that is open", () => {
+  it("an answer belongs to the newest open question", () => {
     const record = E.folded([
       E.begun("r"),
       E.asked("r", 1),
@@ -160,7 +180,7 @@ describe("RunRecord.apply over random histories", () => {
   const random = seeded(seed);
   const pick = (max: number) => 1 + Math.floor(random() * max);
 
-  /** The next entry; attempts are numbered as they start, as the runtime numbers them. */
+  /** The next entry. Attempts are numbered as they start, like in the runtime. */
   const step = (attempts: number): RunRecord.Entry => {
     const roll = random();
     if (roll < 0.15) return E.attempt(attempts + 1, "replay");
@@ -215,7 +235,7 @@ describe("RunRecord.apply over random histories", () => {
 });
 
 describe("RunRecord as JSON", () => {
-  it("gives the same record again, whatever it holds", () => {
+  it("gives the same record again, whatever it contains", () => {
     for (const [index] of E.life("r").entries()) {
       const record = E.folded(E.life("r").slice(0, index + 1));
       assert.deepStrictEqual(throughJson(RunRecord.RunRecord, record), record);
@@ -232,7 +252,7 @@ describe("RunRecord as JSON", () => {
       E.folded(E.life("r")),
     ));
 
-  it("holds incidents that decide to what was decided (L9)", () => {
+  it("contains incidents whose facts lead to the same decision again (L9)", () => {
     const [incident] = throughJson(RunRecord.RunRecord, E.folded(E.life("r"))).incidents;
     assert.isDefined(incident);
     if (incident !== undefined) assert.deepStrictEqual(RecoveryPolicy.decide(incident), incident.decision);

@@ -9,7 +9,7 @@ import { type Meeting, zombies } from "./suite/Zombies.ts";
 
 suite("RunRecorder.layerMemory", RunRecorder.layerMemory());
 
-/** Memory has one process: two callers in it are held in front of an operation and behind it. */
+/** Memory has one process, so two callers in it are held before and after an operation. */
 const two = Effect.gen(function* () {
   const quick = Context.get(yield* Layer.build(Layer.fresh(RunRecorder.layerMemory())), RunRecorder);
   const gates = Gates.make();
@@ -41,7 +41,7 @@ describe("RunRecorder.layerMemory keeps at most runsMax runs (L11)", () => {
   const begin = (runId: string, ...more: Parameters<RunRecorder["Service"]["write"]>[1]) =>
     Effect.flatMap(RunRecorder, (recorder) => recorder.write(runId, [E.begun(runId), ...more]));
 
-  it.effect("the oldest ended run goes first, live ones stay however old", () =>
+  it.effect("the oldest ended run is evicted first, and live ones stay at any age", () =>
     Effect.gen(function* () {
       yield* begin("live");
       yield* begin("ended-1", E.ended());
@@ -53,7 +53,7 @@ describe("RunRecorder.layerMemory keeps at most runsMax runs (L11)", () => {
     }).pipe(Effect.provide(RunRecorder.layerMemory({ runsMax: 3 }))),
   );
 
-  it.effect("a new run is refused as full while every kept one is live or asks, and nothing is forgotten", () =>
+  it.effect("a new run is refused with `full` while every kept one is live or asks, and nothing is evicted", () =>
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
       yield* begin("live");
@@ -67,7 +67,7 @@ describe("RunRecorder.layerMemory keeps at most runsMax runs (L11)", () => {
     }).pipe(Effect.provide(RunRecorder.layerMemory({ runsMax: 2 }))),
   );
 
-  it.effect("a refused first write forgets no ended run", () =>
+  it.effect("a refused first write evicts no ended run", () =>
     Effect.gen(function* () {
       yield* begin("ended", E.ended());
       yield* Effect.flip(begin("new", E.begun("new")));

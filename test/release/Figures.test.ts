@@ -20,12 +20,62 @@ describe("the figures of a page", () => {
 
   it("of a bench differ by their verdict, and not by a time", () => {
     const bench =
-      "| what | measured | bar | |\n| --- | --- | --- | --- |\n| a run | 5 µs | ≤ 6 µs | met |\n| memory | 4 KiB |  |  |\n";
+      "| what | measured | bar | |\n| --- | --- | --- | --- |\n| a run | 5 µs | ≤ 60 µs | met |\n| memory | 4 KiB |  |  |\n";
     assert.deepStrictEqual(differences(bench, bench.replace("5 µs", "5.5 µs"), "verdicts"), []);
     assert.deepStrictEqual(differences(bench, bench.replace("| met |", "| missed |"), "verdicts"), [
       "- a run: met",
       "+ a run: missed",
     ]);
+  });
+
+  it("of a bench may stand in the name of a row", () => {
+    const bench = (memory: string) => `| a run (${memory} in memory) | 5 µs | ≤ 60 µs | met |\n`;
+    assert.deepStrictEqual(differences(bench("54 µs"), bench("76 µs"), "verdicts"), []);
+  });
+
+  it("of a bench may change a verdict if the bar lies within the spread that was measured", () => {
+    const bench = (value: string, verdict: string) =>
+      `| what | measured | bar | |\n| --- | --- | --- | --- |\n| a run | ${value} | ≤ 6 µs | ${verdict} |\n`;
+    assert.deepStrictEqual(
+      differences(bench("5 µs (4–7)", "met"), bench("7 µs (6.5–9)", "missed"), "verdicts"),
+      [],
+      "undecided before",
+    );
+    assert.deepStrictEqual(
+      differences(bench("5 µs (4–5.5)", "met"), bench("7 µs (5.9–9)", "missed"), "verdicts"),
+      [],
+      "undecided now",
+    );
+    assert.deepStrictEqual(differences(bench("5 µs (4–5.5)", "met"), bench("7 µs (6.1–9)", "missed"), "verdicts"), [
+      "- a run: met",
+      "+ a run: missed",
+    ]);
+    assert.deepStrictEqual(differences(bench("5 µs (4–7)", "met"), bench("5 µs (4–7)", ""), "verdicts"), [
+      "- a run: met",
+      "+ a run",
+    ]);
+  });
+
+  it("of a bench without a spread may change a verdict within a tenth of the bar", () => {
+    const bench = (value: string, verdict: string) => `| workers | ${value} | ≥ 1.70 × | ${verdict} |\n`;
+    assert.deepStrictEqual(
+      differences(bench("1.59 ×, 975 a second", "missed"), bench("1.88 ×", "met"), "verdicts"),
+      [],
+    );
+    assert.deepStrictEqual(differences(bench("1.40 ×", "missed"), bench("1.90 ×", "met"), "verdicts"), [
+      "- workers: missed",
+      "+ workers: met",
+    ]);
+  });
+
+  it("of a bench are compared row by row, also where two groups have a row of one name", () => {
+    const bench = (...verdicts: ReadonlyArray<string>) =>
+      verdicts.map((verdict) => `| a run | 5 µs | ≤ 60 µs | ${verdict} |\n`).join("");
+    assert.deepStrictEqual(differences(bench("met", "missed"), bench("missed", "missed"), "verdicts"), [
+      "- a run: met",
+      "+ a run: missed",
+    ]);
+    assert.deepStrictEqual(differences(bench("met"), bench("met", "met"), "verdicts"), ["+ a run: met"]);
   });
 
   it("of a play of some agents may be fewer than those of the page, and none may be new", () => {

@@ -21,7 +21,7 @@ export interface ScriptedPart {
   readonly says: Observation.Observation;
 }
 
-/** What a scripted provider fails with: the original error that must come out unchanged (law L12). */
+/** The error of a scripted provider, which must reach the caller unchanged (law L12). */
 export class ProviderBroke {
   readonly _tag = "ProviderBroke";
   readonly failure: Failure;
@@ -190,7 +190,7 @@ export const played = <R>(
 ): Effect.Effect<Seen, never, R> =>
   Effect.gen(function* () {
     const fiber = yield* Effect.forkChild(watch(stream, onEvent));
-    // What happens at once happens before time does: a first attempt may break and wait in its very first step.
+    // Immediate effects run before any time passes: a first attempt may break and wait in its very first step.
     for (let step = 0; step < 8; step += 1) yield* TestClock.adjust(0);
     for (let step = 0; step === 0 || (step < 60 && fiber.pollUnsafe() === undefined); step += 1)
       yield* TestClock.adjust("10 minutes");

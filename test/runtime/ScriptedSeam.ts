@@ -8,7 +8,7 @@ import type { SeamJoin, SeamPassed, SeamPlan, TextSeam } from "../../src/seam/Te
 import type { ScriptedPart } from "./Scripted.ts";
 
 interface SeamScript {
-  /** How the first plan proves its seam; once that is refused, by an anchor. */
+  /** The proof of the first plan's seam. After a refusal of that the proof is an anchor. */
   readonly proof?: SeamProof;
   readonly refusal?: SeamRefusal;
   /** Parts that have left, as the seam heard of them. */

@@ -155,6 +155,14 @@ describe("a continuation of code", () => {
     refuses(text, `\`\`\`\n${second}t.`, "differs", 1);
   });
 
+  it("is not whole with the line that opens its fence, also where white space ends the shown text", () => {
+    const lines = Array.from({ length: 60 }, (_, at) => `const value${at} = await valueOf(${at}, "by its name");`);
+    const shown = `Here is the code:\n\n\`\`\`ts\n${lines.join("\n")}\nreturn value1 + value2 + `;
+    refuses(shown, "```ts", "stopped");
+    refuses(shown, "```ts\n", "stopped");
+    joins(shown, `\`\`\`ts\n${lines.slice(50).join("\n")}\nreturn value1 + value2 + value3;`, "value3;");
+  });
+
   it("is prose again behind the line that closes the fence", () => {
     const prose = "And that’s all there is to say about this “program” of o";
     joins(`${code}e);\n\`\`\`\n\n${prose}`, `${prose.replace("’", "'").replaceAll(/[“”]/g, '"')}urs`, "urs");

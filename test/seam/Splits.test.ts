@@ -9,7 +9,7 @@ import { honest } from "./model/Honest.ts";
 import { play } from "./model/Player.ts";
 
 const seed = 4_711;
-const breaks = 60;
+const breaks = 25;
 
 describe(`any way to cut the same new text, over ${breaks} breaks from seed ${seed}`, () => {
   it("lets the same text leave and says the same, behind an anchor and behind a prefill", { timeout: 60_000 }, () => {
@@ -42,6 +42,6 @@ describe(`any way to cut the same new text, over ${breaks} breaks from seed ${se
         }
       }
     }
-    assert.isAbove(played, 5_000);
+    assert.isAbove(played, 2_000);
   });
 });

@@ -1,16 +1,16 @@
 /**
- * The moment from which on nothing fails any more: the provider answers, the store takes writes, tools return and the person
- * answers. Liveness is judged from there.
+ * The calm of a scenario is the moment after which nothing fails: the provider answers, the store accepts writes, tools return and
+ * the person answers. Liveness is judged from that moment.
  */
 import { Deferred, Effect } from "effect";
 import type { Scenario } from "./Scenario.ts";
 import { pause } from "./world/VirtualTime.ts";
 
-/** The calm of one scenario, which may never come. */
+/** The calm of one scenario, which some scenarios never reach. */
 export class Calm {
   readonly #begun = Deferred.makeUnsafe<void>();
   readonly #comes: boolean;
-  /** Whether the run's own clocks find a stream that hangs. */
+  /** True if the run's own watchdogs can detect a stream that hangs. */
   readonly clocksWork: boolean;
 
   constructor({ options, world }: Scenario) {
@@ -27,12 +27,12 @@ export class Calm {
     Deferred.doneUnsafe(this.#begun, Effect.void);
   }
 
-  /** Waits so long, at most until the calm. */
+  /** Sleeps, but no longer than until the calm. */
   pause(ms: number): Effect.Effect<void> {
     return this.#comes ? Effect.raceFirst(pause(ms), Deferred.await(this.#begun)) : pause(ms);
   }
 
-  /** Waits for the calm, which is for ever where it never comes. */
+  /** Waits for the calm; never completes if there is none. */
   get forever(): Effect.Effect<void> {
     return this.#comes ? Deferred.await(this.#begun) : Effect.never;
   }

@@ -1,4 +1,5 @@
-/** Plays the scenarios of many seeds, judges each, and makes the scenario of a violation small. */
+/** Plays the scenarios of many seeds, judges each, and shrinks a scenario that violates an invariant. */
+import { besideWell } from "./Beside.ts";
 import { generate, generateCalm } from "./Generator.ts";
 import type { Trace } from "./Journal.ts";
 import type { Violation } from "./judge/Invariants.ts";
@@ -7,15 +8,15 @@ import type { Scenario } from "./Scenario.ts";
 import { smaller } from "./Shrink.ts";
 import { simulate } from "./Simulation.ts";
 
-/** The seed of the first scenario where none is named. */
+/** The seed of the first scenario by default. */
 export const baseSeed = 20_261_121;
 
-/** What is played: runs with whatever happens, or runs in which nothing fails any more from a drawn moment on. */
+/** `runs` plays any faults; `liveness` plays runs in which nothing fails after a random moment. */
 export type Mode = "runs" | "liveness";
 
 const scenarioOf = (seed: number, mode: Mode): Scenario => (mode === "runs" ? generate(seed) : generateCalm(seed));
 
-/** What one seed gave. */
+/** The result of one seed. */
 export interface Played {
   readonly seed: number;
   readonly mode: Mode;
@@ -23,17 +24,21 @@ export interface Played {
   readonly violations: ReadonlyArray<Violation>;
 }
 
-/** Plays the scenario of a seed and judges it. */
-export const playSeed = async (seed: number, mode: Mode = "runs"): Promise<Played> => {
-  const trace = await simulate(scenarioOf(seed, mode));
-  return { seed, mode, trace, violations: judge(trace) };
+export const playSeed = async (seed: number, mode: Mode = "runs"): Promise<Played> => ({
+  ...{ seed, mode },
+  ...(await judged(scenarioOf(seed, mode))),
+});
+
+const judged = async (scenario: Scenario): Promise<Pick<Played, "trace" | "violations">> => {
+  const trace = await simulate(scenario);
+  return { trace, violations: [...judge(trace), ...(await besideWell(trace))] };
 };
 
-/** What a campaign has seen so far. */
+/** The totals of a campaign so far. */
 export class Summary {
   runs = 0;
   attempts = 0;
-  /** Attempts that went by another route than the first. */
+  /** Attempts by another route than the first. */
   moved = 0;
   /** The longest time from the calm to an end, in virtual milliseconds. */
   calmMs = 0;
@@ -58,7 +63,7 @@ export class Summary {
   }
 }
 
-/** Plays this many seeds from one on. The first that breaks an invariant fails it, with the smallest scenario that still does. */
+/** Plays this many seeds. The first that violates an invariant fails the campaign and is reported with its smallest scenario. */
 export const playSeeds = async (runs: number, from: number, mode: Mode = "runs"): Promise<Summary> => {
   const summary = new Summary();
   for (let played = 0; played < runs; played += 1) summary.add(await playSeed(from + played, mode));
@@ -71,17 +76,17 @@ const count = (counts: Map<string, number>, key: string): void => {
   counts.set(key, (counts.get(key) ?? 0) + 1);
 };
 
-/** The smallest scenario that still breaks the first invariant which that of a seed breaks. */
+/** The smallest scenario that still violates the first invariant that the seed's scenario violates. */
 export const smallest = async (seed: number, mode: Mode): Promise<Scenario> => {
   const scenario = scenarioOf(seed, mode);
-  const [first] = judge(await simulate(scenario));
+  const [first] = (await judged(scenario)).violations;
   if (first === undefined) return scenario;
   const breaks = async (it: Scenario) =>
-    judge(await simulate(it)).some(({ invariant }) => invariant === first.invariant);
+    (await judged(it)).violations.some(({ invariant }) => invariant === first.invariant);
   return smaller(scenario, breaks);
 };
 
-/** What a person needs of a failure: the seed, what was found and the smallest scenario. */
+/** Describes a failure for a person: the seed, the violations and the smallest scenario. */
 export const report = async ({ mode, seed, violations }: Omit<Played, "trace">): Promise<string> =>
   [
     `seed ${seed}`,

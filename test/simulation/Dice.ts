@@ -1,19 +1,18 @@
-/** Rolls dice that fall the same way for the same seed. */
+/** Seeded random choices: the same seed gives the same choices. */
 import { seeded } from "../Seeded.ts";
 
-/** One entry of a weighted choice: how often, and what. */
+/** One entry of a weighted choice. */
 export type Weighted<A> = readonly [weight: number, value: A];
 
-/** A seeded source of choices. */
 export class Dice {
-  /** A number from 0 to below 1. */
+  /** A number in [0, 1). */
   readonly next: () => number;
 
   constructor(seed: number) {
     this.next = seeded(seed);
   }
 
-  /** Whether something of this probability happens. */
+  /** Returns true with the given probability. */
   chance(probability: number): boolean {
     return this.next() < probability;
   }
@@ -36,7 +35,7 @@ export class Dice {
     return values[0][1];
   }
 
-  /** So many values of one kind. */
+  /** Makes `count` values of one kind. */
   times<A>(count: number, make: (index: number) => A): Array<A> {
     return Array.from({ length: count }, (_, index) => make(index));
   }

@@ -1,6 +1,6 @@
 /**
- * Puts values at the edges of their type where a caller, an observer or a provider gives them: NaN, infinite, negative,
- * broken, too long, missing.
+ * Replaces values that a caller, an observer or a provider gives with edge cases of their type: NaN, infinite, negative, broken, too
+ * long, missing.
  */
 import type { Failure } from "../../src/domain/Failure.ts";
 import type { CallSignal, Observation } from "../../src/domain/Observation.ts";
@@ -10,7 +10,7 @@ const numbers = ["NaN", "Infinity", "-Infinity", "-1", "1.5", "1e300"] as const;
 const texts = ["long", "empty"] as const;
 const gone = ["missing"] as const;
 
-/** The fields, and what each is set to. */
+/** Each field with its edge values. */
 const fields = {
   "budget.max_auto_retries": numbers,
   "budget.max_not_processed": numbers,
@@ -41,13 +41,12 @@ const fields = {
   "failure.status": numbers,
 } as const satisfies Record<string, ReadonlyArray<string>>;
 
-/** A field that can have such a value. */
+/** A field that can have an edge value. */
 export type EdgeField = keyof typeof fields;
 
-/** A value at the edge of its type, by its name: scenarios are JSON. */
+/** An edge value by name, because scenarios are JSON. */
 type EdgeValue = (typeof numbers)[number] | (typeof texts)[number] | (typeof gone)[number];
 
-/** One field and its value. */
 export interface Edge {
   readonly field: EdgeField;
   readonly value: EdgeValue;
@@ -63,13 +62,12 @@ export const edgeOf = (dice: Dice): Edge => {
   return { field, value: dice.pick<EdgeValue>([first, ...more]) };
 };
 
-/** The number that a name stands for. */
+/** The number that a name denotes. */
 const numberOf = (value: EdgeValue): number => Number(value);
 
-/** The text that a name stands for: longer than any label. */
+/** The text that a name denotes, longer than any label. */
 const textOf = (value: EdgeValue): string => (value === "long" ? "x".repeat(300) : "");
 
-/** The edges of one scenario. */
 export class Edges {
   readonly #edges: ReadonlyMap<EdgeField, EdgeValue>;
 
@@ -77,13 +75,13 @@ export class Edges {
     this.#edges = new Map(edges.map(({ field, value }) => [field, value]));
   }
 
-  /** The number at the edge, or the plain one. */
+  /** The edge value of a field, or `plain`. */
   number(field: EdgeField, plain: number): number {
     const value = this.#edges.get(field);
     return value === undefined ? plain : numberOf(value);
   }
 
-  /** Those of a group of numbers that are set, by their own names. */
+  /** The edge values of a group of numbers, by their own names. */
   numbers(group: "budget" | "clocks"): Readonly<Record<string, number>> {
     return Object.fromEntries(
       [...this.#edges].flatMap(([field, value]) => {
@@ -93,7 +91,7 @@ export class Edges {
     );
   }
 
-  /** A text field, under its name, where it is set. */
+  /** A text field with its name, if it has an edge value. */
   text<K extends string>(field: EdgeField, name: K): { readonly [key in K]?: string } {
     const value = this.#edges.get(field);
     if (value === undefined) return {};
@@ -102,12 +100,12 @@ export class Edges {
     return set;
   }
 
-  /** Whether a weight is given for held parts at all. */
+  /** True if the scenario gives weights to held parts. */
   get weighs(): boolean {
     return this.#edges.has("sizeOf");
   }
 
-  /** What a part says, with its values at the edges. */
+  /** Applies the edge values to an observation. */
   says(says: Observation): Observation {
     if (this.#edges.size === 0) return says;
     const { calls, characters, failure, finish, usage } = says;
@@ -122,11 +120,11 @@ export class Edges {
     };
   }
 
-  /** What the observer gives: it may leave `calls` out, which its type does not allow. */
+  /** An observation as the observer returns it: it may omit `calls`, which its type does not allow. */
   observed(says: Observation): Observation {
     if (!this.#edges.has("part.calls")) return says;
     const { calls: _, ...rest } = says;
-    // An observer without types gives this.
+    // An untyped observer returns this.
     return rest as Observation;
   }
 
@@ -134,7 +132,7 @@ export class Edges {
     if (this.#edges.size === 0) return failure;
     const retryAfter = this.#edges.has("failure.retry_after_ms");
     const status = this.#edges.has("failure.status");
-    // Fields that a kind does not have are what a classifier of the caller's may give.
+    // A caller's own classifier may return fields that a kind does not have.
     return {
       ...failure,
       ...this.text("failure.code", "code"),

@@ -1,15 +1,14 @@
-/** Makes the scenario of a seed. */
+/** Generates the scenario of a seed. */
 import type { Choice } from "../../src/domain/Decision.ts";
 import type { Budget } from "../../src/domain/RunFacts.ts";
 import { Dice } from "./Dice.ts";
-import type { Moment, Outside, Scenario, ToolSpec } from "./Scenario.ts";
+import type { Again, Moment, Outside, Scenario, ToolSpec, World } from "./Scenario.ts";
 import { attemptScript } from "./Scripts.ts";
 import { worldOf } from "./Worlds.ts";
 
 /**
- * The scenario of a seed: the same for ever, as long as this file, Scripts.ts and Worlds.ts stay as they are. Its world and
- * its impatience are drawn with dice of their own, since the second version of this generator: what the first version drew
- * for a seed it still draws.
+ * Generates the scenario of a seed, which stays the same unless this file, Scripts.ts or Worlds.ts change. Features that later
+ * versions added, for example worlds and impatience, have their own dice, so a seed still draws what the first version drew for it.
  */
 export const generate = (seed: number): Scenario => {
   const scenario = withoutWorld(seed);
@@ -17,21 +16,26 @@ export const generate = (seed: number): Scenario => {
   const consumer: Scenario["consumer"] = dice.chance(0.12)
     ? { kind: "impatient", n: dice.between(1, 40), ms: dice.pick([1, 2, 15, 400]) }
     : scenario.consumer;
+  const record = new Dice(seed ^ recordSeed).pick(["memory", "first", "behind"] as const);
+  const drawn = worldOf(dice);
   const world = {
-    ...worldOf(dice),
+    ...drawn,
+    again: drawn.again === null || record !== "behind" ? drawn.again : onceOnRecord(drawn.again, drawn),
     routes: routesOf(new Dice(seed ^ routesSeed)),
     seam: seamOf(new Dice(seed ^ seamSeed)),
     outage: outageOf(new Dice(seed ^ outageSeed)),
+    record,
+    commit: new Dice(seed ^ commitSeed).pick(["none", "soon", "late"] as const),
   };
-  // Whether an id is on record cannot be known while the store takes nothing: ids come back to a store that works.
+  // While the store takes nothing, the run cannot know if an id is on record, so a repeated id gets a store that works.
   const recorder = world.again === null ? scenario.recorder : { ...scenario.recorder, fails: [], dies: [] };
-  // A person who answers for ever keeps a run from its end, also where nothing is wrong with it.
+  // A person who never stops answering keeps a run from ending, even if nothing fails.
   const answers =
     world.outage === null ? scenario.answers : [...scenario.answers, { choice: "stop" as const, delay: 0 }];
   return { ...scenario, answers, consumer, recorder, world };
 };
 
-/** The scenario of a seed in which nothing fails any more from a drawn moment on. */
+/** Generates the scenario of a seed in which nothing fails after a random moment. */
 export const generateCalm = (seed: number): Scenario => {
   const scenario = generate(seed);
   const dice = new Dice(seed ^ calmSeed);
@@ -39,13 +43,13 @@ export const generateCalm = (seed: number): Scenario => {
   return { ...scenario, world: { ...scenario.world, calmAt } };
 };
 
-/** Routes came with the third version: they have dice of their own too. */
+/** Dice of the routes, which the third version added. */
 const routesSeed = 0x2a_0e_5b;
 
 const routesOf = (dice: Dice): Scenario["world"]["routes"] =>
   dice.chance(0.5) ? { further: dice.between(1, 2), own: dice.chance(0.3) } : null;
 
-/** Seams came with the fourth version. */
+/** Dice of the seams, which the fourth version added. */
 const seamSeed = 0x5e_a1_07;
 
 const seamOf = (dice: Dice): Scenario["world"]["seam"] =>
@@ -57,7 +61,7 @@ const seamOf = (dice: Dice): Scenario["world"]["seam"] =>
       }
     : null;
 
-/** Outages came with the fifth version. */
+/** Dice of the outages, which the fifth version added. */
 const outageSeed = 0x0d_0a_11;
 
 const outageOf = (dice: Dice): Scenario["world"]["outage"] => {
@@ -84,9 +88,22 @@ const outageOf = (dice: Dice): Scenario["world"]["outage"] => {
   };
 };
 
+/** Dice of durable stores and volatile runs, which the sixth version added. */
+const recordSeed = 0xbe_41_0d;
+
+/** Dice of fiberless commits, which the seventh version added. */
+const commitSeed = 0xc0_11_17;
+
+/** Another processor cannot know an id that is still in the queue of the first. */
+const onceOnRecord = (again: Again, { freezes }: World): Again | null => {
+  if (again.how !== "new_processor") return again;
+  // A frozen process has written nothing by then.
+  return freezes.length > 0 ? null : { ...again, when: 20_000 };
+};
+
 const calmSeed = 0x0c_a1_3e;
 
-/** Sets the dice of the world apart from those of the rest. */
+/** Separates the dice of the world from the others. */
 const worldSeed = 0x77_0b_1d;
 
 const withoutWorld = (seed: number): Omit<Scenario, "world"> => {

@@ -1,6 +1,6 @@
 /**
- * Keeps what everybody around a simulated run saw, in one order: the provider, the consumer, the tools, the recorder and
- * the world outside. The judge reads nothing else.
+ * Collects in one order what every observer of a simulated run saw: the provider, the consumer, the tools, the recorder and the
+ * outside world. The judge reads nothing else.
  */
 import type { Exit } from "effect";
 import type { Observation } from "../../src/domain/Observation.ts";
@@ -12,26 +12,26 @@ import type { Outside, Scenario } from "./Scenario.ts";
 
 /** A part of the simulated provider. */
 export interface Part {
-  /** Which response, and which of its parts: the same request again says the same serials again. Quiet parts have none. */
+  /** The response and the number of the part. A repeated request gives the same serials again. Quiet parts have none. */
   readonly serial: string | undefined;
   readonly attempt: number;
   readonly says: Observation;
 }
 
-/** How a source ended by itself, with the original error. */
+/** The end of a source by itself, with the original error. */
 export type SourceEnd =
   | { readonly how: "clean" }
   | { readonly how: "failed" | "died" | "factory_threw"; readonly error: unknown }
   | { readonly how: "interrupted" };
 
-/** One call as its handler knows it. */
+/** A call as its handler knows it. */
 export interface HandlerCall {
   readonly tool: string;
   readonly guarded: boolean;
   readonly effect: ToolEffect;
   readonly attempt: number;
   readonly call: string;
-  /** The handler was reached by a provider's id that other calls carry too: it cannot be told which call it was. */
+  /** True if the handler got a provider's id that other calls share, so the call is ambiguous. */
   readonly vague: boolean;
 }
 
@@ -50,34 +50,33 @@ export type Happened =
   | { readonly what: "tool_returned"; readonly call: HandlerCall; readonly refused: string | undefined }
   | { readonly what: "writing"; readonly entries: ReadonlyArray<Written> }
   | { readonly what: "written"; readonly entries: ReadonlyArray<Written>; readonly ok: boolean }
-  /** The id of the run is used once more. */
+  /** The run's id is used again. */
   | { readonly what: "again"; readonly phase: "starts" | "refused" | "ends" }
-  /** Something of the world: the store leaves, the process stands still, everything is healthy from now on. */
+  /** An event of the world: the store goes away, the process freezes, or the calm begins. */
   | { readonly what: "world"; readonly kind: "store_leaves" | "freeze" | "calm" }
   | { readonly what: "outside"; readonly kind: Outside | "layer_closed" }
   | { readonly what: "ended"; readonly exit: Exit.Exit<unknown, RunInterrupted | ConsumerBroke> };
 
-/** Something that happened, and when: virtual milliseconds from the start. */
+/** An event and its time, in virtual milliseconds from the start. */
 export type Entry = Happened & { readonly at: number };
 
-/** What a failing consumer fails with. */
+/** The error of a failing consumer. */
 export class ConsumerBroke {
   readonly _tag = "ConsumerBroke";
 }
 
-/** All that is known of one simulated run. */
+/** Everything that is known about one simulated run. */
 export interface Trace {
   readonly scenario: Scenario;
   readonly journal: ReadonlyArray<Entry>;
-  /** As the recorder gives it at the end. */
+  /** The record that the recorder returns at the end. */
   readonly record: RunRecord | undefined;
-  /** The consumer's stream ended within the virtual hours that a run may take. */
+  /** True if the consumer's stream ended within the virtual hours that a run may take. */
   readonly ended: boolean;
-  /** The stream's scope, and with it the processor's, closed. */
+  /** True if the stream's scope closed, and the processor's with it. */
   readonly closed: boolean;
 }
 
-/** Collects entries. */
 export class Journal {
   readonly entries: Array<Entry> = [];
   readonly #now: () => number;

@@ -1,5 +1,5 @@
 /**
- * Uses the id of the run once more, and keeps what came of it.
+ * Uses the id of the run again and records the outcome.
  */
 import { Context, Effect, Exit, Layer, type Scope, Stream } from "effect";
 import { RunInterrupted } from "../../src/runtime/contract/RunEvent.ts";
@@ -10,17 +10,16 @@ import type { Again } from "./Scenario.ts";
 import type { Surface } from "./world/Consumer.ts";
 import type { ProviderBroke } from "./world/Provider.ts";
 
-/** What a second use needs of the first. */
+/** The parts of the first run that a second use needs. */
 interface First {
   readonly surface: Surface;
   readonly options: RunOptions<Part, ProviderBroke, never>;
   readonly processor: StreamProcessor["Service"];
-  /** Another processor on the same record. */
+  /** Another processor with the same record. */
   readonly layer: Layer.Layer<StreamProcessor>;
   readonly scope: Scope.Scope;
 }
 
-/** Uses the id once more. */
 export const repeated = ({ how }: Again, first: First, journal: Journal): Effect.Effect<void> =>
   Effect.gen(function* () {
     const stream: Stream.Stream<unknown, RunInterrupted> =

@@ -1,6 +1,6 @@
 /**
- * Describes one simulated run as plain JSON: what the provider, the tools, the consumer, the recorder, the person who is
- * asked and the world outside do. The same scenario always plays the same way.
+ * Describes one simulated run as plain JSON: the behaviour of the provider, the tools, the consumer, the recorder, the person who is
+ * asked and the outside world. The same scenario always plays the same way.
  */
 import type { Delivery } from "../../src/domain/AttemptFacts.ts";
 import type { Choice } from "../../src/domain/Decision.ts";
@@ -11,10 +11,10 @@ import type { Executor, ToolEffect } from "../../src/domain/SideEffects.ts";
 import type { ClockOptions } from "../../src/runtime/contract/Clocks.ts";
 import type { Edge } from "./Edges.ts";
 
-/** A part that the scripted provider says. */
+/** A part that the scripted provider sends. */
 export type PartStep =
   | { readonly say: "start" | "ping" | "usage" | "text" | "reasoning" | "terminal" }
-  /** The marker is this part together with a clean end (Gemini). */
+  /** The marker is this part followed by a clean end (Gemini). */
   | { readonly say: "terminal_at_end"; readonly text: boolean }
   | {
       readonly say: "call";
@@ -24,14 +24,14 @@ export type PartStep =
       readonly tool: string;
       readonly executor: Executor;
     }
-  /** An error event; `terminal` for a finish whose content is malformed. */
+  /** An error event; `terminal` means a finish with malformed content. */
   | { readonly say: "error"; readonly failure: Failure; readonly terminal: boolean };
 
 export type Step =
   | PartStep
   | { readonly chunk: ReadonlyArray<PartStep> }
   | { readonly wait: number }
-  /** Waits and cannot be interrupted meanwhile. */
+  /** Waits and cannot be interrupted. */
   | { readonly stubborn: number }
   | { readonly bytes: number }
   | { readonly delivery: Delivery }
@@ -42,9 +42,9 @@ export type Step =
 
 export interface AttemptScript {
   readonly steps: ReadonlyArray<Step>;
-  /** How long the source's finalizer takes, in milliseconds; `hang` is for ever. */
+  /** Duration of the source's finalizer, in milliseconds; `hang` never ends. */
   readonly closes: number | "hang";
-  /** The factory throws instead of giving a stream. */
+  /** True if the factory throws instead of returning a stream. */
   readonly factoryThrows: boolean;
 }
 
@@ -52,18 +52,18 @@ export interface ToolSpec {
   readonly name: string;
   readonly executor: Executor;
   readonly effect: ToolEffect;
-  /** Made by ToolGuard. */
+  /** True if ToolGuard makes it. */
   readonly guarded: boolean;
   readonly handler: "fast" | "slow" | "failing" | "dying" | "hanging";
   readonly ms: number;
 }
 
-/** When something from outside happens: at a virtual time, or in the step of the n-th thing of a kind. */
+/** Time of an outside event: a virtual time, or the step of the n-th event of a kind. */
 export type Moment =
   | { readonly at: number }
   | { readonly on: "event" | "write" | "handler" | "question" | "opened"; readonly nth: number };
 
-/** What a person or a program does from outside. */
+/** An action of a person or a program outside. */
 export type Outside = "cancel" | "close" | "interrupt" | "signed_user" | "signed_lifecycle";
 
 export interface Scenario {
@@ -73,11 +73,11 @@ export interface Scenario {
   readonly tools: ReadonlyArray<ToolSpec>;
   readonly toolUse: {
     readonly when: "inline" | "background" | "after";
-    /** Between the hand-over and the start, in milliseconds. */
+    /** Time between the hand-over and the start, in milliseconds. */
     readonly delay: number;
-    /** Guarded calls are asked for twice. */
+    /** True if guarded calls are requested twice. */
     readonly twice: boolean;
-    /** Only the provider's id reaches the handler. */
+    /** True if only the provider's id reaches the handler. */
     readonly byId: boolean;
   };
   readonly options: {
@@ -92,95 +92,99 @@ export interface Scenario {
     readonly clocks: ClockOptions;
     readonly budget: Partial<Budget>;
   };
-  /** Milliseconds; null is without limit. */
+  /** In milliseconds; null has no limit. */
   readonly drainMs: number | null;
   readonly consumer: {
-    /** `impatient` pulls with a timeout of `ms`, leaves the pull and comes back; after `n` pulls it waits. */
+    /** `impatient` pulls with a timeout of `ms` and pulls again after it; after `n` pulls it waits without a timeout. */
     readonly kind: "drain" | "slow" | "take" | "failing" | "impatient";
     readonly n: number;
     readonly ms: number;
   };
   readonly outside: ReadonlyArray<{ readonly when: Moment; readonly what: Outside }>;
-  /** Answers in turn, the last repeats. `dies`: asking is a defect. */
+  /** Answers in turn; the last one repeats. `dies` makes asking a defect. */
   readonly answers: ReadonlyArray<{ readonly choice: Choice | "hang" | "dies"; readonly delay: number }>;
   readonly recorder: {
     /** Numbers of the writes that fail, from 0. */
     readonly fails: ReadonlyArray<number>;
     /** Numbers of the writes that die: a defect of the recorder. */
     readonly dies: ReadonlyArray<number>;
-    /** How long writes take, in turn, in milliseconds. */
+    /** Durations of writes in turn, in milliseconds. */
     readonly delays: readonly [number, ...Array<number>];
   };
-  /** The caller's own `classify` throws. */
+  /** True if the caller's own `classify` throws. */
   readonly classifyThrows: boolean;
   readonly world: World;
 }
 
-/** When the store goes: `end` is the first write that ends the run. */
+/** Time at which the store goes away; `end` is the first write that ends the run. */
 export type StoreMoment = Moment | { readonly on: "end"; readonly nth: number };
 
-/** How the recorder is at one write. */
+/** The recorder's fault at one write. */
 export interface WriteFault {
   /** Number of the write, from 0. */
   readonly at: number;
   /**
-   * `throw` throws instead of giving an effect; `hang` never comes back; `deaf` never comes back and cannot be interrupted;
-   * `late` commits after eight seconds, whether or not a caller still waits for it.
+   * `throw` throws instead of returning an effect; `hang` never returns; `deaf` never returns and cannot be interrupted;
+   * `late` commits after eight seconds, even if its caller no longer waits.
    */
   readonly how: "throw" | "hang" | "deaf" | "late";
 }
 
-/** The same id once more. */
+/** A second use of the same id. */
 export interface Again {
-  /** The same Stream value, another one of the same processor, or one of another processor on the same record. */
+  /** Uses the same Stream value, another one of the same processor, or one of another processor with the same record. */
   readonly how: "same_stream" | "new_stream" | "new_processor";
-  /** Virtual milliseconds, or once the first run has ended. */
+  /** A virtual time in milliseconds, or the end of the first run. */
   readonly when: number | "ended";
 }
 
-/** What the process and its surroundings suffer besides a broken provider. All empty is the world of the first version. */
+/** Faults of the process and its surroundings besides a broken provider. The first version's world has none of them. */
 export interface World {
   readonly faults: ReadonlyArray<WriteFault>;
-  /** The store takes and gives nothing for so many milliseconds. */
+  /** Periods in which the store neither reads nor writes, in milliseconds. */
   readonly away: ReadonlyArray<{ readonly when: StoreMoment; readonly ms: number }>;
-  /** How the digest of the transcript is made; `none` gives no transcript. */
+  /** Behaviour of the transcript's digest; `none` gives no transcript. */
   readonly digest: "none" | "ok" | "fails" | "hangs" | "throws";
   readonly again: Again | null;
   readonly edges: ReadonlyArray<Edge>;
-  /** The process stands still for so long by either clock: nothing of it runs meanwhile. */
+  /** Periods in which the process is frozen, in milliseconds by either clock. */
   readonly freezes: ReadonlyArray<{ readonly when: Moment; readonly wall: number; readonly monotonic: number }>;
-  /** From this virtual millisecond on nothing fails any more; null is never. */
+  /** Virtual time after which nothing fails; null means never. */
   readonly calmAt: number | null;
-  /** Further routes of the run, and whether the first one refuses what is its own; null where it has one route alone. */
+  /** Further routes of the run, and whether a refused request is its first route's own fault; null means a single route. */
   readonly routes: { readonly further: number; readonly own: boolean } | null;
-  /** An outage of the run's path; null is none. */
+  /** An outage of the run's path, if any. */
   readonly outage: Outage | null;
-  /** What joins texts: how many parts of a continuation are the anchor, and behind how many more it is found to be wrong; null: nothing does. */
+  /** The seam of a run: how many parts of a continuation are its anchor, and after how many more it proves wrong. Null means no seam. */
   readonly seam: {
     readonly anchor: number;
     readonly behind: number | null;
     readonly proof: "anchor" | "prefill";
   } | null;
+  /** `memory`: the store is lost with the process, so nothing waits for it. `first`: the run is durable. `behind`: it is volatile (L8). */
+  readonly record: "memory" | "first" | "behind";
+  /** Response time of the fiberless commit; `none` means that the store only has an effect. */
+  readonly commit: "none" | "soon" | "late";
 }
 
-/** The path of the run goes away after some refusals, and comes back. */
+/** An outage of the run's path: it begins after some refusals and ends later. */
 export interface Outage {
-  /** Requests that are refused before it: by the second one a budget may be spent. */
+  /** Requests that are refused before the outage; the second refusal may already exhaust a budget. */
   readonly refusals: number;
-  /** Whether the refusals say how long to wait, in milliseconds; 0 says nothing. */
+  /** The delay that the refusals announce, in milliseconds; 0 announces none. */
   readonly retryAfterMs: number;
   readonly ms: number;
-  /** Requests that are refused after it. */
+  /** Requests that are refused after the outage. */
   readonly after: number;
-  /** Whether a component can probe the path. */
+  /** True if a component can probe the path. */
   readonly probes: boolean;
-  /** The limits of the run, of which the refusals may have spent one. */
+  /** The limits of the run, one of which the refusals may have exhausted. */
   readonly budget: Partial<Budget>;
-  /** The run belongs to a group. */
+  /** True if the run belongs to a group. */
   readonly group: boolean;
 }
 
-/** A world without faults of its own. */
+/** A world without faults. */
 export const plainWorld: World = {
   faults: [],
   away: [],
@@ -192,9 +196,11 @@ export const plainWorld: World = {
   routes: null,
   seam: null,
   outage: null,
+  record: "memory",
+  commit: "none",
 };
 
-/** Whether a part of the scenario may wait for ever by design: then the run ends only when it is cancelled. */
+/** Returns true if some part of the scenario may wait forever by design, so that the run ends only when it is cancelled. */
 export const mayHang = (scenario: Scenario): boolean => scenario.world.calmAt === null && hangs(scenario);
 
 const hangs = (scenario: Scenario): boolean =>

@@ -1,4 +1,4 @@
-/** Makes what the provider does in one attempt: a head, a body of parts and calls, and one of many ends. */
+/** Generates the provider's behaviour in one attempt: a head, a body of parts and calls, and one of many ends. */
 import type { Failure, FailureKind } from "../../src/domain/Failure.ts";
 import type { Dice } from "./Dice.ts";
 import type { AttemptScript, PartStep, Step, ToolSpec } from "./Scenario.ts";
@@ -6,10 +6,10 @@ import type { AttemptScript, PartStep, Step, ToolSpec } from "./Scenario.ts";
 type IdStyle = "unique" | "empty" | "zero" | "repeated";
 
 /**
- * One attempt.
+ * Generates one attempt.
  *
- * @param ids how the provider names its calls
- * @param index counts the attempts, from 0
+ * @param ids the naming scheme of the provider's calls
+ * @param index number of the attempt, from 0
  */
 export const attemptScript = (
   dice: Dice,
@@ -19,7 +19,7 @@ export const attemptScript = (
 ): AttemptScript => {
   const calls = new Calls(dice, tools, ids, index);
   const body = dice.times(dice.between(0, 6), () => bodyStep(dice, calls));
-  // Most early attempts break, so that runs go deep.
+  // Early attempts usually break, so that runs have several attempts.
   const whole = dice.chance(index < 3 ? 0.12 : 0.5);
   return {
     steps: chunked(dice, [...head(dice), ...body.flat(), ...(whole ? wholeTail(calls) : tail(dice, calls))]),
@@ -98,7 +98,7 @@ const tail = (dice: Dice, calls: Calls): ReadonlyArray<Step> =>
     [1, () => [{ stubborn: 400_000 }, { say: "text" }]],
   ])();
 
-/** A finish whose content cannot be used: the marker all the same. */
+/** A finish whose content is malformed but which is still the marker. */
 const malformed = (dice: Dice): PartStep => ({
   say: "error",
   failure: { kind: dice.pick(["invalid_tool_input", "empty"]) },
@@ -148,7 +148,7 @@ const failure = (dice: Dice): Failure => {
   }
 };
 
-/** The calls of one attempt: each begins, gets its arguments and becomes whole, in any mixture. */
+/** The calls of one attempt: each begins, gets its arguments and becomes whole, in any interleaving. */
 class Calls {
   readonly #dice: Dice;
   readonly #tools: ReadonlyArray<ToolSpec>;
@@ -164,7 +164,7 @@ class Calls {
     this.#index = index;
   }
 
-  /** The next word about a call: a new one, or one that is under way. */
+  /** The next event of a call, either a new or a pending one. */
   step(): ReadonlyArray<Step> {
     const dice = this.#dice;
     if (this.#open.length === 0 || dice.chance(0.3)) {
@@ -174,7 +174,7 @@ class Calls {
       const tool = known ? dice.pick([first, ...more]) : "mystery";
       if (!known && !dice.chance(0.3)) return [{ say: "text" }];
       const call = { ordinal, tool, id: this.#id(ordinal), said: 0 };
-      // Some protocols say a call whole, at once.
+      // Some protocols send a call in one piece.
       if (dice.chance(0.4)) return [part(call, "ready")];
       this.#open.push(call);
     }
@@ -197,7 +197,7 @@ class Calls {
     return dice.chance(0.5) ? [begun] : [begun, part(call, "settled", "provider")];
   }
 
-  /** Makes whole what is under way: a model that finishes has finished its calls. */
+  /** Completes the pending calls: a model that finishes has finished its calls. */
   rest(): ReadonlyArray<Step> {
     const open = this.#open;
     this.#open = [];
@@ -224,7 +224,7 @@ const part = (
   executor: "runtime" | "provider" = "runtime",
 ): PartStep => ({ say: "call", phase, ordinal: call.ordinal, id: call.id, tool: call.tool, executor });
 
-/** Joins neighbouring parts into chunks, as sources hand over whatever has arrived. */
+/** Joins neighbouring parts into chunks, because sources hand over whatever has arrived. */
 const chunked = (dice: Dice, steps: ReadonlyArray<Step>): ReadonlyArray<Step> => {
   const joins = dice.chance(0.5) ? 0.4 : 0;
   const out: Array<Step> = [];

@@ -1,13 +1,13 @@
-/** Makes a scenario smaller, greedily, as long as it still breaks what it broke. */
+/** Shrinks a scenario greedily while it still causes the same violation. */
 import type { Scenario } from "./Scenario.ts";
 
-/** Most scenarios that are tried on the way. */
+/** Maximum scenarios that are tried. */
 const triesMax = 400;
 
 /**
- * Drops whatever is not needed.
+ * Removes everything that the violation does not need.
  *
- * @param breaks whether a scenario still shows the violation
+ * @param breaks returns true if a scenario still causes the violation
  */
 export const smaller = async (
   scenario: Scenario,
@@ -29,7 +29,7 @@ export const smaller = async (
   return best;
 };
 
-/** Every scenario that is one step smaller, the biggest steps first. */
+/** All scenarios that are one step smaller, the biggest steps first. */
 const candidates = (it: Scenario): ReadonlyArray<Scenario> => [
   ...without(it.attempts).map((attempts) => ({ ...it, attempts })),
   ...without(it.outside).map((outside) => ({ ...it, outside })),
@@ -53,6 +53,8 @@ const plainer = (it: Scenario): ReadonlyArray<Scenario> =>
     { ...it, world: { ...it.world, routes: null } },
     { ...it, world: { ...it.world, seam: null } },
     { ...it, world: { ...it.world, outage: null } },
+    { ...it, world: { ...it.world, record: "memory" } } as const,
+    { ...it, world: { ...it.world, commit: "none" } } as const,
     { ...it, world: { ...it.world, digest: "none" } } as const,
     { ...it, consumer: { kind: "drain", n: 1, ms: 1 } } as const,
     { ...it, recorder: { ...it.recorder, delays: [0] } } as const,

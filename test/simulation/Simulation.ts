@@ -1,5 +1,5 @@
 /**
- * Plays a scenario under virtual time and gives its trace. It judges nothing.
+ * Plays a scenario under virtual time and returns its trace, without judging it.
  */
 import { Clock, Context, Effect, Exit, Fiber, Layer, Logger, Random, Scope } from "effect";
 import type { Choice } from "../../src/domain/Decision.ts";
@@ -26,13 +26,12 @@ import { Store } from "./world/Store.ts";
 import { runId, Tools } from "./world/Tools.ts";
 import { pass, pause, layer as virtualTime } from "./world/VirtualTime.ts";
 
-/** Virtual hours within which every run ends by itself, unless the scenario waits for ever by design. */
+/** Maximum virtual hours until a run ends by itself, unless the scenario waits forever by design. */
 export const hoursMax = 12;
 
-/** Virtual milliseconds before the run starts: TestClock waits for what it has woken, and for nothing else. */
+/** Virtual milliseconds before the run starts, because TestClock waits only for fibers that it has woken. */
 const startMs = 1;
 
-/** Plays a scenario. */
 export const simulate = (scenario: Scenario): Promise<Trace> =>
   Effect.runPromise(Effect.provide(play(scenario), Layer.merge(virtualTime, Logger.layer([]))));
 
@@ -41,12 +40,12 @@ const play = (scenario: Scenario): Effect.Effect<Trace> =>
     const inner = yield* Clock.Clock;
     const freezing = scenario.world.freezes.length > 0 ? FreezingClock.make(inner) : undefined;
     const clock = freezing ?? inner;
-    // Time of the journal is time in which the process ran: what a freeze skips is not in it.
+    // The journal counts only the time in which the process ran; it skips freezes.
     const journal = new Journal(() => inner.currentTimeMillisUnsafe() - startMs);
     const calm = new Calm(scenario);
     const scope = yield* Scope.make();
     const memory = Context.get(yield* Layer.buildWithScope(RunRecorder.layerMemory(), scope), RunRecorder);
-    const store = new Store(scenario, journal, memory, () => calm.isOn);
+    const store = new Store(scenario, journal, memory, () => calm.isOn, yield* Effect.context<never>());
     const layer = Layer.provideMerge(layerOf(scenario, store, calm), Layer.succeed(Clock.Clock, clock));
     const context = yield* Layer.buildWithScope(layer, scope);
     const processor = Context.get(context, StreamProcessor);
@@ -89,7 +88,7 @@ const play = (scenario: Scenario): Effect.Effect<Trace> =>
     return { scenario, journal: journal.entries, record, ended, closed };
   });
 
-/** Whether the consumer's stream has ended; a run that waits by design is stopped from outside first. */
+/** Returns true if the consumer's stream has ended. A run that waits by design is stopped from outside first. */
 const endedBy = (
   scenario: Scenario,
   fiber: Fiber.Fiber<unknown, unknown>,
@@ -99,7 +98,7 @@ const endedBy = (
     if (fiber.pollUnsafe() !== undefined || !mayHang(scenario)) return fiber.pollUnsafe() !== undefined;
     yield* act("cancel");
     yield* pass("1 hour");
-    // A consumer that runs a hanging handler of its own hangs itself.
+    // A consumer that runs a hanging handler itself hangs, too.
     if (fiber.pollUnsafe() === undefined) yield* act("interrupt");
     yield* pass("1 hour");
     return fiber.pollUnsafe() !== undefined;
@@ -114,11 +113,11 @@ const optionsOf = (
   const { cursor, refresh, policy, reveal, canContinue, continueText, emptyIsFailure, streaming } = scenario.options;
   const edges = new Edges(scenario.world.edges);
   const { routes, seam } = scenario.world;
-  const network = new Network(scenario, calm);
+  const network = new Network(scenario, calm, () => journal.now);
   const attempt = provider(scenario, journal, calm, network);
   const observe = (part: Part) => edges.observed(part.says);
   const continues = canContinue ? { canContinue: attempt } : {};
-  // Scenarios also ask for text that goes on without a seam, as plain JavaScript may.
+  // Some scenarios request continued text without a seam, as untyped JavaScript may.
   return {
     provider: {
       id: "simulated",
@@ -138,6 +137,7 @@ const optionsOf = (
       return error.failure;
     },
     ...(seam === null ? {} : { seam: seamOf(seam) }),
+    ...(scenario.world.record === "behind" ? { record: "behind" as const } : {}),
     ...network.options,
     ...continues,
     ...{ reveal, continueText, emptyIsFailure, streaming },
@@ -152,7 +152,7 @@ const optionsOf = (
   } as RunOptions<Part, ProviderBroke, never>;
 };
 
-/** Routes to other providers, which respond by the same scripts. */
+/** Routes to other providers, which answer from the same scripts. */
 const furtherRoutes = (
   count: number,
   it: Pick<RunOptions<Part, ProviderBroke, never>, "attempt" | "canContinue" | "observe">,
@@ -187,23 +187,23 @@ const outside = (journal: Journal, processor: StreamProcessor["Service"], fiber:
     });
 };
 
-/** Something that happens, and when. */
+/** An event with its time. */
 interface Happening {
   readonly when: StoreMoment;
   readonly does: Effect.Effect<void>;
 }
 
-/** What a happening needs to reach. */
+/** Everything that an event can act on. */
 interface Reach {
   readonly act: (what: Outside) => Effect.Effect<void>;
   readonly calm: Calm;
-  /** The clock of the world around the process: a trigger runs outside of every fiber. */
+  /** The clock of the world outside the process: a trigger runs outside any fiber. */
   readonly inner: Clock.Clock;
   readonly freezing: FreezingClock.FreezingClock | undefined;
   readonly store: Store;
 }
 
-/** Everything that happens to a run from outside; nothing of it once all is calm. */
+/** All outside events of a run, none of them after the calm. */
 const happeningsOf = (
   { outside: acts, world }: Scenario,
   journal: Journal,
@@ -236,7 +236,7 @@ const happeningsOf = (
   }));
 };
 
-/** What happens at a time. */
+/** Runs the events that have a time. */
 const timed = (happenings: ReadonlyArray<Happening>): Effect.Effect<void> =>
   Effect.forEach(
     happenings,
@@ -245,7 +245,7 @@ const timed = (happenings: ReadonlyArray<Happening>): Effect.Effect<void> =>
     { discard: true },
   );
 
-/** What happens in the very step in which something else does. */
+/** Runs the events that happen in the same step as another event. */
 const triggers = (happenings: ReadonlyArray<Happening>, journal: Journal): void => {
   const counts = { event: 0, write: 0, handler: 0, question: 0, opened: 0, end: 0 };
   const kinds: Partial<Record<string, keyof typeof counts>> = {
@@ -282,7 +282,7 @@ const layerOf = (scenario: Scenario, store: Store, calm: Calm) =>
 const randomOf = (scenario: Scenario) => {
   const dice = new Dice(scenario.seed);
   return {
-    // Steps of 1/250, so that every delay is a whole number of milliseconds.
+    // Steps of 1/250 make every delay a whole number of milliseconds.
     nextDoubleUnsafe: () => dice.between(0, 249) / 250,
     nextIntUnsafe: () => dice.between(0, 1_000_000),
   };

@@ -1,9 +1,8 @@
-/** Prints a trace for a person, a line for everything that happened. */
+/** Prints a trace for a person, one line per event. */
 import { Exit } from "effect";
 import type { Entry as Written } from "../../src/recorder/RunRecord.ts";
 import type { Entry, Part, Trace } from "./Journal.ts";
 
-/** The lines of a trace. */
 export const lines = (trace: Trace): ReadonlyArray<string> => [
   ...trace.journal.map((entry) => `${String(entry.at).padStart(9)} ${entry.what.padEnd(16)} ${told(entry)}`),
   `ended ${trace.ended}, scope closed ${trace.closed}, record ${trace.record?.state} ${trace.record?.end?.reason ?? ""}`,

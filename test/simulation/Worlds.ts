@@ -1,12 +1,12 @@
 /**
- * Draws the world of a scenario: a second kind of dice, so that a seed's provider, tools and person stay what they were
- * before worlds were drawn. About half of the seeds have a plain world.
+ * Draws the world of a scenario with its own dice, so that a seed's provider, tools and person stay as they were before worlds were
+ * added. About half of the seeds have a plain world.
  */
 import type { Dice } from "./Dice.ts";
 import { edgeOf } from "./Edges.ts";
 import { type Again, type Moment, plainWorld, type StoreMoment, type World, type WriteFault } from "./Scenario.ts";
 
-/** One thing that makes a world. */
+/** Adds one kind of fault to a world. */
 type Axis = (dice: Dice, world: World) => World;
 
 const axes: readonly [Axis, ...Array<Axis>] = [
@@ -18,14 +18,13 @@ const axes: readonly [Axis, ...Array<Axis>] = [
   (dice, world) => ({ ...world, freezes: dice.times(dice.between(1, 2), () => freezeOf(dice)) }),
 ];
 
-/** The world of a scenario. */
 export const worldOf = (dice: Dice): World => {
   if (dice.chance(0.45)) return plainWorld;
   const first = dice.pick(axes)(dice, plainWorld);
   return held(dice.chance(0.3) ? dice.pick(axes)(dice, first) : first);
 };
 
-/** What is left of a world: an id that comes back meets a store that works. */
+/** Removes the store's faults from a world in which an id is used again. */
 const held = (world: World): World =>
   world.again === null ? world : { ...world, faults: [], away: [], digest: world.digest === "none" ? "none" : "ok" };
 

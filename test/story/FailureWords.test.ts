@@ -1,5 +1,5 @@
 /**
- * Reads the words of every failure at every point of an attempt: none says what did not happen.
+ * Reads the words of every failure at every point of an attempt: none claims something that did not happen.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { type AttemptFacts, Delivery, Progress, Shown } from "../../src/domain/AttemptFacts.ts";
@@ -35,7 +35,7 @@ const failures: ReadonlyArray<Failure> = [
   { kind: "unknown" },
 ];
 
-/** Facts that go together: what has not been sent has no response, and what has not come was not shown. */
+/** Consistent facts: an unsent request has no response, and content that has not arrived was not shown. */
 const points: ReadonlyArray<AttemptFacts> = Delivery.literals.flatMap((delivery) =>
   Progress.literals.flatMap((progress) =>
     Shown.literals.flatMap((shown) => {
@@ -68,7 +68,7 @@ describe("the words of a failure", () => {
     }
   });
 
-  it("say that nothing broke or was lost where nothing was sent", () => {
+  it("say that nothing broke or was lost if nothing was sent", () => {
     const unsent = incidents().filter(
       ({ facts, failure }) => facts.delivery === "not_sent" && failure.kind === "transport",
     );
@@ -80,7 +80,7 @@ describe("the words of a failure", () => {
     }
   });
 
-  it("say nothing of the middle of an answer that had not begun", () => {
+  it("do not mention the middle of an answer that had not begun", () => {
     for (const it of incidents().filter(({ facts }) => facts.progress === "none")) {
       assert.notMatch(
         `${failureWord(it).title} ${it.message.split(";")[0]}`,
@@ -99,7 +99,7 @@ describe("the words of a failure", () => {
     }
   });
 
-  it("say of a gateway's run that its client left, and of no other", () => {
+  it("say of a gateway's run, and of no other, that its client left", () => {
     const titles = (runId: string) =>
       incidents(runId)
         .filter(({ failure }) => failure.kind === "cancelled" && failure.by === "user")
@@ -110,14 +110,14 @@ describe("the words of a failure", () => {
 });
 
 describe("a choice", () => {
-  it("withdraws what was shown where something was", () => {
+  it("withdraws shown parts, if there are any", () => {
     for (const it of incidents()) {
       assert.strictEqual(choiceDoes("retry", it).includes("withdrawn"), it.facts.shown !== "nothing");
     }
     assert.include(choiceDoes("retry", undefined), "withdrawn");
   });
 
-  it("goes on behind text that was shown last, and says where that has to be proven", () => {
+  it("continues after text that was shown last, and says if that has to be proven", () => {
     for (const it of incidents()) {
       const does = choiceDoes("continue", it);
       assert.strictEqual(does.includes("behind the text"), it.facts.shown === "text");
@@ -151,7 +151,7 @@ describe("the end of a run", () => {
       },
     ]);
 
-  it("has words for every reason that no rule has", () => {
+  it("has words for every reason without a rule", () => {
     const reasons = [
       "accepted_partial",
       "record_failed",
@@ -165,7 +165,7 @@ describe("the end of a run", () => {
     }
   });
 
-  it("says who answered, that nobody did, or what the decision rests on", () => {
+  it("names the person who answered, says that no one did, or gives the basis of the decision", () => {
     const asks = Runs.broken("run_a", 1, 10, {
       provider: Runs.gpt,
       facts: Runs.facts({ shown: "text", text_through: 1 }),
@@ -194,7 +194,7 @@ describe("the end of a run", () => {
     assert.isUndefined(runStory(E.folded(Runs.calm("run_a", 0)), 20).why);
   });
 
-  it("stands with every failure that a rule stops, and names the failure's code", () => {
+  it("is shown with every failure that a rule stops, and names the failure's code", () => {
     for (const it of incidents().filter(({ decision }) => decision.action === "do_not_retry")) {
       const story = runStory(stoppedBy(it.decision.rule, it), 20);
       assert.isTrue((story.why ?? "").length > 10, it.message);

@@ -1,5 +1,5 @@
 /**
- * Folds runs of every length, ending and tool phase, and checks the headline of each against what happened.
+ * Folds runs of every length, ending and tool phase, and compares the headline of each with the events.
  */
 import { assert, describe, it } from "@effect/vitest";
 import type { ToolRow } from "../../src/domain/AttemptFacts.ts";
@@ -39,13 +39,13 @@ interface Case {
   readonly attempts: 1 | 2;
   readonly outcome: Outcome;
   readonly rows: ReadonlyArray<ToolRow>;
-  /** The last attempt's end marker came before it ended. */
+  /** True if the last attempt's end marker came before it ended. */
   readonly isWhole: boolean;
 }
 
 const at = S.startedAt + 4_200;
 
-/** The run as the processor records it: the policy decides how its last attempt ends. */
+/** The run as the processor records it. The policy decides the end of its last attempt. */
 const recordOf = ({ attempts, isWhole, outcome, rows }: Case): RunRecord.RunRecord => {
   const facts = S.factsOf({ terminal_seen: isWhole, tools: rows });
   const before = S.incidentOf("r", 1, {});
@@ -104,7 +104,7 @@ describe("The headline of a run", () => {
         assert.notStrictEqual(word, "recovered");
         for (const { became } of story.incidents) assert.notInclude(became, "a later attempt");
       }
-      // A cancel behind the end marker cancels nothing unless a tool is still running.
+      // A cancel after the end marker cancels nothing unless a tool is still running.
       const isCancelled = run.outcome === "cancelled" && (!run.isWhole || cut.length > 0);
       if (isCancelled) {
         assert.include(["cancelled", "stopped"], word);
@@ -114,7 +114,7 @@ describe("The headline of a run", () => {
         assert.notInclude(runSteps(record).at(-1)?.text ?? "", "completed");
         assert.notInclude(cancelWords({ outcome: "here", driver: undefined, record }), "completed");
       }
-      // A tool of a response that came whole may still run.
+      // A tool of a whole response may still run.
       const unknown = cut.filter(
         ({ effect, phase }) => effect !== "read_only" && (run.outcome !== "completed" || phase === "outcome_unknown"),
       );
@@ -123,7 +123,7 @@ describe("The headline of a run", () => {
     });
   }
 
-  it("says nothing of a cancel behind the end marker because of a tool of an earlier attempt", () => {
+  it("does not mention a cancel after the end marker because of a tool of an earlier attempt", () => {
     const rows = [call("dispatched", { effect: "read_only", tool: "search" })];
     const record = folded([
       S.begun("r"),
@@ -135,13 +135,13 @@ describe("The headline of a run", () => {
     assert.notStrictEqual(statusOf(record), "cancelled");
   });
 
-  it("says recovered of a run whose later attempt completed it", () => {
+  it("says recovered if a later attempt completed the run", () => {
     const record = recordOf({ attempts: 2, outcome: "completed", rows: [], isWhole: true });
     assert.strictEqual(statusOf(record), "recovered");
     assert.strictEqual(record.incidents[0]?.status, "recovered");
   });
 
-  it("says completed of a whole response whose connection broke behind its end marker", () => {
+  it("says completed if a whole response's connection broke after its end marker", () => {
     const record = recordOf({ attempts: 1, outcome: "failed", rows: [], isWhole: true });
     assert.strictEqual(statusOf(record), "completed");
     assert.strictEqual(record.incidents[0]?.status, "final");

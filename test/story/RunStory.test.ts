@@ -1,11 +1,9 @@
 /**
- * Tells runs of every kind and reads the story: its status, its ends, its decisions and its questions.
+ * Tells runs of every kind and checks the story: its status, its ends, its decisions and its questions.
  */
 import { assert, describe, it } from "@effect/vitest";
-import { flowedOn } from "../../src/recorder/RunRecord.ts";
 import { openQuestionOf, repeatsText } from "../../src/story/Question.ts";
 import { statusOf } from "../../src/story/RunStatus.ts";
-import { runSteps } from "../../src/story/RunSteps.ts";
 import { retryWords, runStory } from "../../src/story/RunStory.ts";
 import { summaryOf } from "../../src/story/RunSummary.ts";
 import { requestOf } from "../../src/story/Words.ts";
@@ -15,7 +13,7 @@ import { folded } from "../recorder/Entries.ts";
 
 const { now } = Runs;
 
-describe("how a run stands", () => {
+describe("the state of a run", () => {
   const kinds = {
     recovered: S.recovered("r"),
     completed: Runs.calm("r", now - 60_000),
@@ -30,7 +28,7 @@ describe("how a run stands", () => {
     for (const [status, entries] of Object.entries(kinds)) assert.strictEqual(statusOf(folded(entries)), status);
   });
 
-  it("is an orphan where no process drives it, unless it has ended or asks", () => {
+  it("is orphaned if no process drives the run, unless it has ended or asks", () => {
     const orphans = new Set(["r"]);
     const told = Object.entries(kinds).map(([kind, entries]) => [kind, statusOf(folded(entries), orphans)]);
     assert.deepStrictEqual(
@@ -39,30 +37,14 @@ describe("how a run stands", () => {
     );
   });
 
-  it("stands in the list's JSON by the word that programs read", () => {
+  it("has a stable word in the list's JSON, for programs", () => {
     const standings = Object.values(kinds).map((entries) => summaryOf(folded(entries), new Set()).standing);
     assert.deepStrictEqual(standings, ["completed", "completed", "stopped", "asking", "parked", "parked", "live"]);
   });
 });
 
 describe("the story of a run", () => {
-  it("says that its response went on to its end where another process has ended it", () => {
-    const word = { at_ms: 2_000, attempt: 1, event: "end", detail: flowedOn } as const;
-    const record = folded([...S.stopped("r"), { _tag: "EvidenceNoted", evidence: word }]);
-    const sentence = "Its response went on to its end all the same, in the process that had begun it.";
-    assert.match(runStory(record, now).end ?? "", new RegExp(`^Stopped by text_shown after .*\\. ${sentence}$`));
-    assert.notInclude(runStory(folded(S.stopped("r")), now).end ?? "", sentence);
-    const steps = runSteps(record).slice(-2);
-    assert.deepStrictEqual(
-      steps.map(({ at, key }) => [key, at]),
-      [
-        ["end", record.end?.at],
-        ["flowed_on", record.started_at + 2_000],
-      ],
-    );
-  });
-
-  it("says what each attempt sent, how it ended, and what was decided", () => {
+  it("says what each attempt sent, how it ended, and the decision", () => {
     const { attempts, end, head } = runStory(folded(Runs.recovered()), now);
     assert.deepStrictEqual(
       attempts.map(({ end, sent }) => [sent, end]),
@@ -85,7 +67,7 @@ describe("the story of a run", () => {
     assert.deepStrictEqual(head, ["3 attempts", spent, "policy default"]);
   });
 
-  it("says by which route an attempt went and a retry goes, where that is not the first one", () => {
+  it("names the route of an attempt and of a retry, if it is not the first one", () => {
     assert.strictEqual(requestOf({ mode: "first", request: "first" }), "the first request");
     assert.strictEqual(
       requestOf({ mode: "replay", request: "first", route: "azure" }),
@@ -99,7 +81,7 @@ describe("the story of a run", () => {
     assert.strictEqual(retryWords({ ...incident, decision }), "the same request once more by the next route");
   });
 
-  it("says of the break that its open question is about that it waits for an answer", () => {
+  it("says of a break with an open question that it waits for an answer", () => {
     const record = folded(S.asking("r"));
     const [attempt] = runStory(record, now).attempts;
     assert.deepInclude(attempt, { asks: true, answers: [] });
@@ -108,7 +90,7 @@ describe("the story of a run", () => {
     assert.strictEqual(open?.repeats === undefined ? "" : repeatsText(open.repeats), "bash (0.0)");
   });
 
-  it("names where an answer came from", () => {
+  it("names the source of an answer", () => {
     const { answers } = runStory(folded(S.stopped("r")), now);
     assert.deepStrictEqual(
       answers.map(({ by, question }) => [by, question.answer]),
@@ -117,8 +99,8 @@ describe("the story of a run", () => {
   });
 });
 
-describe("a question whose incident the record has dropped", () => {
-  it("has a retry that may run anything again", () => {
+describe("a question whose incident was dropped from the record", () => {
+  it("offers a retry that may run anything again", () => {
     const whole = folded(Runs.asking());
     assert.deepStrictEqual(openQuestionOf(whole)?.mayRepeat, ["0.0", "0.1"]);
     const open = openQuestionOf({ ...whole, incidents: [] });

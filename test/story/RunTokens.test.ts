@@ -1,4 +1,4 @@
-/** What runs have cost, read from their records: of runs that were played, so that the record is as a recorder has it. */
+/** The cost of runs, read from the records of played runs, so that they are as a recorder writes them. */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import * as Observation from "../../src/domain/Observation.ts";
@@ -21,14 +21,14 @@ const spentBy = (
     return tokensOf(yield* S.recordOf("r"), prices);
   }).pipe(Effect.provide(S.processor()));
 
-/** The words with plain blanks between the digits. */
+/** The words with plain spaces between the digits. */
 const words = (tokens: RunTokens) => tokenWords(tokens)?.replaceAll("\u202f", " ");
 
 const broken = [S.start, usage(500, 20), S.reset];
 const whole = [S.start, S.text("hello"), usage(500, 2), S.done];
 
 describe("The tokens of a run", () => {
-  it.effect("are used where its response stands, and wasted where it broke", () =>
+  it.effect("are used if its response is kept, and wasted if it broke", () =>
     Effect.gen(function* () {
       const tokens = yield* spentBy([broken, broken, whole]);
       assert.deepStrictEqual(tokens, { used: 502, wasted: 1_040, estimated: false });
@@ -36,7 +36,7 @@ describe("The tokens of a run", () => {
     }),
   );
 
-  it.effect("are all wasted where the run stops", () =>
+  it.effect("are all wasted if the run stops", () =>
     Effect.gen(function* () {
       const stopped = yield* spentBy([[S.start, usage(500, 20), S.text("x"), S.reset]]);
       assert.deepStrictEqual(stopped, { used: 0, wasted: 520, estimated: false });
@@ -44,7 +44,7 @@ describe("The tokens of a run", () => {
     }),
   );
 
-  it.effect("are estimates where the provider told nothing, and say so", () =>
+  it.effect("are estimates without the provider's own figure, and say so", () =>
     Effect.gen(function* () {
       const tokens = yield* spentBy([[S.start, S.reset], S.hello], { requestTokens: 90 });
       assert.deepStrictEqual(tokens, { used: 92, wasted: 90, estimated: true });
@@ -52,7 +52,7 @@ describe("The tokens of a run", () => {
     }),
   );
 
-  it.effect("are none, and no word, of what cost nothing", () =>
+  it.effect("are absent, and have no words, if nothing was spent", () =>
     Effect.gen(function* () {
       const tokens = yield* spentBy([[S.fail({ kind: "rejected", reason: "quota" })]], { requestTokens: 90 });
       assert.deepStrictEqual(tokens, { used: 0, wasted: 0, estimated: false });
@@ -60,7 +60,7 @@ describe("The tokens of a run", () => {
     }),
   );
 
-  it.effect("cost money where their model has a price", () =>
+  it.effect("cost money if their model has a price", () =>
     Effect.gen(function* () {
       const provider = { id: "p", model: "gpt-5-mini", reasoning: false };
       const prices = { "gpt-5*": { input: 1_000, output: 10_000 } };

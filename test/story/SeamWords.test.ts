@@ -1,5 +1,5 @@
 /**
- * Tells runs whose shown text went on, could not be joined, or was not gone on with: on record, in steps, in lists and in questions.
+ * Tells runs whose shown text was continued, could not be joined, or was not continued: on record, in steps, in lists and in questions.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
@@ -22,7 +22,7 @@ const { now } = Runs;
 const shown = { shown: "text", text_through: 1 } as const;
 
 describe("the words of a seam", () => {
-  it("have whole sentences for every refusal: why, and what can be done", () => {
+  it("have whole sentences for every refusal: the reason, and the options", () => {
     const said = SeamRefusal.literals.map((reason) => seamRefusals[reason]);
     for (const { remedy, why } of said) {
       for (const sentence of [why, remedy]) assert.match(sentence, /^[A-Z].{6,140}\.$/);
@@ -30,19 +30,19 @@ describe("the words of a seam", () => {
     assert.strictEqual(new Set(said.map(({ why }) => why)).size, SeamRefusal.literals.length);
   });
 
-  it("have words of their own for every fault and every proof, which go on from a colon", () => {
+  it("have separate words for every fault and every proof, which continue after a colon", () => {
     for (const words of [
       SeamFault.literals.map((fault) => seamFaults[fault]),
       SeamProof.literals.map((proof) => seamProofs[proof]),
     ]) {
       assert.strictEqual(new Set(words).size, words.length);
-      // A semicolon would part the sentence of an incident, whose first half says what broke.
+      // A semicolon would split the sentence of an incident, whose first half names the break.
       for (const word of words) assert.match(word, /^[a-z][^;]{20,120}[^.;]$/);
     }
   });
 });
 
-describe("a run whose shown text went on", () => {
+describe("a run whose shown text was continued", () => {
   const record = folded(Seams.joined("r"));
 
   it("says of each attempt where its text joins, and how that was proven", () => {
@@ -64,7 +64,7 @@ describe("a run whose shown text went on", () => {
     assert.strictEqual(attempts[0]?.incidents[0]?.next, "a request that goes on where the text was cut after 375 ms");
   });
 
-  it("has its text in pieces, each behind the one before", () =>
+  it("has its text in pieces, in order", () =>
     assert.deepStrictEqual(joinedTexts(record), [
       [
         { attempt: 1, from: 0, to: 412, proof: undefined },
@@ -73,7 +73,7 @@ describe("a run whose shown text went on", () => {
       ],
     ]));
 
-  it("has a step for each seam in every look, and its seams in the list's JSON", () => {
+  it("has a step for each seam in every view, and its seams in the list's JSON", () => {
     const steps = runSteps(record).filter(({ key }) => key.startsWith("seam"));
     assert.deepStrictEqual(steps, [
       {
@@ -101,7 +101,7 @@ describe("the pieces of a text", () => {
   const pieces = (...entries: Parameters<typeof folded>[0]) =>
     joinedTexts(folded([begun("r"), ...entries])).map((text) => text.map((it) => [it.attempt, it.from, it.to]));
 
-  it("leave out an attempt that broke before its seam was proven: it showed nothing", () =>
+  it("omit an attempt that broke before its seam was proven, because it showed nothing", () =>
     assert.deepStrictEqual(
       pieces(
         attempt(1),
@@ -119,7 +119,7 @@ describe("the pieces of a text", () => {
       ],
     ));
 
-  it("leave out a seam that was asked for and is not proven", () => {
+  it("omit a seam that was requested and is not proven", () => {
     const asked = { ...attempt(2, "continue"), seam: { at: 30, proof: "anchor" } } as ReturnType<typeof attempt>;
     assert.deepStrictEqual(pieces(attempt(1), raised(1, shown), asked), []);
     const after = [attempt(3, "continue"), raised(3, shown), joined(3, 30)];
@@ -131,7 +131,7 @@ describe("the pieces of a text", () => {
     ]);
   });
 
-  it("begin anew behind a replay, whose text stands in place of what was withdrawn", () =>
+  it("restart after a replay, whose text replaces the withdrawn text", () =>
     assert.deepStrictEqual(
       pieces(
         attempt(1),
@@ -150,15 +150,15 @@ describe("the pieces of a text", () => {
       ],
     ));
 
-  it("stand alone where the record has dropped the attempts in front of them", () =>
+  it("are kept if the record has dropped the attempts before them", () =>
     assert.deepStrictEqual(pieces(attempt(9, "continue"), raised(9, shown), joined(9, 7)), [[[9, 7, undefined]]]));
 
-  it("are none where no text was joined", () => {
+  it("are empty if no text was joined", () => {
     for (const entries of Runs.album()) assert.deepStrictEqual(joinedTexts(folded(entries)), []);
   });
 });
 
-describe("a run whose shown text did not go on", () => {
+describe("a run whose shown text was not continued", () => {
   it("says why it could not be joined, and that nothing unproven was shown (row 6)", () => {
     const { attempts } = runStory(folded(Seams.unproven()), now);
     const [incident] = attempts[1]?.incidents ?? [];
@@ -178,7 +178,7 @@ describe("a run whose shown text did not go on", () => {
     );
   });
 
-  it.effect("says of the attempt that was not joined what was wrong with it, also where its caller discards it", () =>
+  it.effect("says of an attempt that was not joined what was wrong with it, even if its caller discards it", () =>
     Effect.gen(function* () {
       const { reset, start, text } = S;
       const provider = S.scripted([start, text("one two"), S.wait(1), reset], [start, text("uno dos tres")]);
@@ -202,7 +202,7 @@ describe("a run whose shown text did not go on", () => {
     }).pipe(Effect.provide(S.processor(["stop"]))),
   );
 
-  it("says of text that was joined and then repeated itself that it did both", () => {
+  it("reports both for text that was joined and then repeated itself", () => {
     const record = folded(Seams.joined());
     const late = { at_ms: 11_000, attempt: 2, event: "seam", detail: "repeats" } as const;
     const evidence = { ...record.evidence, last: [...record.evidence.last, late] };
@@ -214,7 +214,7 @@ describe("a run whose shown text did not go on", () => {
     );
   });
 
-  it("says for every refusal why it was not gone on with, where its question is asked", () => {
+  it("gives for every refusal the reason why the text was not continued, with its question", () => {
     for (const reason of SeamRefusal.literals) {
       const record = folded(Seams.refused(reason));
       const [incident] = runStory(record, now).incidents;
@@ -229,7 +229,7 @@ describe("a run whose shown text did not go on", () => {
     }
   });
 
-  it("says nothing of a refusal that a store of another version has on record, and the newest of several", () => {
+  it("ignores a refusal stored by another version, and shows the newest of several", () => {
     const [, ...rest] = folded(Seams.refused("blank")).evidence.first;
     const unknown = { at_ms: 1, attempt: 1, event: "seam_refused", detail: "moon_phase" } as const;
     assert.isUndefined(refusalOf([unknown]));
@@ -237,14 +237,14 @@ describe("a run whose shown text did not go on", () => {
     assert.isUndefined(refusalOf([{ at_ms: 1, attempt: 1, event: "seam_refused" }]));
   });
 
-  it("says nothing of a refusal where it went on by itself", () => {
+  it("mentions no refusal if the text was continued automatically", () => {
     const [incident] = runStory(folded(Seams.joined()), now).incidents;
     assert.isUndefined(incident?.refusal);
   });
 });
 
-describe("a run that goes on without its client", () => {
-  it("says until when it does, and for how long its client may come back", () => {
+describe("a run that continues without its client", () => {
+  it("names its deadline, and the time in which its client may come back", () => {
     assert.deepStrictEqual(absenceStory({ since: now - 12_000, until: now + 48_000 }, now), {
       said: "goes on without its client, until 2026-11-22 09:30:48 UTC",
       times: "it left 12 s ago and may come back for 48 s",

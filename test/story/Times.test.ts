@@ -1,5 +1,5 @@
 /**
- * Reads the words for times and amounts at the edges of their units.
+ * Checks the words for times and amounts at the edges of their units.
  */
 import { assert, describe, it } from "@effect/vitest";
 import * as Times from "../../src/story/Times.ts";
@@ -21,7 +21,7 @@ describe("times in words", () => {
     ]);
   });
 
-  it("a moment is told from now, in either direction", () => {
+  it("a moment is relative to now, in either direction", () => {
     const now = 10 * day;
     const told = [now - second, now - 12 * second, now + 3 * minute, now - 5 * hour, now - 9 * day];
     assert.deepStrictEqual(
@@ -30,12 +30,12 @@ describe("times in words", () => {
     );
   });
 
-  it("a time that no calendar has is told as a number", () => {
+  it("a time outside any calendar is shown as a number", () => {
     assert.strictEqual(Times.momentUtc(Date.UTC(2026, 10, 22, 1, 57, 22)), "2026-11-22 01:57:22 UTC");
     assert.strictEqual(Times.momentUtc(9e15), "9000000000000000 ms");
   });
 
-  it("amounts say one, many, and thousands", () => {
+  it("amounts are worded for one, many, and thousands", () => {
     assert.deepStrictEqual(
       [Times.counted(1, "attempt"), Times.counted(0, "attempt"), Times.often(1), Times.often(3), Times.grouped(1_840)],
       ["one attempt", "0 attempts", "once", "3 times", "1\u202f840"],

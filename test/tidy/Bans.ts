@@ -1,5 +1,5 @@
 /**
- * Holds the words that must not stand in certain files, and what stands there instead.
+ * Lists words that are banned from certain files, with their replacements.
  */
 import type { Rule } from "./Rules.ts";
 import { lineFinder, type Source, type TextFile } from "./Sources.ts";
@@ -11,7 +11,7 @@ interface Ban {
   readonly except?: RegExp;
   /** Files that say so themselves are left out. */
   readonly unless?: (source: Source) => boolean;
-  /** Code is without comments and without what stands in strings; text is everything, of every committed file. */
+  /** Code is without comments and the contents of strings; text is everything, of every committed file. */
   readonly search: "code" | "comments" | "text";
   readonly pattern: RegExp;
   /** A file and a line that break the rule, and a line that does not. */

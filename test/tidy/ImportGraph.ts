@@ -8,7 +8,7 @@ export interface Cycle {
   readonly path: string;
   readonly line: number;
   readonly round: ReadonlyArray<string>;
-  /** Whether some import of the round is erased, so that nothing goes round when it runs. */
+  /** True if an import of the cycle is erased, so that there is no cycle at run time. */
   readonly typeOnly: boolean;
 }
 

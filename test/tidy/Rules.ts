@@ -6,7 +6,7 @@ import { bans } from "./Bans.ts";
 import { cycles, reachable } from "./ImportGraph.ts";
 import type { Source, Tree } from "./Sources.ts";
 
-/** What a rule found. */
+/** A violation that a rule found. */
 export interface Finding {
   readonly path: string;
   readonly line: number;
@@ -24,19 +24,19 @@ export interface Rule {
   readonly good: Readonly<Record<string, string>>;
 }
 
-/** The message of a finding: where, what, and what to do instead. */
+/** The message of a finding: the place, the violation and its remedy. */
 export const message = ({ path, line, banned, use }: Finding): string =>
   `${path}:${line}: ${banned} is banned, use ${use}`;
 
 /** Maximum lines of a source file: a reader should hold its subject in one sitting. */
 const fileLinesMax = 700;
 
-/** Most lines of a function. */
+/** Maximum lines of a function. */
 const functionLinesMax = 60;
 
 const core = ["domain", "facts", "failure", "policy", "seam", "provider", "recorder", "paths", "runtime"];
 
-/** What each room of src may import besides itself; the empty name is src/index.ts. */
+/** The rooms that each room of src may import besides itself; the empty name is src/index.ts. */
 const directions: Readonly<Record<string, ReadonlyArray<string>>> = {
   domain: [],
   facts: ["domain"],
@@ -58,7 +58,7 @@ const directions: Readonly<Record<string, ReadonlyArray<string>>> = {
 
 /**
  * The floors of each room that has sub-folders, from the ground up; "" is the room itself. A folder imports from its own floor
- * only itself, and from the floors below what it likes.
+ * only itself, and anything from the floors below.
  */
 const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
   failure: [["thrown"], ["tables"], ["evidence"], [""]],
@@ -75,7 +75,6 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
     ["transfer", "retention"],
     ["export", "sql/entry", "sql/lease", "sql/sqlite", "sql/postgres"],
     ["sql"],
-    ["delivery"],
     ["postgres"],
     ["store"],
   ],
@@ -91,7 +90,7 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
   ],
   client: [["connection"], [""]],
   adapters: [
-    ["relay/seam", "relay/document", "relay/deadline", "relay/form"],
+    ["relay/seam", "relay/document", "relay/form"],
     ["relay"],
     ["fetch", "ai-sdk", "effect-ai", "otlp"],
     ["provider-model"],
@@ -104,7 +103,6 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
     ["body", "owners", "routing"],
     ["routes"],
     ["proxy", "page/style", "page/geometry"],
-    ["delivery"],
     ["attach"],
     ["page"],
     [""],
@@ -121,22 +119,22 @@ const floors: Readonly<Record<string, ReadonlyArray<ReadonlyArray<string>>>> = {
 };
 
 /** SQL stands in a folder of its own and has an entry point of its own: the core's entries must not reach it. */
-const unstableHomes = /^src\/recorder\/(?:delivery|sql|postgres|store)\//;
+const unstableHomes = /^src\/recorder\/(?:sql|postgres|store)\//;
 
-/** What the package promises to load nothing but stable `effect` modules. */
+/** The entry points that load only stable `effect` modules, as the package promises. */
 const coreEntries = ["src/index.ts", "src/policy/index.ts", "src/provider/index.ts"];
 
-/** Single modules: `effect` as a whole pulls in sql modules of its own. */
+/** Single modules, because `effect` as a whole imports sql modules. */
 const stable = /^effect\/[A-Z]\w*$/;
 
 const inSrc = ({ path }: { readonly path: string }): boolean => path.startsWith("src/");
 
 const isIndex = (path: string): boolean => /(^|\/)index\.ts$/.test(path);
 
-/** The room that a file of src stands in; the empty name is src itself. */
+/** The room of a file in src; the empty name is src itself. */
 const folderOf = (path: string): string => (path.split("/").length > 2 ? (path.split("/")[1] ?? "") : "");
 
-/** The sub-folder of its room that a file stands in; the empty name is the room itself. */
+/** The sub-folder of a file within its room; the empty name is the room itself. */
 const subfolderOf = (path: string): string => path.split("/").slice(2, -1).join("/");
 
 /** Runs a check over every file of src. */
@@ -334,7 +332,7 @@ const fileLength: Rule = {
   good: { "src/policy/Long.ts": "export {};\n".repeat(fileLinesMax) },
 };
 
-/** A function of so many lines. */
+/** A function with the given number of lines. */
 const functionOf = (lines: number): string => `const long = () => {\n${"  long();\n".repeat(lines - 2)}};\n`;
 
 const functionLength: Rule = {
@@ -380,7 +378,7 @@ const docstrings: Rule = {
   },
 };
 
-/** A reason stands on the line of the cast or so many lines above it. */
+/** A reason must be on the line of the cast or at most this many lines above it. */
 const castReasonLines = 3;
 
 const castReasons: Rule = {

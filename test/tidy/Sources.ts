@@ -18,7 +18,7 @@ export interface Import {
   readonly target: string | undefined;
 }
 
-/** Something that stands on a line. */
+/** A named place on a line. */
 export interface Place {
   readonly name: string;
   readonly line: number;
@@ -28,7 +28,7 @@ export interface Source {
   /** From the root of the repository. */
   readonly path: string;
   readonly text: string;
-  /** The text with blanks for comments and for what stands in strings, templates and regular expressions. */
+  /** The text with blanks for comments and for the contents of strings, templates and regular expressions. */
   readonly code: string;
   /** The text with blanks for everything but comments. */
   readonly comments: string;
@@ -48,7 +48,7 @@ export interface TextFile {
   readonly text: string;
 }
 
-/** What the rules look at. */
+/** The input of the rules. */
 export interface Tree {
   readonly sources: ReadonlyArray<Source>;
   readonly files: ReadonlyArray<TextFile>;
@@ -61,7 +61,7 @@ export const repository = (root: string): Tree => {
   return { files, sources: parse(join(root, "tsconfig.json"), root, parsed) };
 };
 
-/** Small trees that exist as text only: each is parsed as if it were a repository of its own. */
+/** Small trees that exist only as text: each is parsed like a separate repository. */
 export const snippets = (trees: ReadonlyArray<Readonly<Record<string, string>>>): ReadonlyArray<Tree> => {
   const root = mkdtempSync(join(tmpdir(), "tidy-"));
   try {
@@ -261,7 +261,7 @@ const isExported = (statement: Node): boolean =>
     is.isTypeAliasDeclaration(statement)) &&
   statement.modifiers?.some(({ kind }) => kind === SyntaxKind.ExportKeyword) === true;
 
-/** A docstring stands directly before it, or it only names the type of the schema before it. */
+/** True if a docstring directly precedes it, or it only names the type of the preceding schema. */
 const isDocumented = (statements: ReadonlyArray<Node>, index: number, file: SourceFile, text: string): boolean => {
   const [before, statement] = [statements[index - 1], statements[index]];
   if (statement === undefined) return false;

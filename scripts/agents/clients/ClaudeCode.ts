@@ -14,7 +14,7 @@ export const claudeCode: Agent = {
   shell: { tool: "Bash", parameter: "command", more: { description: "leave a mark" }, strict: true },
   setup: `ANTHROPIC_BASE_URL=${gatewayOrigin} claude`,
   program: "claude",
-  // The package's own start script is put in place by an install script, which does not run here.
+  // The package's own start script is installed by an install script, which does not run here.
   command: (modules) => [join(modules, `@anthropic-ai/claude-code-${platformOf()}`, "claude")],
   launch: ({ home, patienceMs }, prompt) => ({
     args: ["--print", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions", prompt],
@@ -23,7 +23,7 @@ export const claudeCode: Agent = {
       CLAUDE_CONFIG_DIR: join(home, ".claude"),
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
       DISABLE_AUTOUPDATER: "1",
-      // It refuses to skip permissions as root where nothing says that it runs in a sandbox.
+      // It refuses to skip permissions as root unless it runs in a sandbox.
       IS_SANDBOX: "1",
       ...(patienceMs === undefined
         ? {}

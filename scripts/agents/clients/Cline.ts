@@ -1,5 +1,5 @@
 /**
- * Runs cline's command line with a prompt, and a provider in its settings.
+ * Runs cline's command line with a prompt, and with a provider in its settings.
  */
 import { join } from "node:path";
 import { type Agent, apiKey, gatewayOrigin, isRecord, jsonLines, model } from "../Agent.ts";

@@ -1,5 +1,5 @@
 /**
- * Runs codex: `codex exec`, with a provider of the user's own. The built-in one would try a WebSocket first.
+ * Runs codex: `codex exec`, with a user-defined provider. The built-in one would try a WebSocket first.
  */
 import { join } from "node:path";
 import { type Agent, apiKey, gatewayOrigin, isRecord, jsonLines } from "../Agent.ts";
@@ -23,7 +23,7 @@ export const codex: Agent = {
         "exec",
         ...(patienceMs === undefined ? [] : ["-c", `model_providers.gateway.stream_idle_timeout_ms=${patienceMs}`]),
         ...["--json", "--skip-git-repo-check"],
-        // The sandbox is ours: no network but loopback, and a folder that is thrown away.
+        // The isolation is ours: no network but loopback, and a temporary folder.
         "--dangerously-bypass-approvals-and-sandbox",
         prompt,
       ],

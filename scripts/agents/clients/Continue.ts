@@ -1,10 +1,10 @@
 /**
- * Runs continue's command line: `cn --print`, with a model of its own in its configuration.
+ * Runs continue's command line: `cn --print`, with a user-defined model in its configuration.
  */
 import { join } from "node:path";
 import { type Agent, apiKey, gatewayOrigin, model } from "../Agent.ts";
 
-/** The program reads its key from this file, so the shell puts it there. */
+/** Ends the single quotes of the setup line, so that the shell inserts the key. The program reads it from its configuration file. */
 const key = `'"$OPENAI_API_KEY"'`;
 
 const config = JSON.stringify({
@@ -31,6 +31,6 @@ export const continueCli: Agent = {
     },
     files: {},
   }),
-  // What is printed is the answer, nothing else; an error has its exit code.
+  // The output is exactly the answer. The exit code reports errors.
   read: ({ stdout }) => ({ text: stdout, error: undefined }),
 };

@@ -1,18 +1,18 @@
 /**
- * Runs GitHub's copilot: `copilot --prompt`, with a provider of the user's own and no account.
+ * Runs GitHub's copilot: `copilot --prompt`, with a user-defined provider and no account.
  */
 import { join } from "node:path";
 import { type Agent, apiKey, gatewayOrigin } from "../Agent.ts";
 import { platformOf } from "../Install.ts";
 
-/** Variables of the user's own provider. */
+/** Environment variables of the user-defined provider. */
 const providers = {
   "openai-chat": `COPILOT_PROVIDER_TYPE=openai COPILOT_PROVIDER_WIRE_API=completions COPILOT_PROVIDER_BASE_URL=${gatewayOrigin}/v1`,
   "openai-responses": `COPILOT_PROVIDER_TYPE=openai COPILOT_PROVIDER_WIRE_API=responses COPILOT_PROVIDER_BASE_URL=${gatewayOrigin}/v1`,
   "anthropic-messages": `COPILOT_PROVIDER_TYPE=anthropic COPILOT_PROVIDER_BASE_URL=${gatewayOrigin}`,
 } as const;
 
-/** Models that its catalogue knows, so that it says nothing of limits that it has to guess. */
+/** Models that its catalogue knows, so that it prints no warnings about guessed limits. */
 const models = { "openai-chat": "gpt-4.1", "openai-responses": "gpt-5.4", "anthropic-messages": "claude-sonnet-4.5" };
 
 const copilot = (protocol: keyof typeof providers, name: string): Agent => ({
@@ -27,7 +27,7 @@ const copilot = (protocol: keyof typeof providers, name: string): Agent => ({
   launch: ({ home }, prompt) => ({
     args: [
       ...["--allow-all-tools", "--no-auto-update", "--no-color", "--disable-builtin-mcps"],
-      // As a user has it: text stands on the screen as it comes.
+      // Streams the text to the screen, as a user sees it.
       ...["--silent", "--stream", "on", "--prompt", prompt],
     ],
     env: {
@@ -38,7 +38,7 @@ const copilot = (protocol: keyof typeof providers, name: string): Agent => ({
     },
     files: {},
   }),
-  // What is printed is the answer, nothing else; an error has its exit code.
+  // The output is exactly the answer. The exit code reports errors.
   read: ({ stdout }) => ({ text: stdout, error: undefined }),
 });
 

@@ -1,5 +1,5 @@
 /**
- * Runs agents that are written with a framework: small programs, each as the framework's documentation shows it.
+ * Runs agents written with a framework: small programs in the form of the framework's documentation.
  */
 import { join } from "node:path";
 import { type Agent, apiKey, gatewayOrigin, model } from "../Agent.ts";
@@ -18,13 +18,13 @@ const framework = (name: string, packageName: string, protocol: Agent["protocol"
       OPENAI_API_KEY: apiKey,
       FAULT_MODEL: model,
       NODE_NO_WARNINGS: "1",
-      // LangChain and Mastra report to their makers where nothing tells them not to.
+      // LangChain and Mastra send telemetry by default.
       LANGSMITH_TRACING: "false",
       MASTRA_TELEMETRY_DISABLED: "1",
     },
     files: { [join(work, "agent.mjs")]: `import "${new URL(`../runners/${program}.mjs`, import.meta.url)}";` },
   }),
-  // What is printed is the text, nothing else; an error has its exit code.
+  // The output is exactly the text. The exit code reports errors.
   read: ({ stdout }) => ({ text: stdout, error: undefined }),
 });
 

@@ -15,14 +15,14 @@ export const geminiCli: Agent = {
   command: (modules) => [process.execPath, join(modules, "@google/gemini-cli/bundle/gemini.js")],
   launch: ({ home }, prompt) => ({
     args: [
-      // A model by its name: `auto` asks a classifier first.
+      // Names a model, because `auto` would ask a classifier first.
       ...["--model", "gemini-2.5-flash", "--yolo", "--skip-trust", "--output-format", "stream-json"],
       ...["--prompt", prompt],
     ],
     env: {
       GEMINI_API_KEY: apiKey,
       GEMINI_CLI_TRUST_WORKSPACE: "true",
-      // Without it the program starts itself a second time with more memory.
+      // Without it the program restarts itself with more memory.
       GEMINI_CLI_NO_RELAUNCH: "true",
     },
     files: { [join(home, ".gemini", "settings.json")]: JSON.stringify(settings, null, 2) },

@@ -1,27 +1,27 @@
 /**
- * Runs opencode 1 and 2: `opencode run`, with providers of its own in `opencode.json`. Version 2 reads the configuration of version 1.
+ * Runs opencode 1 and 2: `opencode run`, with providers defined in `opencode.json`. Version 2 reads the configuration of version 1.
  */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { type Agent, apiKey, asideScript, gatewayOrigin, isRecord, jsonLines, model } from "../Agent.ts";
 
-/** The package of a protocol's provider, which opencode brings. */
+/** The package of each protocol's provider, which is part of opencode. */
 const packages = {
   "openai-chat": "@ai-sdk/openai-compatible",
   "openai-responses": "@ai-sdk/openai",
   "anthropic-messages": "@ai-sdk/anthropic",
 } as const;
 
-/** Its names for the providers. */
+/** opencode's names of the providers. */
 const providers = { "openai-chat": "server", "openai-responses": "openai", "anthropic-messages": "anthropic" } as const;
 
-/** In which way the two versions differ. */
+/** The differences between the two versions. */
 type Version = Pick<Agent, "packageName" | "platform" | "shell" | "command"> & {
-  /** Its command in the setup line. */
+  /** The command in the setup line. */
   readonly line: string;
-  /** Options of a protocol's provider beside its address. */
+  /** Options of a protocol's provider in addition to its address. */
   readonly options?: Readonly<Partial<Record<keyof typeof packages, Readonly<Record<string, string>>>>>;
-  /** The arguments between that and the prompt. */
+  /** The arguments between the command and the prompt. */
   readonly args: ReadonlyArray<string>;
 };
 
@@ -34,8 +34,8 @@ const first: Version = {
 };
 
 /**
- * Its package `@opencode/cli` starts a build like this one. Without `--standalone` it talks to a server in the background, which keeps
- * the configuration of the command that started it. Without `--auto` nobody would allow its commands.
+ * The package `@opencode/cli` starts a build like this one. Without `--standalone` it uses a background server, which keeps the
+ * configuration of the command that started it. `--auto` approves its commands.
  */
 const second: Version = {
   packageName: "@opencode/cli-linux-x64-baseline",
@@ -64,7 +64,7 @@ const openCode = (
     env: { OPENCODE_DISABLE_AUTOUPDATE: "true", OPENCODE_DISABLE_MODELS_FETCH: "true" },
     files: {
       [join(work, "opencode.json")]: JSON.stringify(config(protocol, baseUrl, patienceMs), null, 2),
-      // opencode writes its state below the XDG folders of this home
+      // opencode writes its state below the XDG folders of this home.
       [join(home, ".keep")]: "",
     },
   }),
@@ -105,7 +105,7 @@ const provider = (npm: string, options: Readonly<Record<string, unknown>>) => ({
   models: { [model]: { name: model } },
 });
 
-/** The title of a session is asked for beside the task: its requests have a conversation of their own. */
+/** The configuration. The title of a session is requested in addition to the task, so those requests get their own conversation. */
 const config = (protocol: keyof typeof packages, baseUrl: string, chunkTimeout: number | undefined) => {
   const npm = packages[protocol];
   const name = providers[protocol];
@@ -124,10 +124,10 @@ const config = (protocol: keyof typeof packages, baseUrl: string, chunkTimeout: 
   };
 };
 
-/** The package's own start script is put in place by an install script, which does not run here. */
+/** Finds the binary, because the package's own start script is installed by an install script, which does not run here. */
 const binary = (modules: string): string => {
   const prefix = `opencode-${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`;
-  // Without `-baseline` and `-musl` first: the shortest name is the plain build.
+  // Prefers the build without `-baseline` and `-musl`, which has the shortest name.
   const found = readdirSync(modules)
     .filter((name) => name.startsWith(prefix))
     .sort((a, b) => a.length - b.length)[0];

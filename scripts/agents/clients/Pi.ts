@@ -11,7 +11,7 @@ const chat = {
   models: [{ id: model }],
 };
 
-/** Built-in providers with another address keep their models, and the default one. pi has none that speaks Chat Completions alone. */
+/** Built-in providers with another address keep their models and the default model. pi has no built-in one for Chat Completions only. */
 const providers = {
   "openai-chat": { gateway: chat },
   "openai-responses": { openai: { baseUrl: `${gatewayOrigin}/v1` } },
@@ -37,11 +37,11 @@ const pi = (protocol: keyof typeof providers, name: string): Agent => ({
   command: (modules) => [process.execPath, join(modules, "@earendil-works/pi-coding-agent/dist/bundle/cli.js")],
   launch: (_place, prompt) => ({
     args: ["--print", "--offline", "--no-session", "--no-context-files", ...models[protocol], prompt],
-    // The default model is that of the provider with a key.
+    // The default model belongs to the provider that has a key.
     env: { [keys[protocol]]: apiKey, PI_OFFLINE: "1", PI_TELEMETRY: "0" },
     files: {},
   }),
-  // What is printed is the answer, nothing else; an error has its exit code.
+  // The output is exactly the answer. The exit code reports errors.
   read: ({ stdout }) => ({ text: stdout, error: undefined }),
 });
 

@@ -39,7 +39,7 @@ const settings = {
   general: { disableAutoUpdate: true, disableUpdateNag: true },
   privacy: { usageStatisticsEnabled: false },
   security: { auth: { selectedType: "openai" } },
-  // Memory asks the model about each turn behind its end: a request that is not about the task.
+  // Memory would ask the model about each turn after its end, in a request that is not about the task.
   memory: { enableManagedAutoMemory: false, enableManagedAutoDream: false, enableAutoSkill: false },
   telemetry: { enabled: false },
 };

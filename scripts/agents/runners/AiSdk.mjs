@@ -1,5 +1,5 @@
 /**
- * Runs the AI SDK's ToolLoopAgent as its documentation shows it.
+ * Runs the AI SDK's ToolLoopAgent in the form of its documentation.
  */
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { ToolLoopAgent, tool } from "ai";

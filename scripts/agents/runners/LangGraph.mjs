@@ -1,5 +1,5 @@
 /**
- * Runs LangChain's createAgent, a LangGraph graph, as its documentation shows it.
+ * Runs LangChain's createAgent, a LangGraph graph, in the form of its documentation.
  */
 import { ChatOpenAI } from "@langchain/openai";
 import { createAgent, tool } from "langchain";

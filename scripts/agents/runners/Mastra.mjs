@@ -1,5 +1,5 @@
 /**
- * Runs Mastra's Agent as its documentation shows it.
+ * Runs Mastra's Agent in the form of its documentation.
  */
 import { Agent } from "@mastra/core/agent";
 import { createTool } from "@mastra/core/tools";

@@ -1,5 +1,5 @@
 /**
- * Runs an agent of @openai/agents over Responses, as its documentation shows it.
+ * Runs an agent of @openai/agents over Responses, in the form of its documentation.
  */
 import { Agent, OpenAIProvider, Runner, setTracingDisabled, tool } from "@openai/agents";
 import { z } from "zod";

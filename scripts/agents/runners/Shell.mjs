@@ -1,5 +1,5 @@
 /**
- * Holds what every framework's runner needs: where its provider is, and a tool that runs a shell command.
+ * Shared code of the framework runners: the provider's address, and a tool that runs a shell command.
  */
 import { exec } from "node:child_process";
 import { promisify } from "node:util";
@@ -10,10 +10,10 @@ export const model = process.env.FAULT_MODEL;
 export const prompt = process.argv[2];
 export const describe = "Runs a shell command.";
 
-/** What a command printed: the result of the call. */
+/** Runs a command and returns its output, the result of the call. */
 export const shell = async ({ command }) => (await promisify(exec)(command)).stdout || "done";
 
-// What a user of the program would see of a failure: its sentence, not the source around it.
+// Prints only the message of a failure, as a user of the program would see it, without the surrounding source.
 process.on("uncaughtException", (error) => {
   console.error(error?.message ?? String(error));
   process.exit(1);

@@ -1,6 +1,6 @@
 /**
- * Measures what a large request does to the others: the longest turn of the gateway's event loop while it takes a body of 60 MB, and the
- * memory that it needs, each in a process of its own.
+ * Measures the effect of a large request on other requests: the longest turn of the gateway's event loop while it receives a body of
+ * 60 MB, and the memory it needs. Each body goes to a new process.
  */
 import { Agent, request as httpRequest } from "node:http";
 import type { Row } from "../Row.ts";
@@ -14,7 +14,7 @@ import { wires } from "./Wires.ts";
 const bodyBytes = 60_000_000;
 const mib = 1024 * 1024;
 
-/** A conversation of about `bodyBytes`, in each of the ways in which one may be hard to read. */
+/** Conversations of about `bodyBytes` that are hard to read in different ways. */
 const conversations: ReadonlyArray<readonly [name: string, one: string, last: string]> = [
   [
     "texts of 8 KB",
@@ -35,7 +35,7 @@ const bodyOf = (one: string, last: string): Buffer => {
   return Buffer.from(`${JSON.stringify(rest).slice(0, -1)},"messages":[${many}${last}]}`);
 };
 
-/** Measures each. */
+/** Measures each conversation. */
 export const bodies = async (
   upstream: string,
   options: Options,

@@ -1,30 +1,30 @@
 /**
- * Asks a contender for streams and sees what arrives when: the client of the gateway's bench.
+ * The client of the gateway bench: requests streams from a contender and measures when each part arrives.
  */
 import { Agent, request as httpRequest, type IncomingMessage } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Protocol, stamp, stampsIn, wires } from "./Wires.ts";
 
-/** Where streams are asked for, and the headers that it wants to see. */
+/** The address of a contender, and additional headers that it needs. */
 export interface Target {
   readonly url: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** So many streams at one time, of so many events, one each so many milliseconds. */
+/** Concurrent streams with one event every `everyMs` milliseconds. */
 export interface Paced {
   readonly streams: number;
   readonly events: number;
   readonly everyMs: number;
-  /** Between the starts of two streams; left out, so that the events of all are spread evenly. */
+  /** Interval between the starts of two streams. By default the events of all streams are spread evenly. */
   readonly apartMs?: number;
-  /** The first event comes with the provider's head; left out, it comes as one of the others. */
+  /** True if the first event comes with the provider's head. By default it comes one interval later. */
   readonly atOnce?: boolean;
 }
 
 /**
- * So many streams of so many events, which come at once, each written by itself or all in one piece; so many at one time. Those of `again`
- * break once before.
+ * Streams whose events come all at once, written one by one (`burst`) or in one piece (`piece`), with a limit on concurrency. Those of
+ * `again` break once first.
  */
 export interface Burst {
   readonly play: "burst" | "piece" | "again";
@@ -37,7 +37,7 @@ const agent = new Agent({ keepAlive: true, maxSockets: Number.POSITIVE_INFINITY,
 const filler = "x".repeat(2000);
 const now = (): number => Number(process.hrtime.bigint()) / 1e6;
 
-/** Asks for one stream. @param play what the provider is to play: it stands in the prompt, which every contender hands on */
+/** Requests one stream. @param play selects the provider's play; it is part of the prompt, which every contender forwards */
 const ask = ({ headers, url }: Target, protocol: Protocol, play: string): Promise<IncomingMessage> =>
   new Promise((resolve, reject) => {
     const wire = wires[protocol];
@@ -54,20 +54,20 @@ const ask = ({ headers, url }: Target, protocol: Protocol, play: string): Promis
     request.end(body);
   });
 
-/** Numbers each stream, so that no contender takes one for the repetition of another. */
+/** Number of the last stream. It makes each request unique, so that no contender takes one for a repeat of another. */
 let asked = 0;
 const next = (): number => {
   asked += 1;
   return asked;
 };
 
-/** Bytes of a whole stream. */
+/** Length of a whole stream, in bytes. */
 export const lengthOf = (protocol: Protocol, events: number): number => {
   const { begin, delta, end } = wires[protocol];
   return begin.length + events * delta(stamp(0n), 0).length + end(events).length;
 };
 
-/** Reads a stream to its end. A contender that loses what was asked for is not a fast one. @throws Error where it is short */
+/** Reads a stream to its end, and checks that a contender is not fast because it loses data. @throws Error if it is short */
 const readWhole = async (
   response: IncomingMessage,
   leastBytes: number,
@@ -103,7 +103,7 @@ export const playPaced = async (
   await Promise.all(Array.from({ length: paced.streams }, (_, n) => one(n)));
 };
 
-/** Plays whole streams, and gives how many a second there were. */
+/** Plays whole streams, and returns their rate per second. */
 export const playBurst = async (target: Target, protocol: Protocol, burst: Burst): Promise<number> => {
   const leastBytes = lengthOf(protocol, burst.events);
   const started = now();
@@ -118,17 +118,17 @@ export const playBurst = async (target: Target, protocol: Protocol, burst: Burst
   return burst.streams / ((now() - started) / 1000);
 };
 
-/** Milliseconds that each took: a head from its request on, content from the provider's write to the client's read. */
+/** Delays in milliseconds: of a head since its request, and of content from the provider's write to the client's read. */
 export interface Lateness {
-  /** Of responses whose first content comes with the provider's head. */
+  /** Heads of responses whose first content comes with the provider's head. */
   readonly heads: Array<number>;
-  /** Of responses whose first content comes a pace behind it: a gateway that withholds the head until then is later by that pace. */
+  /** Heads of responses whose first content comes one interval later. A gateway that withholds the head until then is that much later. */
   readonly bare: Array<number>;
   readonly firsts: Array<number>;
   readonly events: Array<number>;
 }
 
-/** Plays paced streams side by side and adds how late they were: the machine is busy and not full. */
+/** Plays paced streams side by side and records their delays. The load keeps the machine busy but not saturated. */
 export const lateness = async (target: Target, protocol: Protocol, paced: Paced, late: Lateness): Promise<void> => {
   const begun = new Set<number>();
   await playPaced(
@@ -157,28 +157,27 @@ export const lateness = async (target: Target, protocol: Protocol, paced: Paced,
 };
 
 /**
- * Streams that a contender has served before it is measured. V8 gives a function to its last compiler after 3,000 calls
- * (`--invocation-count-for-turbofan`), and most of what a gateway does is called once a stream, some of it only behind what had to be
- * compiled before: from some 12,000 streams on their cost stays as it is.
+ * Number of streams that a contender serves before it is measured. V8 optimises a function fully after 3,000 calls
+ * (`--invocation-count-for-turbofan`). Most functions of a gateway are called once per stream, and some are called only after others were
+ * optimised, so the cost per stream settles after about 12,000 streams.
  */
 const warmStreams = 15_000;
 
 /**
- * Plays what a contender must have seen before it is measured: code that is compiled while it runs, connections, and everything
- * that is made at first use.
+ * Warms up a contender before it is measured: compiled code, connections, and everything that is created at first use.
  */
 export const warmUp = async (target: Target, protocol: Protocol): Promise<void> => {
   await playBurst(target, protocol, { play: "burst", streams: warmStreams, events: 20, concurrent: 16 });
   await playPaced(target, protocol, { streams: 50, events: 30, everyMs: 20 });
 };
 
-/** How long a contender has for what it does with a request whose response it holds back. */
+/** Time that a contender has to process requests whose responses it holds back, in milliseconds. */
 const unshownMs = 2000;
 
 /**
- * Opens streams and keeps them, until their contender ends.
+ * Opens streams and keeps them open until their contender ends.
  *
- * @param shown waits until each has shown something; a contender that holds a response back shows nothing
+ * @param shown true to wait until each stream has shown something; a contender that holds responses back shows nothing
  */
 export const hold = async (target: Target, protocol: Protocol, streams: number, shown: boolean): Promise<void> => {
   const open = (): Promise<void> =>

@@ -1,6 +1,6 @@
 /**
- * Starts what the gateway's bench compares, each as processes of its own before one provider, and ends them. Where the machine
- * has `taskset` and two cores, contenders have a core to themselves: the provider and this client share the other.
+ * Starts the contenders of the gateway bench as separate processes in front of one provider, and ends them. If the machine has `taskset`
+ * and two cores, the contender has a core to itself, and the provider shares another with this client.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -13,18 +13,18 @@ import type { Target } from "./Client.ts";
 import type { Question } from "./Probe.ts";
 import { canRead, cpuNs, family } from "./ProcessMeter.ts";
 
-/** Something that streams are asked of. */
+/** A server that streams are requested from. */
 export interface Contender extends Target {
   readonly name: string;
   readonly pid: number;
-  /** CPU that its processes have taken, in nanoseconds. */
+  /** CPU time of its processes so far, in nanoseconds. */
   readonly cpu: () => Promise<number>;
-  /** Asks its `Probe`; missing where it is no Node process. */
+  /** Asks its `Probe`; undefined if it is not a Node process. */
   readonly probe?: (question: Question) => Promise<number>;
   readonly end: () => Promise<void>;
 }
 
-/** A contender that this machine has not, and what to type to have it. */
+/** A contender that is not installed here, and the command that installs it. */
 export interface Skipped {
   readonly name: string;
   readonly skipped: string;
@@ -34,13 +34,13 @@ const here = (name: string): string => fileURLToPath(new URL(name, import.meta.u
 const folder = mkdtempSync(join(tmpdir(), "gateway-bench-"));
 const children = new Set<ChildProcess>();
 
-/** Whether a contender has a core of its own. */
+/** True if a contender has its own core. */
 export const pinned = availableParallelism() >= 2 && spawnSync("taskset", ["-V"]).status === 0;
 
-/** The core of the client and the provider, that of the contender, and those of one that has more processes than one. */
+/** The core of the client and the provider, the core of the contender, and the cores of a contender with several processes. */
 const [clientCore, contenderCore, everyCore] = ["0", "1", `0-${availableParallelism() - 1}`];
 
-/** Puts this process, which is the client, on its core. */
+/** Pins this process, the client, to its core. */
 export const pinClient = (): void => {
   if (pinned) spawnSync("taskset", ["-a", "-c", "-p", clientCore, String(process.pid)]);
 };
@@ -48,14 +48,14 @@ export const pinClient = (): void => {
 /** Starts the provider. */
 export const provider = (): Promise<Contender> => start("direct", [here("./Provider.ts")], clientCore);
 
-/** Starts the proxy that all are measured against. */
+/** Starts the proxy that all contenders are compared with. */
 export const plainProxy = (upstream: string): Promise<Contender> =>
   start("plain node proxy", [here("./PlainProxy.ts"), upstream], contenderCore);
 
 /**
  * Starts a gateway from the sources.
  *
- * @param args of `serve`, without a port, a store and its upstreams
+ * @param args of `serve`, without port, store and upstreams
  */
 export const gateway = (
   name: string,
@@ -83,10 +83,10 @@ const dbOf = (store: "memory" | "file" | { readonly db: string }): string => {
   return store === "file" ? join(folder, `runs-${files}.db`) : store.db;
 };
 
-/** How many logs, and so programs, there are: numbers what each writes. */
+/** Number of programs started so far. It makes the names of their logs and databases unique. */
 let files = 0;
 
-/** Ends every process that was started, and leaves nothing on the disk. */
+/** Ends every process that was started, and removes their files. */
 export const endAll = async (): Promise<void> => {
   await Promise.all([...children].map(end));
   rmSync(folder, { recursive: true, force: true });
@@ -97,7 +97,7 @@ const end = async (child: ChildProcess): Promise<void> => {
   child.removeAllListeners("close");
   if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = new Promise((resolve) => child.once("close", resolve));
-  // A gateway would first finish what is still open; it ends at once, and with it the processes that it has started.
+  // SIGKILL, because a gateway would first finish its open streams. Its own child processes are killed too.
   const started = canRead && child.pid !== undefined ? family(child.pid) : [];
   child.kill("SIGKILL");
   for (const pid of started) endProcess(pid);
@@ -112,7 +112,7 @@ const endProcess = (pid: number): void => {
   }
 };
 
-/** Puts the packages of `peers/package.json` beside it, in the versions that are named there. */
+/** Installs the packages of `peers/package.json` beside it, in the versions named there. */
 export const installPeers = (): void => {
   const args = ["install", "--no-save", "--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund"];
   const { status } = spawnSync("npm", args, { cwd: here("./peers"), stdio: ["ignore", "ignore", "inherit"] });
@@ -123,12 +123,12 @@ export const installPeers = (): void => {
 const onCores = (cores: string, command: ReadonlyArray<string>): [string, ...Array<string>] =>
   pinned ? ["taskset", "-c", cores, ...command] : [command[0] ?? "", ...command.slice(1)];
 
-/** Starts a Node program and waits for the address in its first line. */
+/** Starts a Node program and waits for the address in its output. */
 const start = (name: string, args: ReadonlyArray<string>, cores: string): Promise<Contender> =>
   new Promise((resolve, reject) => {
     const probe = ["--no-warnings", "--expose-gc", "--import", here("./Probe.ts")];
     const [command, ...rest] = onCores(cores, [process.execPath, ...probe, ...args]);
-    // A gateway logs each request where it is not told otherwise: into a file here, as a service's log goes.
+    // A gateway logs each request by default. The log goes to a file, like a service's.
     files += 1;
     const log = join(folder, `log-${files}`);
     const child = spawn(command, rest, {
@@ -161,7 +161,7 @@ const contender = (name: string, url: string, child: ChildProcess): Contender =>
   return { name, url, pid, cpu, probe, end: () => end(child) };
 };
 
-/** A proxy from a package of others, where it is installed. */
+/** A proxy from another package, if it is installed. */
 export const peer = async (
   name: string,
   program: string,
@@ -176,11 +176,11 @@ export const peer = async (
   );
 };
 
-/** nginx of this machine, as a reverse proxy that buffers nothing. */
+/** The machine's nginx as a reverse proxy without buffering. */
 export const nginx = async (upstream: string): Promise<Contender | Skipped> => {
   const binary = ["nginx", "/usr/sbin/nginx"].find((path) => spawnSync(path, ["-v"]).status === 0);
   if (binary === undefined) return { name: "nginx", skipped: "not installed; type `apt-get install nginx-light`" };
-  if (!canRead) return { name: "nginx", skipped: "its CPU is read from /proc, which this machine has not" };
+  if (!canRead) return { name: "nginx", skipped: "its CPU is read from /proc, which this machine does not have" };
   const port = await freePort();
   const path = join(folder, "nginx.conf");
   writeFileSync(path, nginxConfig(port, new URL(upstream).host));
@@ -201,7 +201,7 @@ export const nginx = async (upstream: string): Promise<Contender | Skipped> => {
   return { name: "nginx", skipped: `${binary} did not answer within two seconds` };
 };
 
-/** All of its paths in the bench's own folder; room for both ends of as many streams as are held open. */
+/** Keeps all paths in the bench's folder, and allows enough connections for both ends of all streams that are held open. */
 const nginxConfig = (port: number, upstream: string): string => `worker_processes 1;
 pid ${folder}/nginx.pid; error_log ${folder}/nginx.log;
 events { worker_connections 8192; }

@@ -1,5 +1,5 @@
 /**
- * Measures the CPU that a gateway takes for a relayed event and for a whole stream, in turns with a plain proxy and those of others.
+ * Measures a gateway's CPU per relayed event and per stream, in turns with a plain proxy and with other proxies.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { median, spread } from "../Median.ts";
@@ -13,16 +13,16 @@ import { inOrder, others } from "./Others.ts";
 import { flagsOf, nameOf, type Setting, settingsOf, streamsOf } from "./Settings.ts";
 import type { Protocol } from "./Wires.ts";
 
-/** A load, how many units of work it is, and what a unit may cost against the plain proxy. */
+/** A load, its units of work, and the maximum cost of a unit relative to the plain proxy. */
 interface Load {
   readonly what: string;
-  /** Left out where the design names none. */
+  /** Undefined if the design names no bar. */
   readonly bar?: number;
   readonly aim?: number;
   readonly units: number;
-  /** How many of the settings play it; left out, all. */
+  /** Number of settings that play it; all by default. */
   readonly settings?: number;
-  /** How long it takes a contender that keeps up; none where nothing is paced. */
+  /** Duration at a contender that keeps up, in milliseconds; undefined if nothing is paced. */
   readonly pacedMs?: number;
   readonly play: (contender: Contender) => Promise<unknown>;
 }
@@ -35,7 +35,7 @@ const loadsOf = (protocol: Protocol, options: Options): ReadonlyArray<Load> => [
     what: `an event, ${streams} paced streams of ${options.events}`,
     bar: 1.8,
     units: streams * options.events,
-    // The long way round is for --full: many streams are played with live ones in memory and on a file.
+    // Only --full plays many streams with every setting; otherwise only live ones in memory and on a file do.
     ...(options.size === "usual" && streams > 50 ? { settings: 2 } : {}),
     pacedMs: (options.events + 1) * everyMs,
     play: (contender: Contender) => playPaced(contender, protocol, { streams, events: options.events, everyMs }),
@@ -48,14 +48,14 @@ const loadsOf = (protocol: Protocol, options: Options): ReadonlyArray<Load> => [
     play: (contender: Contender) => playBurst(contender, protocol, burst),
   },
   {
-    // A proxy that parses nothing takes one piece as one event, so that what it costs to decode twenty stands out most.
+    // A proxy that parses nothing treats one piece as one event, so the cost of decoding twenty shows most clearly here.
     what: `a stream of ${burst.events} in one piece`,
     units: burst.streams,
     play: (contender: Contender) => playBurst(contender, protocol, { ...burst, play: "piece" }),
   },
 ];
 
-/** What the first streams of a process cost, before anything of it is compiled; no contender can play it twice. */
+/** The first streams of a process, before its code is compiled. A contender can play them only once. */
 const youngOf = (protocol: Protocol): Load => ({
   what: `a stream of ${burst.events}, the first ${youngStreams} of a process`,
   units: youngStreams,
@@ -64,10 +64,10 @@ const youngOf = (protocol: Protocol): Load => ({
 
 const youngStreams = 1000;
 
-/** What comes after the last byte (a commit, the end of a run) belongs to the load as well. */
+/** Time for work after the last byte, in milliseconds: a commit and the end of a run belong to the load too. */
 const settleMs = 50;
 
-/** Measures one contender once. @param took gets the milliseconds that the load took */
+/** Measures one contender once. @param took collects the durations of the load, in milliseconds */
 const measure = async (contender: Contender, load: Load, took: Map<string, Array<number>>): Promise<number> => {
   const [before, started] = [await contender.cpu(), performance.now()];
   await load.play(contender);
@@ -76,16 +76,16 @@ const measure = async (contender: Contender, load: Load, took: Map<string, Array
   return ((await contender.cpu()) - before) / 1000 / load.units;
 };
 
-/** How many times as long as it was paced a load may take, and still count as paced. */
+/** Maximum duration of a paced load, relative to its pace. */
 const paceKept = 1.15;
 
-/** A contender that cannot keep up takes several events at once, so that each costs it less. */
+/** A note for a contender that did not keep up. It handles several events at once, so each costs it less. */
 const behind = (load: Load, took: ReadonlyArray<number>): string => {
   const longer = load.pacedMs === undefined ? 1 : median(took) / load.pacedMs;
   return longer > paceKept ? `; it took ${longer.toFixed(1)} × as long as paced` : "";
 };
 
-/** @param isBarred the design has a bar for it */
+/** @param isBarred true if the design has a bar for this row */
 const rowOf = (
   load: Load,
   { isBarred, name }: { readonly name: string; readonly isBarred: boolean },
@@ -106,16 +106,16 @@ const rowOf = (
   };
 };
 
-/** The proxies of others speak one protocol, and a quick run has no time for them. */
+/** Starts the other proxies. They speak only one protocol, and a quick run has no time for them. */
 const othersOf = async (protocol: Protocol, upstream: string, { size }: Options): Promise<ReadonlyArray<Contender>> => {
   if (protocol !== "chat" || size === "quick") return [];
-  // What this machine has not is told with the latencies.
+  // Missing ones are reported with the latencies.
   return (await inOrder(others(upstream))).filter((one) => "url" in one);
 };
 
 const named = (setting: Setting) => ({ name: nameOf(setting), isBarred: setting.seam });
 
-/** Measures one protocol: every setting takes its turn beside the plain proxy in every round. */
+/** Measures one protocol. In every round each setting takes a turn beside the plain proxy. */
 export const cpu = async (
   protocol: Protocol,
   upstream: string,

@@ -1,26 +1,26 @@
 /**
- * Measures contenders in turns: in every round each of them plays the same load once, in an order that changes, so that what
- * slows the machine for a while slows all of them.
+ * Measures contenders in turns. In every round each plays the same load once, in a changing order, so that a temporary slowdown of the
+ * machine affects all of them.
  */
 
-/** A number of each contender in one round, by its name. */
+/** One number per contender in one round, by name. */
 export type Round = ReadonlyMap<string, number>;
 
-/** The order of a round: the same circle, begun one place later, and backwards every other time round. */
+/** The order of a round: rotated by one place each round, and reversed in every other rotation. */
 export const orderOf = <A>(contenders: ReadonlyArray<A>, round: number): ReadonlyArray<A> => {
   const start = round % contenders.length;
   const turned = [...contenders.slice(start), ...contenders.slice(0, start)];
   return Math.floor(round / contenders.length) % 2 === 0 ? turned : turned.toReversed();
 };
 
-/** What one contender took for each unit against another, in each round that has both. */
+/** The ratios of one contender to another, for each round that has both. */
 export const ratios = (rounds: ReadonlyArray<Round>, name: string, against: string): ReadonlyArray<number> =>
   rounds.flatMap((round) => {
     const [own, other] = [round.get(name), round.get(against)];
     return own === undefined || other === undefined ? [] : [own / other];
   });
 
-/** What one contender took in each round. */
+/** The values of one contender, one per round. */
 export const valuesOf = (rounds: ReadonlyArray<Round>, name: string): ReadonlyArray<number> =>
   rounds.flatMap((round) => round.get(name) ?? []);
 

@@ -1,6 +1,6 @@
 /**
- * Measures what a run keeps while it lingers behind its end: the memory of one gateway that has many of them, against the same gateway
- * before they came and when their time is over. What a run leaves for longer than that is in neither.
+ * Measures the memory of runs that linger after their end: that of a gateway with many of them, compared with the same gateway before they
+ * started and after they expired. Memory that a run leaves for longer is not included.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { median, type Spread, spread } from "../Median.ts";
@@ -12,38 +12,38 @@ import type { Options } from "./Options.ts";
 import { rowOf } from "./PeerRows.ts";
 import { flagsOf, liveFile } from "./Settings.ts";
 
-/** How long runs linger here: so many can be played meanwhile, and their end is waited for each time. */
+/** Linger time of the runs, in milliseconds. It is long enough to play them all, and short enough to wait for its end in each round. */
 const lingerMs = 12_000;
 
-/** Longer than runs linger: then none does any more. */
+/** Time after which no run lingers any more, in milliseconds. */
 const overMs = lingerMs + 3_000;
 
-/** Within what a gateway keeps (1,024 runs, 256 MiB), so that none makes room for another. */
+/** Loads within a gateway's limits (1,024 runs, 256 MiB), so that no run evicts another. */
 const bursts: ReadonlyArray<Burst> = [
   { play: "burst", streams: 800, events: 20, concurrent: 16 },
   { play: "burst", streams: 200, events: 500, concurrent: 16 },
 ];
 
-/** Bytes of a process: on its heap, and of buffers outside of it. */
+/** Memory of a process, in bytes: its heap, and buffers outside the heap. */
 interface Memory {
   readonly heap: number;
   readonly outside: number;
 }
 
-/** What one round says of each run, in bytes. */
+/** Memory per run in one round, in bytes. */
 export interface Kept extends Memory {
-  /** Of its response on the wire. */
+  /** Length of its response on the wire. */
   readonly wire: number;
 }
 
 const settled = async ({ probe }: Contender): Promise<Memory> => {
   if (probe === undefined) throw new Error("a gateway is asked what it holds");
-  // What is collected at the first question may be what buffers hang on.
+  // The first collection may release objects that hold buffers, so the buffers are freed only by the second.
   await probe({ ask: "heap" });
   return { heap: await probe({ ask: "heap" }), outside: await probe({ ask: "outside" }) };
 };
 
-/** What each of so many runs keeps: what is more than half way between before and after. */
+/** Memory per run: the excess over the average of before and after. */
 export const keptOf = (before: Memory, during: Memory, after: Memory, runs: number): Memory => {
   const of = (part: keyof Memory) => (during[part] - (before[part] + after[part]) / 2) / runs;
   return { heap: of("heap"), outside: of("outside") };
@@ -68,7 +68,7 @@ const measured = async (contender: Contender, burst: Burst, rounds: number): Pro
 
 const kib = (bytes: number): number => bytes / 1024;
 
-/** The line of runs of so many events. */
+/** The row of runs with a number of events. */
 export const lingerRow = (events: number, kept: ReadonlyArray<Kept>): Row => {
   const all = (of: (one: Kept) => number): Spread => spread(kept.map((one) => kib(of(one))));
   const [whole, beside] = [all(({ heap, outside }) => heap + outside), all((one) => one.heap + one.outside - one.wire)];
@@ -77,7 +77,7 @@ export const lingerRow = (events: number, kept: ReadonlyArray<Kept>): Row => {
   return rowOf(`a run of ${events} events`, value, { events, besideKib: beside.median, besideMaxKib: beside.max });
 };
 
-/** Measures runs of both lengths, each in a gateway of its own. */
+/** Measures runs of both lengths, each in a new gateway. */
 export const linger = async (upstream: string, options: Options): Promise<Part> => {
   const rows: Array<Row> = [];
   for (const burst of bursts) {

@@ -7,36 +7,35 @@ import type { Protocol } from "./Wires.ts";
 
 export const help = `Usage: npm run bench-gateway -- [options]
 
-Measures what the gateway costs in CPU, time and memory, beside a plain Node proxy, nginx, http-proxy and @llmops/gateway before
-the same provider, and holds it against the bars of the design. A quarter of an hour; the machine should do nothing else.
+Measures the gateway's cost in CPU, time and memory, beside a plain Node proxy, nginx, http-proxy and @llmops/gateway in front of the
+same provider, and compares it with the bars of the design. Takes a quarter of an hour; run nothing else meanwhile.
 
   --quick            one protocol, fewer events: about a minute
-  --full             every protocol, store, way to reveal and continue_text on and off: about an hour
-  --only NAME        only these parts (cpu, peers, workers, bodies, linger) or protocols (chat, responses, anthropic, gemini); by commas
+  --full             every protocol, store and reveal mode, with continue_text on and off: about an hour
+  --only NAME        only these parts (cpu, peers, workers, bodies, linger) or protocols (chat, responses, anthropic, gemini); use commas
   --store NAME       only memory or file
   --reveal NAME      only live or on_complete
   --seam on|off      only with --continue-text auto --linger-ms 60000, or only without
-  --rounds N         rounds in which contenders take turns; default 7
-  --streams N        paced streams at one time, several by commas; default 50, and 300 for chat
-  --events N         events of a paced stream; default 150, quick 60
-  --held N           open streams for the memory; default 1000, quick 300
-  --workers N        processes of the part workers; default one a core
-  --serve FLAGS      more flags of serve for every gateway, as in --serve="--access-log off"
-  --profile DIR      writes a CPU profile of the first gateway to DIR, and lists where its time goes
+  --rounds N         number of rounds in which contenders take turns; default 7
+  --streams N        number of concurrent paced streams, several with commas; default 50, and 300 for chat
+  --events N         number of events of a paced stream; default 150, quick 60
+  --held N           number of open streams for the memory measurement; default 1000, quick 300
+  --workers N        number of processes of the part workers; default one per core
+  --serve FLAGS      additional flags of serve for every gateway, as in --serve="--access-log off"
+  --profile DIR      writes a CPU profile of the first gateway to DIR, and prints its hot spots
   --install          first installs http-proxy and @llmops/gateway beside the bench
-  --json             one JSON document instead of the table
-  --write            also writes the tables into docs/bench.md (that of linger is one of its own) and the figures into
-                     scripts/scale/figures.json, where linger, or cpu of chat and peers were measured; \`npm run tables\` then
-                     prints docs/scale.md by them
-  --help             this text
+  --json             prints one JSON document instead of the table
+  --write            also writes the tables to docs/bench.md (linger has its own) and the figures to scripts/scale/figures.json, if
+                     linger, or cpu of chat and peers, were measured; \`npm run tables\` then recomputes docs/scale.md from them
+  --help             prints this text
 
-Exit code: 0 every bar is met, 1 some bar is missed, 2 a wrong option.`;
+Exit code: 0 every bar is met, 1 some bar is missed, 2 invalid options.`;
 
 export type Part = "cpu" | "peers" | "workers" | "bodies" | "linger";
 export type Store = "memory" | "file";
 export type Reveal = "live" | "on_complete";
 
-/** What is to be measured; an empty list stands for what the size chooses. */
+/** The measurements to make. An empty list means that the size decides. */
 export interface Options {
   readonly size: "quick" | "usual" | "full";
   readonly parts: ReadonlyArray<Part>;
@@ -80,14 +79,14 @@ const spec = {
   help: { type: "boolean" },
 } as const;
 
-/** @throws Error with what is wrong */
+/** @throws Error if an option is invalid */
 export const read = (args: ReadonlyArray<string>): Options => {
   const { values } = parseArgs({ args: [...args], options: spec });
   const only = among("--only", values.only, [...parts, ...protocols]);
   const asked = parts.filter((part) => only.includes(part));
   const named = protocols.filter((protocol) => only.includes(protocol));
   const quick = values.quick === true;
-  // Who names a protocol wants its CPU.
+  // Naming a protocol selects its CPU measurement.
   const ofAll: ReadonlyArray<Part> = named.length > 0 || quick || values.profile !== undefined ? ["cpu"] : parts;
   return {
     size: quick ? "quick" : values.full === true ? "full" : "usual",
@@ -126,6 +125,6 @@ const among = <A extends string>(
 
 const count = (flag: string, given: string | undefined, usual: number): number => {
   const value = Number(given ?? usual);
-  if (!Number.isInteger(value) || value < 1) throw new Error(`${flag}: expected a number from 1, got "${given}"`);
+  if (!Number.isInteger(value) || value < 1) throw new Error(`${flag}: expected an integer ≥ 1, got "${given}"`);
   return value;
 };

@@ -1,12 +1,12 @@
 /**
- * Names the proxies of others that the gateway is measured beside, where this machine has them.
+ * Lists the other proxies that the gateway is compared with, if this machine has them.
  */
 import { type Contender, nginx, peer, type Skipped } from "./Contenders.ts";
 
-/** Starts one of them. */
+/** Starts one proxy. */
 export type Start = () => Promise<Contender | Skipped>;
 
-/** nginx, http-proxy and @llmops/gateway, before one provider. */
+/** nginx, http-proxy and @llmops/gateway in front of one provider. */
 export const others = (upstream: string): ReadonlyArray<Start> => [
   () => nginx(upstream),
   () => peer("http-proxy", "HttpProxy.mjs", upstream),
@@ -17,7 +17,7 @@ export const others = (upstream: string): ReadonlyArray<Start> => [
     }),
 ];
 
-/** Starts them one behind the other: each is alone on its core while it does. */
+/** Starts them one after another, so that each has its core to itself while it starts. */
 export const inOrder = async (starts: ReadonlyArray<Start>): Promise<ReadonlyArray<Contender | Skipped>> => {
   const started: Array<Contender | Skipped> = [];
   for (const start of starts) started.push(await start());

@@ -1,17 +1,17 @@
 /**
- * Tells what was measured of the gateway and its peers: rows with their verdicts, and what the gateway loses.
+ * Formats the measurements of the gateway and its peers as rows with verdicts, and lists where the gateway loses.
  */
 import { median, quantile, spread } from "../Median.ts";
 import { type Row, spreadText, verdict } from "../Row.ts";
 import type { Lateness } from "./Client.ts";
 import { liveFile, nameOf } from "./Settings.ts";
 
-/** What was measured of a contender. */
+/** The measurements of a contender. */
 export interface Measured {
   readonly name: string;
   readonly late: Lateness;
   readonly perSecond: Array<number>;
-  /** KiB of each open stream; missing where there is no process to look at. */
+  /** KiB per open stream; undefined if the process cannot be inspected. */
   memory: { readonly rssKib?: number | undefined; readonly heapKib?: number | undefined };
 }
 
@@ -26,7 +26,7 @@ const kinds = [
   { what: "each event", of: ({ events }: Lateness) => events, barred: false },
 ];
 
-/** What a contender adds to a direct connection against what the plain proxy adds; none where that adds nothing. */
+/** A contender's addition to a direct connection, relative to the plain proxy's; undefined if the plain proxy adds nothing. */
 export const against = (own: number, straight: number, proxied: number): number | undefined =>
   proxied > straight ? (own - straight) / (proxied - straight) : undefined;
 
@@ -67,7 +67,7 @@ export const memoryRows = ({ memory: { heapKib, rssKib }, name }: Measured): Rea
   return said.length === 0 ? [] : [rowOf(name, said.join(", "), numbers)];
 };
 
-/** One row for each contender of others that the gateway on a file is behind of in anything. */
+/** One row for each other contender that beats the gateway on a file in anything. */
 export const lossRows = (all: ReadonlyArray<Measured>): ReadonlyArray<Row> => {
   const own = all.find(({ name }) => name === ours);
   if (own === undefined) return [];

@@ -1,6 +1,6 @@
 /**
- * Measures the gateway beside a direct connection, a plain proxy, nginx and the proxies of others: how late heads and content are,
- * whole streams a second, and what an open stream holds. All take turns; each round adds to what is known of each.
+ * Measures the gateway beside a direct connection, a plain proxy, nginx and other proxies: delays of heads and content, whole streams per
+ * second, and memory per open stream. All take turns, and each round adds to the measurements of each.
  */
 import type { Row } from "../Row.ts";
 import { type Burst, hold, lateness, playBurst, warmUp } from "./Client.ts";
@@ -39,7 +39,7 @@ const nothingOf = (name: string): Measured => ({
 const paced = { streams: 100, events: 30, everyMs: 20, apartMs: 13 };
 const burst: Burst = { play: "burst", streams: 600, events: 20, concurrent: 32 };
 
-/** Rounds of lateness and of streams a second, and memory, which is looked at in fresh processes. */
+/** Measures delays and streams per second in rounds, and memory in fresh processes. */
 export const peers = async (
   upstream: Contender,
   options: Options,
@@ -75,7 +75,7 @@ export const peers = async (
   ].filter(({ rows }) => rows.length > 0);
 };
 
-/** Resident memory, and where the process says it the heap, that each of many open streams takes. */
+/** Resident memory per open stream, and the heap if the process reports it. */
 const memoryOf = async (
   start: Start,
   held: number,
@@ -83,7 +83,7 @@ const memoryOf = async (
   const contender = await start();
   if ("skipped" in contender) return undefined;
   console.error(`${contender.name}: ${held} open streams …`);
-  // The first streams of a process pay for its code, and their sockets stay.
+  // The first streams of a process load its code, and their sockets stay open.
   await playBurst(contender, "chat", burst);
   const now = async () => ({
     heap: await contender.probe?.({ ask: "heap" }),

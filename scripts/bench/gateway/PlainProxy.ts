@@ -1,6 +1,6 @@
 /**
- * The least that a proxy in Node does, which the gateway is measured against: headers and bytes through, parsing nothing, with
- * kept connections on both sides. `node PlainProxy.ts URL`, as a process of its own.
+ * The minimal Node proxy that the gateway is compared with. It forwards headers and bytes without parsing, over keep-alive connections on
+ * both sides. Runs as a separate process: `node PlainProxy.ts URL`.
  */
 import { Agent, createServer, request as httpRequest } from "node:http";
 

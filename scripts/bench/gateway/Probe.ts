@@ -1,13 +1,12 @@
 /**
- * Loaded into a contender before its own program (`--import`): answers the bench over the channel between parent and child.
- * It says what the process has spent, what its heap holds and how long its longest turn was, and profiles it from one message to
- * another.
+ * Loaded into a contender before its own program (`--import`), to answer the bench over the IPC channel. It reports CPU time, memory and
+ * the longest turn of the event loop, and records profiles between two messages.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { Session } from "node:inspector/promises";
 import { dirname } from "node:path";
 
-/** What the bench may ask of a contender. */
+/** A question of the bench. */
 export type Question =
   | { readonly ask: "cpu" | "heap" | "outside" | "profile" | "rss" | "peak" | "turns" | "turnMs" | "turnCpuMs" }
   | { readonly ask: "profiled"; readonly file: string };
@@ -16,7 +15,7 @@ let session: Session | undefined;
 
 let turns: Turns | undefined;
 
-/** Looks once a millisecond how long the last turn of the event loop was: by the clock, and by what this thread has worked. */
+/** Samples the turns of the event loop every millisecond: their wall time and this thread's CPU time. */
 class Turns {
   longestMs = 0;
   longestCpuMs = 0;
@@ -79,12 +78,12 @@ const answer = async (question: Question): Promise<number> => {
   }
 };
 
-// Only the process that the bench has started is asked: those that it starts in turn have a channel for other things.
+// Only the process that the bench started answers. Its own children use their channel for other purposes.
 if (process.env.GATEWAY_BENCH_PROBE !== undefined) {
   delete process.env.GATEWAY_BENCH_PROBE;
   process.on("message", (question: Question) => {
     void answer(question).then((value) => process.send?.(value));
   });
-  // A program that has nothing else to do may end.
+  // Lets a program end that has nothing else to do.
   process.channel?.unref();
 }

@@ -1,9 +1,9 @@
 /**
- * Reads what processes have spent and hold from `/proc`, with all of their threads and the processes that they have started.
+ * Reads CPU time and memory of processes from `/proc`, including all their threads and descendants.
  */
 import { readdirSync, readFileSync } from "node:fs";
 
-/** Whether this machine has it. */
+/** True if this machine has `/proc`. */
 export const canRead = process.platform === "linux";
 
 const children = (pid: number): ReadonlyArray<number> =>
@@ -12,13 +12,13 @@ const children = (pid: number): ReadonlyArray<number> =>
     .filter((child) => child.trim() !== "")
     .map(Number);
 
-/** A process and all that it has started, and those have started. */
+/** A process and all its descendants. */
 export const family = (pid: number): ReadonlyArray<number> => [pid, ...children(pid).flatMap(family)];
 
-/** Nanoseconds of CPU that all threads of a process and of those it has started were on a core. */
+/** CPU time of all threads of a process and its descendants, in nanoseconds. */
 export const cpuNs = (pid: number): number => sum([...cpuNsOfEach(pid).values()]);
 
-/** The same of each process on its own. */
+/** CPU time like `cpuNs`, for each process separately. */
 export const cpuNsOfEach = (pid: number): ReadonlyMap<number, number> =>
   new Map(
     family(pid).map((member) => {
@@ -30,15 +30,15 @@ export const cpuNsOfEach = (pid: number): ReadonlyMap<number, number> =>
     }),
   );
 
-/** Most readings of a family that changes while it is read. */
+/** Maximum readings of a family that changes while it is read. */
 const readingsMax = 100;
 
-/** How a family of processes is read; another one than this machine's in tests. */
+/** The functions that read a family of processes. Tests replace them. */
 export interface FamilyReading {
   readonly family: (pid: number) => ReadonlyArray<number>;
-  /** Nanoseconds of CPU of one process that lives. */
+  /** CPU time of one live process, in nanoseconds. */
   readonly living: (pid: number) => number;
-  /** Nanoseconds of CPU of all that a process has started, that have ended, and that it has waited for. */
+  /** CPU time of a process's ended children that it has waited for, in nanoseconds. */
   readonly ended: (pid: number) => number;
 }
 
@@ -54,12 +54,12 @@ const fromProc: FamilyReading = {
 };
 
 /**
- * The same of a process whose children come and go, such as a PostgreSQL: what has ended goes on being counted. The kernel gives that in
- * hundredths of a second, user and system by themselves, so that up to 20 ms of it may come one reading late.
+ * CPU time like `cpuNs` for a process whose children come and go, for example PostgreSQL. Ended children stay counted. The kernel reports
+ * those in hundredths of a second, separately for user and system time, so up to 20 ms may appear one reading late.
  *
- * A process that ends while it is read would be counted twice or not at all: then everything is read again.
+ * A process that ends during the reading would be counted twice or not at all, so the reading is then repeated.
  *
- * @throws Error where it changes at every reading
+ * @throws Error if the family changes at every reading
  */
 export const cpuNsWithEnded = (pid: number, reading: FamilyReading = fromProc): number => {
   for (let tries = 0; tries < readingsMax; tries += 1) {
@@ -69,7 +69,7 @@ export const cpuNsWithEnded = (pid: number, reading: FamilyReading = fromProc): 
   throw new Error(`the processes of ${pid} changed at each of ${readingsMax} readings`);
 };
 
-/** Undefined where one has begun or ended meanwhile. */
+/** Undefined if a process started or ended meanwhile. */
 const readingOf = (pid: number, { ended, family, living }: FamilyReading): number | undefined => {
   try {
     const [before, endedBefore] = [family(pid), ended(pid)];
@@ -82,13 +82,13 @@ const readingOf = (pid: number, { ended, family, living }: FamilyReading): numbe
   }
 };
 
-/** A file of a process that has ended: it is missing, or can be opened and not read. */
+/** True if a file belongs to a process that has ended: it is missing, or can be opened but not read. */
 const isGone = (error: unknown): boolean =>
   error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ESRCH");
 
-/** Hundredths of a second that `stat` says a process's ended children had, in nanoseconds. */
+/** CPU time of a process's ended children, from its `stat` in hundredths of a second, in nanoseconds. */
 export const endedNs = (stat: string): number => {
-  // The name of the program stands in brackets and may have any character in it.
+  // The program's name is in parentheses and may contain any character.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   const [user, system] = [Number(fields[13]), Number(fields[14])];
   return (user + system) * 1e7;
@@ -97,7 +97,7 @@ export const endedNs = (stat: string): number => {
 /** The first number of a `schedstat`: nanoseconds on a core. */
 export const onCore = (schedstat: string): number => Number(schedstat.split(" ")[0]);
 
-/** Resident memory of a process and of those it has started, in KiB. */
+/** Resident memory of a process and its descendants, in KiB. */
 export const residentKib = (pid: number): number =>
   sum(
     family(pid).map((member) =>

@@ -1,5 +1,5 @@
 /**
- * Profiles a gateway while it plays a load, and lists where its time goes.
+ * Profiles a gateway under load and lists its hot spots.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,20 +10,20 @@ import { type ProfileNode, partsOf } from "./ProfileParts.ts";
 import { flagsOf, nameOf, settingsOf } from "./Settings.ts";
 import type { Protocol } from "./Wires.ts";
 
-/** What a CPU profile says, as the inspector writes it. */
+/** A CPU profile in the inspector's format. */
 export interface CpuProfile {
   readonly nodes: ReadonlyArray<ProfileNode>;
   readonly samples: ReadonlyArray<number>;
   readonly timeDeltas: ReadonlyArray<number>;
 }
 
-/** Time that was spent in a function itself, or in a file, in microseconds. */
+/** Self time of a function, a file or a part, in microseconds. */
 export interface Spent {
   readonly where: string;
   readonly us: number;
 }
 
-/** Self time by part, by function and by file, most first; what is idle, and the inspector itself, is left out. */
+/** Self times by part, function and file, in descending order, without idle time and the inspector itself. */
 export const selfTimes = ({
   nodes,
   samples,
@@ -47,7 +47,7 @@ export const selfTimes = ({
   return { parts: most(parts), functions: most(functions), files: most(files) };
 };
 
-/** A path from the package that it stands in: `src/…`, `effect/src/…`, `node:…`. */
+/** Shortens a URL to the path within its package: `src/…`, `effect/src/…`, `node:…`. */
 const fileOf = (url: string): string =>
   url.includes("node_modules/")
     ? url.replace(/^.*node_modules\//, "")
@@ -56,7 +56,7 @@ const fileOf = (url: string): string =>
 const most = (spent: ReadonlyMap<string, number>): ReadonlyArray<Spent> =>
   [...spent].map(([where, us]) => ({ where, us })).toSorted((a, b) => b.us - a.us);
 
-/** A list for people: share of all time, and microseconds for each unit of the load. */
+/** Formats a list: share of the total time, and microseconds per unit of the load. */
 export const listing = (title: string, spent: ReadonlyArray<Spent>, units: number, rows: number): string => {
   const all = spent.reduce((sum, { us }) => sum + us, 0);
   return [
@@ -72,7 +72,7 @@ export const listing = (title: string, spent: ReadonlyArray<Spent>, units: numbe
 
 const burst: Burst = { play: "burst", streams: 1500, events: 20, concurrent: 16 };
 
-/** Profiles the first gateway that the options choose, paced and in bursts, into files of a folder. */
+/** Profiles the first gateway that the options select, with paced streams and with bursts, into files of a folder. */
 export const profile = async (
   protocol: Protocol,
   upstream: string,
@@ -93,7 +93,7 @@ export const profile = async (
     await contender.probe?.({ ask: "profile" });
     await load.play();
     await contender.probe?.({ ask: "profiled", file });
-    // The inspector of the contender has written it.
+    // Written by the contender's inspector in this format.
     const { files, functions, parts } = selfTimes(JSON.parse(readFileSync(file, "utf8")) as CpuProfile);
     console.log(`\n${contender.name}, ${protocol}, ${load.name}: ${file}\n`);
     console.log(listing("by part", parts, load.units, 20));

@@ -1,16 +1,16 @@
 /**
- * Says which part of the gateway a sample of its CPU profile belongs to: that of the nearest function of ours on the stack, so
- * that what a library does for us is counted where we asked for it.
+ * Assigns each sample of a CPU profile to a part of the gateway: that of the nearest function of ours on the stack, so that a library's
+ * work counts for the code that called it.
  */
 
-/** A place of code in a profile, and what it called. */
+/** A node of a profile's call tree. */
 export interface ProfileNode {
   readonly id: number;
   readonly callFrame: { readonly functionName: string; readonly url: string; readonly lineNumber: number };
   readonly children?: ReadonlyArray<number>;
 }
 
-/** Parts by where their code stands; the first that fits. */
+/** Parts by the path of their code. The first match counts. */
 const parts: ReadonlyArray<readonly [RegExp, string]> = [
   [/src\/gateway\/proxy\/RequestBody/, "accept: the request's body"],
   [/src\/gateway\/(routing|routes|clients|config)\/|src\/gateway\/Requests/, "plan: way, client, route, options"],
@@ -25,7 +25,7 @@ const parts: ReadonlyArray<readonly [RegExp, string]> = [
   [/src\/(runtime|policy|failure)\//, "run: begin, decide, end"],
 ];
 
-/** What has none of ours above it: what called us, or works behind us. */
+/** Parts of samples without any function of ours on the stack. */
 const others: ReadonlyArray<readonly [RegExp, string]> = [
   [/node_modules\/(effect|@effect)\//, "Effect: fibers that nothing of ours stands above"],
   [/node_modules\/undici\//, "transport: the provider's connection"],
@@ -35,7 +35,7 @@ const others: ReadonlyArray<readonly [RegExp, string]> = [
 const fitting = (table: ReadonlyArray<readonly [RegExp, string]>, url: string): string | undefined =>
   table.find(([where]) => where.test(url))?.[1];
 
-/** The part of each node, by its id. */
+/** Maps each node's id to its part. */
 export const partsOf = (nodes: ReadonlyArray<ProfileNode>): ReadonlyMap<number, string> => {
   const parents = new Map(nodes.flatMap(({ children = [], id }) => children.map((child) => [child, id] as const)));
   const byId = new Map(nodes.map((node) => [node.id, node]));

@@ -1,23 +1,23 @@
 /**
- * Plays the provider behind every contender: `node Provider.ts`, as a process of its own. It stamps its deltas with the time at
- * which it writes them, and plays what the prompt of a request asks for, which every contender hands on.
+ * The provider that all contenders use, as a separate process: `node Provider.ts`. It stamps each delta with its write time, and plays the
+ * stream that the prompt of a request describes. Every contender forwards the prompt.
  */
 import { createServer, type ServerResponse } from "node:http";
 import { protocolOf, stamp, type Wire, wires } from "./Wires.ts";
 
-/** What a prompt asks for, as `play=paced&events=150&every=20`. */
+/** The stream that a prompt describes, for example `play=paced&events=150&every=20`. */
 interface Wanted {
   /**
-   * `paced`: an event every so many milliseconds. `burst`: all at once, each written by itself, as a provider does whose model has
-   * hurried ahead. `piece`: all at once in one write. `open`: one event, and nothing more. `again`: a burst, at the second request
-   * of that number; the first one breaks behind its head.
+   * `paced`: one event per interval. `burst`: all events at once, each in its own write, like a provider whose model is ahead. `piece`:
+   * all events in one write. `open`: one event, and then nothing. `again`: a burst at the second request with this number; the first
+   * request breaks after its head.
    */
   readonly play: string;
   /** The number of the stream. */
   readonly n: string;
   readonly events: number;
   readonly everyMs: number;
-  /** The first delta comes with the head, and not a pace behind it. */
+  /** True if the first delta comes with the head instead of one interval later. */
   readonly atOnce: boolean;
 }
 
@@ -32,7 +32,7 @@ const wantedOf = (body: string): Wanted => {
   };
 };
 
-/** Streams that were broken and not asked for again: at most as many as a client has under way. */
+/** Streams that were broken and not retried yet; at most as many as a client has in flight. */
 const broken = new Set<string>();
 
 const play = (response: ServerResponse, wire: Wire, { atOnce, events, everyMs, n, play }: Wanted): void => {
@@ -76,7 +76,7 @@ const server = createServer((request, response) => {
     play(response, wires[protocolOf(request.url ?? "")], wantedOf(Buffer.concat(bodies).toString()));
   });
 });
-// Connections are never closed for being idle: a contender must not pay for one that another does not lose.
+// Never closes idle connections, so that no contender pays for a reconnect that another avoids.
 server.keepAliveTimeout = 0;
 server.listen(0, "127.0.0.1", () => {
   const address = server.address();

@@ -1,21 +1,21 @@
 /**
- * Names the ways in which a gateway is set up while it is measured, and chooses which of them a run of the bench has time for.
+ * The gateway configurations that are measured, and the choice of those that a run of the bench has time for.
  */
 import type { Options, Reveal, Store } from "./Options.ts";
 import type { Protocol } from "./Wires.ts";
 
-/** A gateway as it is measured. */
+/** One configuration of the gateway. */
 export interface Setting {
   readonly store: Store;
   readonly reveal: Reveal;
-  /** With shown text that goes on, and runs that outlive their clients; the bars are for these. */
+  /** True if shown text is continued and runs outlive their clients. The bars apply to these configurations. */
   readonly seam: boolean;
 }
 
 export const nameOf = ({ reveal, seam, store }: Setting): string =>
   `gateway, ${reveal}, ${store}${seam ? "" : ", no continue_text, no linger"}`;
 
-/** The flags of `serve`, but for its store. */
+/** The flags of `serve`, without the store. */
 export const flagsOf = ({ reveal, seam }: Setting, { serve }: Options, lingerMs = 60_000): ReadonlyArray<string> => [
   ...["--reveal", reveal],
   ...(seam ? ["--continue-text", "auto", "--linger-ms", String(lingerMs)] : []),
@@ -26,14 +26,14 @@ const all: ReadonlyArray<Setting> = (["live", "on_complete"] as const).flatMap((
   (["memory", "file"] as const).flatMap((store) => [true, false].map((seam) => ({ store, reveal, seam }))),
 );
 
-/** What people run who want their runs to outlive a crash. */
+/** The usual configuration for runs that must survive a crash. */
 export const liveFile: Setting = { store: "file", reveal: "live", seam: true };
-/** What a gateway costs without what its store does. */
+/** The cost of a gateway without a store. */
 export const liveMemory: Setting = { store: "memory", reveal: "live", seam: true };
 const heldFile: Setting = { store: "file", reveal: "on_complete", seam: true };
 const withoutSeam: Setting = { store: "file", reveal: "live", seam: false };
 
-/** What is measured of a protocol: all that the options name, or what the size of the run has time for. */
+/** The configurations of a protocol: all that the options select, or those that the size has time for. */
 export const settingsOf = (protocol: Protocol, options: Options): ReadonlyArray<Setting> => {
   const { reveals, seams, size, stores } = options;
   const named = stores.length + reveals.length + seams.length > 0;
@@ -49,11 +49,11 @@ export const settingsOf = (protocol: Protocol, options: Options): ReadonlyArray<
   );
 };
 
-/** Whether a value is among the named ones; where none is named, whether it is the usual one, or any where there is none. */
+/** True if the value is selected. Without a selection, true for the usual value, or for any value if there is no usual one. */
 const has = <A>(named: ReadonlyArray<A>, value: A, usual?: A): boolean =>
   named.length === 0 ? usual === undefined || value === usual : named.includes(value);
 
-/** Paced streams at one time. */
+/** The numbers of concurrent paced streams. */
 export const streamsOf = (protocol: Protocol, { size, streams }: Options): ReadonlyArray<number> => {
   if (streams.length > 0) return streams;
   return size === "full" || (size === "usual" && protocol === "chat") ? [50, 300] : [50];

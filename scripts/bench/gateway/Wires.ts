@@ -1,8 +1,8 @@
 /**
- * Writes a whole stream of each protocol as its provider does: what comes before the text, deltas of text, usage and the end.
+ * Writes whole streams of each protocol as its provider does: the events before the text, text deltas, usage and the end.
  */
 
-/** How a stream of a protocol is asked for and played. */
+/** The request and the stream of a protocol. */
 export interface Wire {
   readonly title: string;
   readonly path: string;
@@ -10,14 +10,14 @@ export interface Wire {
   readonly body: (prompt: string) => object;
   readonly begin: string;
   readonly delta: (text: string, at: number) => string;
-  /** @param deltas that came before it */
+  /** @param deltas number of deltas before it */
   readonly end: (deltas: number) => string;
 }
 
 export type Protocol = "chat" | "responses" | "anthropic" | "gemini";
 
 const data = (event: unknown): string => `data: ${JSON.stringify(event)}\n\n`;
-/** An event with its type in front, as Anthropic and the Responses API send theirs. */
+/** An event with a type, as Anthropic and the Responses API send it. */
 interface Typed {
   readonly type: string;
   readonly [field: string]: unknown;
@@ -128,7 +128,7 @@ const outputText = (text: string) => ({ type: "output_text", annotations: [], lo
 const at = { content_index: 0, item_id: item, output_index: 0 };
 
 const responsesEnd = (deltas: number): string => {
-  // The whole text is said three times behind its deltas; how long it is matters, not what it says.
+  // The end repeats the whole text three times. Only its length matters here.
   const text = "text 1234567890123456 ".repeat(deltas);
   const done = message("completed", [outputText(text)]);
   const usage = { input_tokens: 500, output_tokens: deltas, total_tokens: 500 + deltas };
@@ -179,7 +179,7 @@ const gemini: Wire = {
 
 export const wires: Readonly<Record<Protocol, Wire>> = { chat, responses, anthropic, gemini };
 
-/** The protocol that a path of a provider belongs to. */
+/** The protocol that a provider's path belongs to. */
 export const protocolOf = (path: string): Protocol => {
   if (path.includes("chat/completions")) return "chat";
   if (path.includes("responses")) return "responses";
@@ -187,11 +187,11 @@ export const protocolOf = (path: string): Protocol => {
 };
 
 /**
- * The text of a delta that says when it was written, in nanoseconds of the clock that all processes of a machine share. That clock
- * begins with the machine, so that its digits are filled up: every stamp is as long, however lately the machine was started.
+ * The text of a delta that contains its write time, in nanoseconds of the clock that all processes of a machine share. That clock starts
+ * with the machine, so its digits are padded: all stamps have the same length, however recently the machine booted.
  */
 export const stamp = (ns: bigint): string => `text ${String(ns).padStart(19, "0")} `;
 
-/** When the deltas in some bytes were written, in nanoseconds. */
+/** The write times of the deltas in some bytes, in nanoseconds. */
 export const stampsIn = (bytes: string): ReadonlyArray<number> =>
   [...bytes.matchAll(/:"text (\d+) "/g)].map(([, ns]) => Number(ns));

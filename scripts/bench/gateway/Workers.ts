@@ -1,13 +1,12 @@
 /**
- * Measures what more processes behind one port give: streams a second of `serve --workers N` against those of one process.
+ * Measures the gain of several processes on one port: streams per second of `serve --workers N` against those of one process.
  *
- * Client and provider take cores of their own, so a small machine shows less than the workers could give. Beside what was
- * measured stands what CPU alone allows: each process on a core of its own is as fast as the busiest of them.
+ * Client and provider need cores too, so a small machine shows less than the workers could deliver. The second row therefore shows the
+ * rate that CPU alone allows, if each process had its own core: the total is limited by the busiest process.
  *
- * What a stream takes depends on what else the machine does and on how many streams a process has at one time, which share turns and
- * commits. So the CPU of one process is that of N which have nothing to do with each other, asked at the same moment: each has as many
- * streams as a worker has, beside as many busy processes. What is left between the two is what workers cost that share a port, a store and
- * a bus, and whether connections are spread evenly over them.
+ * The cost of a stream depends on the machine's load and on the number of concurrent streams in a process, which share turns and commits.
+ * The baseline is therefore N independent processes under load at once: each has as many streams as a worker and as many busy neighbours.
+ * The remaining difference is the cost of sharing a port, a store and a bus, and of an uneven distribution of connections.
  */
 import { cpus } from "node:os";
 import { median } from "../Median.ts";
@@ -23,38 +22,38 @@ import { flagsOf, liveFile } from "./Settings.ts";
 const burst: Burst = { play: "burst", streams: 1500, events: 20, concurrent: 32 };
 const bar = 0.85;
 
-/** What a round says of one of both: streams a second that were measured, and those that CPU allows. */
+/** Result of a round for one contender: the measured streams per second, and the rate that CPU allows. */
 interface Rate {
   readonly measured: number;
   readonly allowed: number;
 }
 
 /**
- * Streams a second that CPU allows: on so many cores no more than all processes together can, and no more than the busiest can
+ * Streams per second that CPU allows: no more than all processes together can serve on the cores, and no more than the busiest can serve
  * on one.
  *
- * @param spent nanoseconds of CPU of each process
+ * @param spent CPU time of each process, in nanoseconds
  */
 export const allowedBy = (spent: ReadonlyArray<number>, streams: number, cores: number): number => {
   const all = spent.reduce((sum, one) => sum + one, 0);
   return streams / (Math.max(...spent, all / cores) / 1e9);
 };
 
-/** Nanoseconds of CPU of each process of a contender while something is played. */
+/** CPU time of each process of a contender during a load, in nanoseconds. */
 const spentOf = async (contender: Contender, playing: () => Promise<unknown>): Promise<ReadonlyArray<number>> => {
   const before = cpuNsOfEach(contender.pid);
   await playing();
   return [...cpuNsOfEach(contender.pid)].map(([pid, ns]) => ns - (before.get(pid) ?? 0));
 };
 
-/** The same load for each process. */
+/** The same load per process. */
 const burstOf = (processes: number): Burst => ({
   ...burst,
   streams: processes * burst.streams,
   concurrent: processes * burst.concurrent,
 });
 
-/** One process: what it gives alone, and what CPU allows while it has as many others beside it as a worker has. */
+/** One process: its measured rate alone, and the rate that CPU allows beside as many busy processes as a worker has. */
 const rateOfOne = async (apart: ReadonlyArray<Contender>): Promise<Rate> => {
   const [first] = apart;
   if (first === undefined) throw new Error("no process to measure");
@@ -74,7 +73,7 @@ const rateOfWorkers = async (several: Contender, workers: number): Promise<Rate>
   return { measured, allowed: allowedBy(spent, together.streams, workers) };
 };
 
-/** Measures one process and N in turns. */
+/** Measures one process and N workers in turns. */
 export const workers = async (
   upstream: string,
   options: Options,
@@ -87,7 +86,7 @@ export const workers = async (
   for (let n = 1; n <= options.workers; n += 1)
     apart.push(await gateway(`process ${n}`, upstream, "file", flags, "every"));
   const several = await gateway("workers", upstream, "file", [...flags, "--workers", String(options.workers)], "every");
-  // Each process has seen as many streams as any other before it is measured.
+  // Gives each process the same number of streams before it is measured.
   for (const one of apart) await warmUp(one, "chat");
   for (let times = 0; times < options.workers; times += 1) await warmUp(several, "chat");
   const both = [
@@ -112,7 +111,7 @@ export const workers = async (
       {
         ...rowOf("what CPU allows where each process has a core", text("allowed"), { ratio: allowed }),
         bar: `≥ ${least.toFixed(2)} ×`,
-        // This number has to be great, not small.
+        // Negated, because `verdict` expects values that must be small.
         verdict: verdict(-allowed, -least),
       },
     ],

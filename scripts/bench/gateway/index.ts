@@ -1,6 +1,6 @@
 /**
- * `npm run bench-gateway`: what the gateway costs in front of a provider, beside a plain Node proxy and others, all on the same
- * provider and in one run. Whatever the gateway loses is printed like the rest.
+ * `npm run bench-gateway`: the gateway's cost in front of a provider, beside a plain Node proxy and others, with the same provider and in
+ * one run. Comparisons that the gateway loses are printed like the rest.
  */
 import { cpus, loadavg } from "node:os";
 import { markdownOf, write } from "../Report.ts";

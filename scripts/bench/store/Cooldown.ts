@@ -1,8 +1,8 @@
 /**
- * Measures how long a wait that a provider announced to one gateway takes to hold at another one over the same database.
+ * Measures the time until a wait that a provider announced to one gateway also holds at another gateway over the same database.
  *
- * A provider refuses the first request of each credential and answers every later one, so that the other gateway can know of the wait
- * only from the store: it is asked again and again, and its first request that does not reach the provider was held.
+ * The provider refuses the first request of each credential and answers every later one, so the other gateway can learn of the wait only
+ * from the store. It is asked repeatedly; the first request that does not reach the provider was held.
  */
 import { createServer, type Server as HttpServer, request as httpRequest, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -10,20 +10,20 @@ import { type Contender, gateway } from "../gateway/Contenders.ts";
 import { wires } from "../gateway/Wires.ts";
 import type { Server } from "./Server.ts";
 
-/** The wait that the provider announces, in seconds: longer than all that is measured. */
+/** The wait that the provider announces, in seconds. It is longer than the whole measurement. */
 const announcedSeconds = 50;
 
-/** Longest that the other gateway is asked, in milliseconds. Every 15 s gateways look for what they have missed. */
+/** Maximum time for which the other gateway is asked, in milliseconds. Gateways look for missed notifications every 15 s. */
 export const askedMs = 20_000;
 
-/** A run that would wait is told at once. */
+/** Makes a run fail at once instead of waiting. */
 const flags = ["--budget", "max_retry_after_ms=60000,max_outage_ms=0", "--access-log", "off"] as const;
 
 interface Refusing {
   readonly url: string;
-  /** When a credential was refused, by the clock of this process; undefined before. */
+  /** The time at which a credential was refused, by this process's clock; undefined before. */
   readonly refusedAt: (credential: string) => number | undefined;
-  /** Requests that came with it. */
+  /** Number of requests with the credential. */
   readonly asked: (credential: string) => number;
   readonly close: () => void;
 }
@@ -39,7 +39,7 @@ const answer = (response: ServerResponse): void => {
 };
 
 const refusing = async (): Promise<Refusing> => {
-  // One entry for each credential of the measurement.
+  // Hold one entry for each credential of the measurement.
   const [refused, asked] = [new Map<string, number>(), new Map<string, number>()];
   const server: HttpServer = createServer((request, response) => {
     const credential = request.headers.authorization ?? "";
@@ -51,7 +51,7 @@ const refusing = async (): Promise<Refusing> => {
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  // It listens on a port.
+  // A TCP server has an AddressInfo.
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}`,
@@ -66,7 +66,7 @@ const refusing = async (): Promise<Refusing> => {
 
 let asked = 0;
 
-/** Asks a gateway, and reads what it says to its end. */
+/** Sends one request to a gateway and reads the response to its end. */
 const ask = ({ url }: Contender, credential: string): Promise<void> =>
   new Promise((resolve, reject) => {
     asked += 1;
@@ -74,12 +74,12 @@ const ask = ({ url }: Contender, credential: string): Promise<void> =>
     const headers = { authorization: credential, "content-type": "application/json" };
     httpRequest(`${url}${path}`, { method: "POST", headers })
       .on("error", reject)
-      // What was broken off has been told too.
+      // A broken response counts as an answer too.
       .on("response", (response) => response.resume().on("close", resolve))
       .end(JSON.stringify(body(`n=${asked}`)));
   });
 
-/** One wait: milliseconds from the provider's refusal to the sending of the first request that the other gateway holds. */
+/** Measures one wait: milliseconds from the provider's refusal to the start of the first request that the other gateway holds. */
 const trial = async (provider: Refusing, [one, other]: readonly [Contender, Contender], n: number): Promise<number> => {
   const credential = `Bearer sk-bench-cooldown-${String(n).padStart(8, "0")}`;
   const first = ask(one, credential);
@@ -95,7 +95,7 @@ const trial = async (provider: Refusing, [one, other]: readonly [Contender, Cont
   }
 };
 
-/** Measures so many waits, each of a credential of its own. */
+/** Measures `trials` waits, each with a new credential. */
 export const cooldowns = async (server: Server, trials: number): Promise<ReadonlyArray<number>> => {
   const database = "cooldowns";
   server.create(database);
@@ -104,7 +104,7 @@ export const cooldowns = async (server: Server, trials: number): Promise<Readonl
   const one = await gateway("the gateway that is refused", provider.url, store, flags);
   const other = await gateway("the other gateway", provider.url, store, flags);
   const found: Array<number> = [];
-  // The first ones compile what the later ones run.
+  // The first three warm up the code.
   for (let n = 0; n < trials + 3; n += 1) {
     const ms = await trial(provider, [one, other], n);
     if (n >= 3) found.push(ms);

@@ -1,8 +1,8 @@
 /**
- * Measures how soon the runs of a gateway that has died are decided by those that are left over the same database.
+ * Measures how soon the surviving gateways over the same database decide the runs of a gateway that died.
  *
- * The dead one held so many streams whose text had begun; it is killed while they are open. The others have nothing else to do, and
- * both look for its runs: what one of them takes, the other must leave.
+ * The gateway is killed while its streams are open and their text has begun. The survivors are idle and both look for its runs; each run
+ * must be taken by only one of them.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { hold } from "../gateway/Client.ts";
@@ -10,34 +10,33 @@ import { type Contender, gateway } from "../gateway/Contenders.ts";
 import { database, type Server, using } from "./Server.ts";
 import { commonest, type Kinds, kindsOf } from "./Statements.ts";
 
-/** Gateways that are left. */
+/** Number of surviving gateways. */
 export const survivors = 2;
 
-/** How one death went. CPU in microseconds for a run, from the end of the dead one's lease on. */
+/** The result of one death. CPU is in microseconds per run, from the expiry of the dead gateway's lease. */
 export interface Death {
   readonly runs: number;
-  /** From the end of the dead one's lease, by the server, until the last of its runs was decided, in milliseconds. */
+  /** Time from the lease's expiry, by the server's clock, until the last run was decided, in milliseconds. */
   readonly decidedMs: number;
-  /** From its end of the lease until the first of them was decided: so long the others took to be sure. */
+  /** Time from the lease's expiry until the first run was decided, in milliseconds: the survivors' delay in being sure. */
   readonly knownMs: number;
-  /** Of those that are left, together. */
+  /** CPU of all survivors together. */
   readonly gateways: number;
   readonly server: number;
-  /** Statements for a run. */
   readonly statements: Kinds;
   readonly commonest: ReadonlyArray<string>;
 }
 
-/** Longest that runs may stay undecided behind the lease's end, in milliseconds; then the measurement is given up. */
+/** Timeout for undecided runs after the lease's expiry, in milliseconds. Then the measurement fails. */
 const longestMs = 120_000;
 
-/** From one look at the runs to the next, in milliseconds. */
+/** Interval at which the runs are polled, in milliseconds. */
 const lookMs = 20;
 
-/** Text that was shown is on record by then: the open runs are those of a gateway in the middle of its work. */
+/** Delay after which shown text is on record, in milliseconds, so that the open runs are those of a gateway in normal operation. */
 const settleMs = 1_500;
 
-/** Statements that are named. */
+/** Number of statements that are listed. */
 const commonestMax = 12;
 
 const flags = ["--access-log", "off"] as const;
@@ -47,10 +46,10 @@ const openRuns = async ({ rows }: Server): Promise<number> => {
   return Number(row?.open);
 };
 
-/** What this program itself asks begins so, and is not counted. */
+/** Beginning of this program's own query, which is not counted. */
 const openRunsSql = "SELECT count(*)::text AS open FROM stream_recovery_runs";
 
-/** When the dead one's lease ends, in milliseconds from now, by the server's clock. */
+/** Time until the dead gateway's lease expires, in milliseconds, by the server's clock. */
 const leftMs = async ({ rows }: Server): Promise<number> => {
   const [row] = await rows<{ readonly left: string }>(
     `SELECT (l.expires_at - extract(epoch FROM clock_timestamp()) * 1000)::text AS left FROM stream_recovery_leases l
@@ -76,7 +75,7 @@ const watched = async (server: Server, runs: number, left: ReadonlyArray<Contend
     if (open < runs && Number.isNaN(knownMs)) knownMs = at;
     if (open === 0 || at > longestMs) {
       const [ownAfter, othersAfter] = [await cpuOf(left), server.cpuUs()];
-      if (open > 0) throw new Error(`${open} of ${runs} runs are not decided ${longestMs} ms behind the lease's end`);
+      if (open > 0) throw new Error(`${open} of ${runs} runs are undecided ${longestMs} ms after the end of the lease`);
       const counted = await server.counted(database);
       const statements = counted.filter(({ sql }) => !sql.startsWith(openRunsSql));
       return {
@@ -94,9 +93,9 @@ const watched = async (server: Server, runs: number, left: ReadonlyArray<Contend
 };
 
 /**
- * Lets a gateway die that held so many runs, on a server that is gone afterwards.
+ * Kills a gateway with this many runs, on a temporary server.
  *
- * @param upstream the address of the provider
+ * @param upstream the URL of the provider
  */
 export const death = (upstream: string, runs: number): Promise<Death> =>
   using(async (server) => {
@@ -108,7 +107,7 @@ export const death = (upstream: string, runs: number): Promise<Death> =>
     await hold(dying, "chat", runs, true);
     await pause(settleMs);
     const open = await openRuns(server);
-    if (open !== runs) throw new Error(`${open} runs are open, and not ${runs}`);
+    if (open !== runs) throw new Error(`expected ${runs} open runs, got ${open}`);
     await dying.end();
     const found = await watched(server, runs, left);
     for (const node of left) await node.end();

@@ -1,5 +1,5 @@
 /**
- * Makes the lines of gateways over one database from what was measured, and holds their bars.
+ * Formats the measurements of gateways over one database as table rows, and checks their bars.
  */
 import { quantile, spread } from "../Median.ts";
 import { type Row, spreadText } from "../Row.ts";
@@ -9,21 +9,20 @@ import { type Cost, type Gateways, type Load, loads, type Measured, type Name, n
 import type { Kinds } from "./Statements.ts";
 import { barredRow, plainRow } from "./StoreRows.ts";
 
-/** A wait that one gateway was told of holds at another one so soon, in milliseconds. */
+/** Maximum time until an announced wait holds at another gateway, in milliseconds. */
 const cooldownBar = 1_000;
 
-/** The runs of a gateway that has died are decided so long behind its lease, in milliseconds (DESIGN.md, section 18). */
+/** Maximum time from a dead gateway's lease expiry to the decision of its runs, in milliseconds (DESIGN.md, section 18). */
 const decidedBar = 5_000;
 
-const shown: ReadonlyArray<Name> = ["file", "one", "several", "logged"];
+const shown: ReadonlyArray<Name> = ["file", "one", "several"];
 
 const of = (costs: ReadonlyArray<Cost>, what: keyof Cost) => spread(costs.map((cost) => cost[what]));
 
-const statementsText = ({ all, deliveries, facts, transactions }: Kinds): string => {
+const statementsText = ({ all, facts, transactions }: Kinds): string => {
   const told = [
     ["transactions", transactions],
     ["shared facts", facts],
-    ["the delivery log", deliveries],
   ] as const;
   const parts = told.filter(([, count]) => count > 0).map(([what, count]) => `${count.toFixed(3)} of ${what}`);
   return `${all.toFixed(2)} statements${parts.length === 0 ? "" : ` (${parts.join(", ")})`}`;
@@ -51,7 +50,7 @@ const costRow = (load: Load, { costs, statements }: Measured, name: Name): Row =
   );
 };
 
-/** What one contender takes more than another one in the same round. */
+/** Difference between two contenders in the same round. */
 const moreThan = ({ costs }: Measured, name: Name, than: Name, what: keyof Cost) =>
   spread(costs[name].map((cost, round) => cost[what] - (costs[than][round]?.[what] ?? Number.NaN)));
 
@@ -74,29 +73,22 @@ const moreRow = (load: Load, measured: Measured, [name, than]: readonly [Name, N
   );
 };
 
-/** The lines of one load. */
 const loadRows = (load: Load, measured: Measured, many: number): ReadonlyArray<Row> => [
   ...shown.map((name) => costRow(load, measured, name)),
   moreRow(load, measured, ["several", "one"], `${many} gateways over one database against one`),
-  moreRow(load, measured, ["logged", "one"], "with the delivery log against without"),
 ];
 
 /**
- * The lines of gateways.
+ * The rows of gateways.
  *
- * @param many gateways over one database
+ * @param many number of gateways over one database
  */
-export const gatewaysRows = ({ broken, idle, logged, loads: of }: Gateways, many: number): ReadonlyArray<Row> => {
+export const gatewaysRows = ({ broken, idle, loads: of }: Gateways, many: number): ReadonlyArray<Row> => {
   const notifies = of.happy.statements.several?.notifies ?? Number.NaN;
   const perSecond = idle.statements;
   return [
     ...loadRows("happy", of.happy, many),
     barredRow(plainRow("`NOTIFY`s of a happy stream", notifies.toFixed(3), { notifies }), notifies, 0, ""),
-    plainRow(
-      "the delivery log of a stream",
-      `${logged.rows.toFixed(2)} rows, ${logged.bytes.toFixed(0)} bytes sealed, in tables that are not in the write-ahead log`,
-      logged,
-    ),
     ...loadRows("repeat", of.repeat, many),
     plainRow("a stream that breaks once before it says anything", statementsText(broken), {
       statements: broken.all,
@@ -117,7 +109,7 @@ export const gatewaysRows = ({ broken, idle, logged, loads: of }: Gateways, many
   ];
 };
 
-/** The line of waits that providers announce; the slowest one counts. */
+/** The row of announced waits. The slowest one is judged. */
 export const cooldownRow = (found: ReadonlyArray<number>): Row => {
   const { max, median, min } = spread(found);
   const p95 = quantile(found, 0.95);
@@ -130,7 +122,7 @@ export const cooldownRow = (found: ReadonlyArray<number>): Row => {
   return barredRow(row, max, cooldownBar, "ms");
 };
 
-/** The line of gateways that died with as many runs; the one whose runs were decided last counts. */
+/** The row of gateways that died with the same number of runs. The slowest decision is judged. */
 export const deathRow = (found: ReadonlyArray<Death>): Row => {
   const of = (value: (one: Death) => number) => spread(found.map(value));
   const [decided, known] = [of(({ decidedMs }) => decidedMs), of(({ knownMs }) => knownMs)];

@@ -1,6 +1,6 @@
 /**
- * Measures what streams cost gateways and their store: over a SQLite file, one gateway and several over one PostgreSQL, and one that keeps
- * the delivery log. All take their turns in each round, before the same provider and on the same server, in databases of their own.
+ * Measures what streams cost gateways and their store: over a SQLite file, and one gateway and several over one PostgreSQL. All take their
+ * turns in each round, before the same provider and on the same server, in databases of their own.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { type Burst, playBurst } from "../gateway/Client.ts";
@@ -9,20 +9,20 @@ import { play } from "../gateway/CpuRounds.ts";
 import type { Server } from "./Server.ts";
 import { commonest, type Kinds, kindsOf } from "./Statements.ts";
 
-/** What is measured, and how much of it. */
+/** The size of the measurement. */
 export interface GatewaysSize {
   readonly rounds: number;
-  /** Gateways over one database. */
+  /** Number of gateways over one database. */
   readonly gateways: number;
-  /** Streams of one round of one contender. */
+  /** Number of streams of one contender in one round. */
   readonly streams: number;
-  /** Streams that each gateway plays before it is measured. */
+  /** Number of streams that each gateway plays before it is measured. */
   readonly warmUp: number;
-  /** How long gateways have nothing to do, in milliseconds. */
+  /** Duration of the idle measurement, in milliseconds. */
   readonly idleMs: number;
 }
 
-/** What a stream costs, or a second. Microseconds and bytes. */
+/** The cost of a stream or of a second, in microseconds and bytes. */
 export interface Cost {
   /** CPU of all gateways together. */
   readonly gateway: number;
@@ -30,18 +30,17 @@ export interface Cost {
   readonly wal: number;
 }
 
-/** Names of the contenders. */
+/** The names of the contenders. */
 export const names = {
   file: "one gateway, SQLite",
   one: "one gateway, PostgreSQL",
   several: "several gateways, one PostgreSQL",
-  logged: "one gateway, PostgreSQL, with the delivery log",
 } as const;
 
 /** The key of a contender. */
 export type Name = keyof typeof names;
 
-/** What streams there are. */
+/** The names of the loads. */
 export const loads = {
   happy: "a happy stream of 20 events",
   repeat: "a stream whose client says that it repeats one",
@@ -50,47 +49,43 @@ export const loads = {
 /** The key of a load. */
 export type Load = keyof typeof loads;
 
-/** What was measured of one load. */
+/** The measurements of one load. */
 export interface Measured {
-  /** In each round. */
+  /** One entry per round. */
   readonly costs: Readonly<Record<Name, ReadonlyArray<Cost>>>;
-  /** Statements of a stream. */
+  /** Statements per stream. */
   readonly statements: Readonly<Partial<Record<Name, Kinds>>>;
 }
 
-/** What the part measures. */
+/** The measurements of this part. */
 export interface Gateways {
   readonly loads: Readonly<Record<Load, Measured>>;
-  /** Statements of a stream that breaks once before it has said anything. */
+  /** Statements of a stream that breaks once before any content. */
   readonly broken: Kinds;
-  /** Rows of the delivery log, and bytes of them, of a stream. */
-  readonly logged: { readonly rows: number; readonly bytes: number };
   /** What several gateways with nothing to do cost in a second. */
   readonly idle: Cost & { readonly statements: Kinds };
-  /** The statements that come oftenest: of a happy stream with the delivery log, of one that breaks, and of a second without streams. */
+  /** The most frequent statements: of a stream that breaks, and of a second without streams. */
   readonly commonest: {
-    readonly logged: ReadonlyArray<string>;
     readonly broken: ReadonlyArray<string>;
     readonly idle: ReadonlyArray<string>;
   };
 }
 
-/** Streams of a contender at one time. */
+/** Number of concurrent streams of a contender. */
 export const concurrent = 16;
 
-/** Events of a stream, its start and its end not counted. */
+/** Number of events of a stream, without its start and its end. */
 const events = 20;
 
-/** What comes after the last byte (a commit, the end of a run, what the delivery log gathers) belongs to the load as well. */
+/** What comes after the last byte (a commit, the end of a run) belongs to the load as well. */
 const settleMs = 300;
 
-/** Streams that break once: as many as the throttle of retries lets through without a wait, at one gateway of three. */
+/** Number of streams that break once. The retry throttle of one gateway out of three lets this many through without a wait. */
 const brokenStreams = 6;
 
-/** Statements that are named. */
+/** Number of statements that are listed. */
 const commonestMax = 12;
 
-/** A client shows something that nobody guesses: the delivery log keeps nothing for others. */
 const credential = { authorization: "Bearer sk-0123456789abcdef0123456789abcdef" } as const;
 
 const flags = ["--continue-text", "auto", "--linger-ms", "60000", "--access-log", "off"] as const;
@@ -111,14 +106,14 @@ const burstOf = (streams: number, at: number, play: Burst["play"] = "burst"): Bu
 const headersOf = (load: Load): Readonly<Record<string, string>> =>
   load === "repeat" ? { ...credential, "x-stainless-retry-count": "1" } : credential;
 
-/** Plays so many streams, an equal part of them at each gateway, all at the same time. */
+/** Plays streams on all gateways at once, an equal share at each. */
 const streams = async ({ nodes }: Playing, load: Load, count: number, play: Burst["play"] = "burst"): Promise<void> => {
   const each = burstOf(Math.ceil(count / nodes.length), Math.max(1, Math.floor(concurrent / nodes.length)), play);
   await Promise.all(nodes.map(({ url }) => playBurst({ url, headers: headersOf(load) }, "chat", each)));
   await pause(settleMs);
 };
 
-/** Streams that a contender really plays where so many are asked for. */
+/** Number of streams that a contender actually plays for a requested count. */
 const playedOf = ({ nodes }: Playing, count: number): number => Math.ceil(count / nodes.length) * nodes.length;
 
 const cpuOf = async (nodes: ReadonlyArray<Contender>): Promise<number> => {
@@ -126,7 +121,7 @@ const cpuOf = async (nodes: ReadonlyArray<Contender>): Promise<number> => {
   return all.reduce((sum, ns) => sum + ns, 0) / 1_000;
 };
 
-/** What something costs, divided by how many there were of it. */
+/** Measures the cost of an action, divided by `per`. */
 const costOf = async (
   server: Server,
   { nodes }: Playing,
@@ -144,7 +139,7 @@ const costOf = async (
   };
 };
 
-/** The statements that something makes in a contender's database. */
+/** Counts the statements of an action in a contender's database. */
 const statementsOf = async (server: Server, { database = "" }: Playing, something: () => Promise<unknown>) => {
   await server.count();
   await something();
@@ -157,7 +152,7 @@ const measureLoad = async (
   load: Load,
   size: GatewaysSize,
 ): Promise<Measured> => {
-  const costs: Record<Name, Array<Cost>> = { file: [], one: [], several: [], logged: [] };
+  const costs: Record<Name, Array<Cost>> = { file: [], one: [], several: [] };
   await play(all, size.rounds, async (it) => {
     const played = playedOf(it, size.streams);
     const cost = await costOf(server, it, played, () => streams(it, load, size.streams));
@@ -173,19 +168,6 @@ const measureLoad = async (
   return { costs, statements };
 };
 
-/** Rows and bytes of the log for each stream that it holds now. */
-const loggedOf = async (server: Server, { database = "" }: Playing): Promise<Gateways["logged"]> => {
-  const [deliveries = 0, parts = 0, bytes = 0] = server
-    .psql(
-      database,
-      `SELECT (SELECT count(*) FROM stream_recovery_deliveries), count(*), COALESCE(sum(octet_length(sealed)), 0)
-        FROM stream_recovery_deliveryparts`,
-    )
-    .split("|")
-    .map(Number);
-  return { rows: 1 + parts / deliveries, bytes: bytes / deliveries };
-};
-
 const find = (all: ReadonlyArray<Playing>, name: Name): Playing => {
   const found = all.find((it) => it.name === name);
   if (found === undefined) throw new Error(`no contender is ${names[name]}`);
@@ -194,11 +176,9 @@ const find = (all: ReadonlyArray<Playing>, name: Name): Playing => {
 
 const measured = async (server: Server, all: ReadonlyArray<Playing>, size: GatewaysSize): Promise<Gateways> => {
   for (const it of all) await streams(it, "happy", size.warmUp * it.nodes.length);
-  const [several, log] = [find(all, "several"), find(all, "logged")];
+  const several = find(all, "several");
   console.error(`gateways: ${loads.happy} …`);
   const happy = await measureLoad(server, all, "happy", size);
-  const logged = await loggedOf(server, log);
-  const ofLog = await statementsOf(server, log, () => streams(log, "happy", size.streams));
   console.error(`gateways: ${loads.repeat} …`);
   const repeat = await measureLoad(server, all, "repeat", size);
   const broken = await statementsOf(server, several, () => streams(several, "happy", brokenStreams, "again"));
@@ -209,10 +189,8 @@ const measured = async (server: Server, all: ReadonlyArray<Playing>, size: Gatew
   return {
     loads: { happy, repeat },
     broken: kindsOf(broken, playedOf(several, brokenStreams)),
-    logged,
     idle: { ...idle, statements: kindsOf(idling, seconds) },
     commonest: {
-      logged: commonest(ofLog, size.streams, commonestMax),
       broken: commonest(broken, playedOf(several, brokenStreams), commonestMax),
       idle: commonest(idling, seconds, commonestMax),
     },
@@ -220,25 +198,24 @@ const measured = async (server: Server, all: ReadonlyArray<Playing>, size: Gatew
 };
 
 /**
- * Measures.
+ * Measures all contenders.
  *
- * @param upstream the address of the provider
+ * @param upstream the URL of the provider
  */
 export const gateways = async (server: Server, upstream: string, size: GatewaysSize): Promise<Gateways> => {
   const all: Array<Playing> = [];
-  const begin = async (name: Name, many: number, more: ReadonlyArray<string> = []): Promise<void> => {
+  const begin = async (name: Name, many: number): Promise<void> => {
     const database = name === "file" ? undefined : `gateways_${name}`;
     if (database !== undefined) server.create(database);
     const store = database === undefined ? ("file" as const) : { db: server.address(database) };
     const nodes: Array<Contender> = [];
     // One after the other: the first one makes the tables.
-    for (let n = 0; n < many; n += 1) nodes.push(await gateway(names[name], upstream, store, [...flags, ...more]));
+    for (let n = 0; n < many; n += 1) nodes.push(await gateway(names[name], upstream, store, flags));
     all.push({ name, nodes, database });
   };
   await begin("file", 1);
   await begin("one", 1);
   await begin("several", size.gateways);
-  await begin("logged", 1, ["--delivery-log"]);
   const found = await measured(server, all, size);
   for (const { nodes } of all) for (const node of nodes) await node.end();
   return found;

@@ -6,28 +6,28 @@ import { parseArgs } from "node:util";
 export const help = `Usage: npm run bench-store -- [options]
 
 Measures what PostgreSQL costs beside SQLite: happy runs, sweeps for dead processes, what several gateways over one database know
-together, the delivery log, how soon a dead gateway's runs are decided by others, and how ended runs are forgotten. It starts a PostgreSQL of its own in a
+together, how soon a dead gateway's runs are decided by others, and how ended runs are forgotten. It starts a PostgreSQL of its own in a
 temporary folder: no port, nothing of the machine's own server. About fourteen minutes; the machine should do nothing else.
 
   --quick            fewer runs, rounds and processes: about three minutes, wider spreads
   --only NAME        only these parts (writes, sweep, gateways, cooldown, deaths, retention); repeat it or use commas
-  --processes N      processes a part that runs in processes of its own; default 3, quick 1
-  --rounds N         rounds in which contenders take turns; default 7, quick 3
-  --gateways N       gateways over one database; default 3
-  --json             one JSON document instead of the table
-  --write            also writes the table into docs/bench.md and, where writes and gateways were measured, the figures into
-                     scripts/scale/figures.json; \`npm run tables\` then prints docs/scale.md by them
-  --help             this text
+  --processes N      number of processes for parts that run in separate processes; default 3, quick 1
+  --rounds N         number of rounds in which contenders take turns; default 7, quick 3
+  --gateways N       number of gateways over one database; default 3
+  --json             prints one JSON document instead of the table
+  --write            also writes the table to docs/bench.md and, if writes and gateways were measured, the figures to
+                     scripts/scale/figures.json; \`npm run tables\` then recomputes docs/scale.md from them
+  --help             prints this text
 
-Exit code: 0 every bar is met, 1 some bar is missed or there is no PostgreSQL, 2 a wrong option.`;
+Exit code: 0 every bar is met, 1 some bar is missed or there is no PostgreSQL, 2 invalid options.`;
 
-/** What is measured. */
+/** A part of the bench. */
 export type Part = "writes" | "sweep" | "gateways" | "cooldown" | "deaths" | "retention";
 
-/** All of them, in their order. */
+/** All parts, in order. */
 export const parts: ReadonlyArray<Part> = ["writes", "sweep", "gateways", "cooldown", "deaths", "retention"];
 
-/** What is to be measured, and how much of it. */
+/** The parts to measure, and the size of the measurement. */
 export interface Options {
   readonly quick: boolean;
   readonly parts: ReadonlyArray<Part>;
@@ -50,7 +50,7 @@ const spec = {
   help: { type: "boolean" },
 } as const;
 
-/** @throws Error with what is wrong */
+/** @throws Error if an option is invalid */
 export const read = (args: ReadonlyArray<string>): Options => {
   const { values } = parseArgs({ args: [...args], options: spec });
   const quick = values.quick === true;
@@ -75,6 +75,6 @@ const partOf = (name: string): Part => {
 
 const count = (flag: string, given: string | undefined, usual: number): number => {
   const value = Number(given ?? usual);
-  if (!Number.isInteger(value) || value < 1) throw new Error(`${flag}: expected a number from 1, got "${given}"`);
+  if (!Number.isInteger(value) || value < 1) throw new Error(`${flag}: expected an integer ≥ 1, got "${given}"`);
   return value;
 };

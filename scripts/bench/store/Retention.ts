@@ -1,6 +1,6 @@
 /**
- * Measures how a process forgets an hour's worth of old runs while it puts new ones on record: how fast, what that adds to the server's
- * log, and how long the writes beside it take.
+ * Measures the deletion of an hour's worth of old runs while new runs are recorded: its speed, its addition to the server's log, and the
+ * latency of the concurrent writes.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { Effect, Layer, ManagedRuntime } from "effect";
@@ -11,18 +11,18 @@ import * as E from "../../../test/recorder/Entries.ts";
 import { quantile } from "../Median.ts";
 import { database, type Server, using } from "./Server.ts";
 
-/** The size of a measurement. */
+/** The size of the measurement. */
 export interface RetentionSize {
-  /** Ended runs that are old, of each round. */
+  /** Number of old, ended runs in each round. */
   readonly runs: number;
-  /** Runs that begin in a second meanwhile, with three writes each. */
+  /** Number of runs that start per second meanwhile, with three writes each. */
   readonly perSecond: number;
-  /** Duration of the same writes with nothing beside them, in milliseconds. */
+  /** Duration of the same writes without a deletion, in milliseconds. */
   readonly aloneMs: number;
   readonly rounds: number;
 }
 
-/** Writes of paced runs, in milliseconds each. */
+/** Latencies of writes at a fixed rate, in milliseconds. */
 interface Paced {
   readonly writes: number;
   readonly p50Ms: number;
@@ -33,7 +33,7 @@ interface Paced {
 export interface Retention {
   readonly runs: number;
   readonly forgottenMs: number;
-  /** The server's log, that of the writes beside it taken off, every page being written whole once: right after a checkpoint. */
+  /** The server's log without that of the concurrent writes. It starts right after a checkpoint, so every page is written in full once. */
   readonly walBytes: number;
   readonly vacuumWalBytes: number;
   readonly vacuumMs: number;
@@ -44,10 +44,10 @@ export interface Retention {
 /** Age of the old runs, and the retention, in milliseconds. */
 const [agoMs, keptMs] = [48 * 3_600_000, 24 * 3_600_000];
 
-/** Old runs that are put on record at the same time. */
+/** Number of old runs that are recorded concurrently. */
 const filling = 200;
 
-/** Pauses between the writes of a paced run, in milliseconds. */
+/** Pause between the writes of a new run, in milliseconds. */
 const stepMs = 40;
 
 type Recorder = RunRecorder["Service"];
@@ -76,7 +76,7 @@ const happy = (recorder: Recorder, endedAt: () => number, between: Effect.Effect
     );
   });
 
-/** So many runs a second until something is over. */
+/** Starts runs at a fixed rate until a promise settles. */
 const paced = async (recorder: Recorder, run: Run, perSecond: number, until: Promise<unknown>): Promise<Paced> => {
   const took: Array<number> = [];
   const runs: Array<Promise<void>> = [];
@@ -108,13 +108,13 @@ const round = async (server: Server, recorder: Recorder, run: Run, size: Retenti
   const alone = await paced(recorder, run, size.perSecond, pause(size.aloneMs));
   const ofWrites = ((await server.walBytes()) - walFrom) / alone.writes;
   const retaining = retainingOf(recorder);
-  if (retaining === undefined) throw new Error("the store forgets nothing");
+  if (retaining === undefined) throw new Error("the store has no retention");
   await server.rows("CHECKPOINT");
   const [wal, began] = [await server.walBytes(), performance.now()];
   let forgottenMs = 0;
   const looks = run(retaining.look({ ageMs: keptMs, runs: Number.MAX_SAFE_INTEGER })).then((runs) => {
     forgottenMs = performance.now() - began;
-    if (runs !== size.runs) throw new Error(`${runs} runs were forgotten, and not ${size.runs}`);
+    if (runs !== size.runs) throw new Error(`expected ${size.runs} deleted runs, got ${runs}`);
   });
   const beside = await paced(recorder, run, size.perSecond, looks);
   const walAfter = await server.walBytes();
@@ -131,7 +131,7 @@ const round = async (server: Server, recorder: Recorder, run: Run, size: Retenti
   };
 };
 
-/** Measures on a server that is gone afterwards. */
+/** Measures on a temporary server. */
 export const retention = (size: RetentionSize): Promise<ReadonlyArray<Retention>> =>
   using(async (server) => {
     const layer = PostgresRunRecorder.layer({ address: server.address(database), retention: false });

@@ -1,8 +1,8 @@
 /**
- * Starts a PostgreSQL for a measurement, and reads what it has spent: CPU of its processes, bytes of its log, statements.
+ * Starts a PostgreSQL server for a measurement and reads its costs: CPU of its processes, bytes of its log, and statements.
  *
- * What the measurement asks goes over one connection, which stays open: a client of its own for each question would begin and end a
- * process of the server within what is measured.
+ * Queries of the measurement share one open connection. A new client for each query would start and end a server process during the
+ * measurement.
  */
 import { Effect, Exit, Scope } from "effect";
 import * as PostgresAddress from "../../../src/recorder/postgres/PostgresAddress.ts";
@@ -11,34 +11,33 @@ import { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import * as Cluster from "../../postgres/Cluster.ts";
 import { cpuNsWithEnded } from "../gateway/ProcessMeter.ts";
 
-/** The database of what has only one. */
+/** The database of measurements that need only one. */
 export const database = "bench";
 
-/** A statement, without its values, and how often it came. */
+/** A statement without its values, and its number of calls. */
 export interface Statement {
   readonly sql: string;
   readonly calls: number;
 }
 
-/** A server that is measured. */
+/** A server under measurement. */
 export interface Server {
-  /** Runs SQL in a database by a process of its own, as a person would. */
+  /** Runs SQL in a database with a separate psql process. */
   readonly psql: (database: string, sql: string) => string;
   readonly address: (database: string) => string;
-  /** Makes a database. */
   readonly create: (database: string) => void;
   readonly rows: <Row extends object>(sql: string) => Promise<ReadonlyArray<Row>>;
-  /** CPU of all its processes so far, in microseconds, those that have ended counted. */
+  /** CPU of all its processes so far, including ended ones, in microseconds. */
   readonly cpuUs: () => number;
   /** Bytes of its write-ahead log so far. */
   readonly walBytes: () => Promise<number>;
-  /** Counts statements of all databases from now on. */
+  /** Starts to count the statements of all databases. */
   readonly count: () => Promise<void>;
-  /** What was counted of a database, what came oftenest first; nothing is counted from now on. */
+  /** Stops counting, and returns the statements of a database, the most frequent first. */
   readonly counted: (database: string) => Promise<ReadonlyArray<Statement>>;
 }
 
-/** Nothing that the machine's own settings or the hour of the day change: no vacuum, no checkpoint within a measurement. */
+/** Settings that keep measurements reproducible: no vacuum and no checkpoint during one. */
 const settings = [
   "shared_preload_libraries=pg_stat_statements",
   "pg_stat_statements.max=5000",
@@ -49,21 +48,20 @@ const settings = [
   "shared_buffers=128MB",
 ];
 
-/** So long a setting and the numbers of a server take to be everywhere, in seconds. */
+/** Time until a changed setting and the server's statistics are visible everywhere, in seconds. */
 const settledSeconds = 0.3;
 
-/** What is asked of the server by this program itself. */
 const own = /\bpg_stat_|\bpg_reload_conf\b/;
 
 /**
- * Starts one, measures, and removes it.
+ * Starts a server, runs a measurement on it, and removes it.
  *
- * @throws Error where this machine has no PostgreSQL
+ * @throws Error if this machine has no PostgreSQL
  */
 export const using = async <A>(body: (server: Server) => Promise<A>): Promise<A> => {
   const folder = Cluster.programs();
   if (folder === undefined)
-    throw new Error("this needs PostgreSQL: install it, or name its programs' folder in $POSTGRES_BIN");
+    throw new Error("this needs PostgreSQL: install it, or set $POSTGRES_BIN to the folder of its programs");
   const cluster = Cluster.make(folder, undefined, settings);
   const scope = Scope.makeUnsafe();
   try {
@@ -71,7 +69,7 @@ export const using = async <A>(body: (server: Server) => Promise<A>): Promise<A>
     cluster.psql(database, "CREATE EXTENSION pg_stat_statements");
     const admin = await Effect.runPromise(Scope.provide(adminOf(cluster.address(database)), scope));
     const rows = <Row extends object>(sql: string) => Effect.runPromise(admin.unsafe<Row>(sql));
-    // A setting of the command line could not be changed any more.
+    // Set with SQL, because a setting from the command line could not be changed later.
     await rows("ALTER SYSTEM SET pg_stat_statements.track = 'none'");
     await rows("SELECT pg_reload_conf()");
     return await body(serverOf(cluster, rows));

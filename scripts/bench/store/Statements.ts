@@ -1,16 +1,15 @@
 /**
- * Tells what statements are for, by the tables that they name.
+ * Classifies statements by the tables that they name.
  */
 import type { Statement } from "./Server.ts";
 
-/** How many statements of each kind there were. */
+/** The number of statements of each kind. */
 export interface Kinds {
   readonly all: number;
-  /** Those that begin a transaction of several statements. */
+  /** Statements that begin a transaction of several statements. */
   readonly transactions: number;
-  /** Of what gateways know together: waits, cancels, failed requests, groups, and how many gateways live. */
+  /** Statements about facts that gateways share: waits, cancels, failed requests, groups, and the number of live gateways. */
   readonly facts: number;
-  readonly deliveries: number;
   /** Those that tell other processes something. */
   readonly notifies: number;
 }
@@ -18,13 +17,12 @@ export interface Kinds {
 const isBegin = /^(?:begin|start transaction)\b/i;
 const isEnd = /^(?:commit|rollback)\b(?! to\b)/i;
 const isFact = /\b\w*(?:facts|groups)\b|\bcount\(\*\) AS n FROM "?\w*leases\b/i;
-const isDelivery = /\b\w*deliver(?:ies|yparts)\b/i;
 const isNotify = /\bpg_notify\b|^notify\b/i;
 
 /**
- * Counts them. The server counts a prepared `COMMIT` once for each connection only, so that one end is counted for each beginning.
+ * Counts statements by kind. The server counts a prepared `COMMIT` only once per connection, so one end is counted for each beginning.
  *
- * @param per what the counts are of: so many streams, or seconds
+ * @param per the divisor: a number of streams, or of seconds
  */
 export const kindsOf = (statements: ReadonlyArray<Statement>, per: number): Kinds => {
   const count = (is: (sql: string) => boolean): number =>
@@ -34,12 +32,11 @@ export const kindsOf = (statements: ReadonlyArray<Statement>, per: number): Kind
     all: count((sql) => !isEnd.test(sql)) + transactions,
     transactions,
     facts: count((sql) => isFact.test(sql)),
-    deliveries: count((sql) => isDelivery.test(sql)),
     notifies: count((sql) => isNotify.test(sql)),
   };
 };
 
-/** The statements that came oftenest, each with how often. */
+/** The most frequent statements, each with its frequency. */
 export const commonest = (statements: ReadonlyArray<Statement>, per: number, most: number): ReadonlyArray<string> =>
   statements
     .toSorted((a, b) => b.calls - a.calls)

@@ -1,26 +1,26 @@
 /**
- * Turns what was measured of the store into the figures that docs/scale.md is computed from.
+ * Derives the figures of docs/scale.md from the measurements of the store.
  */
 import { median } from "../Median.ts";
 import type { Figure } from "../ScaleFigures.ts";
 import type { Cost, Gateways, Name } from "./Gateways.ts";
 import type { Writes } from "./Writes.ts";
 
-/** Figures that this bench measures, by their names in scripts/scale/figures.json. */
+/** The figures that this bench measures, by their names in scripts/scale/figures.json. */
 export type StoreFigures = Readonly<Record<"recordUs" | "walBytes" | "tableBytes" | "serverUs", Figure>>;
 
-/** Writes of a happy run. */
+/** Number of writes of a happy run. */
 const writesOfRun = 3;
 
 const whole = (value: number): number => Math.max(1, Math.round(value));
 
-/** Medians of what a happy stream costs a contender. */
+/** Median cost of a happy stream for a contender. */
 const costOf = ({ loads }: Gateways, name: Name, what: keyof Cost): number =>
   median(loads.happy.costs[name].map((cost) => cost[what]));
 
 /**
- * The figures: the middle of what was measured, and the worst of the same thing. What a gateway's stream writes is more than the three
- * writes of a run that says nothing of itself, and fewer of its writes meet: the server's part is that of streams.
+ * Computes the figures: the median of each measurement, and the worst value of the same quantity. A gateway's stream writes more than the
+ * three writes of a bare run, and fewer of its writes share a commit, so the server's share is taken from streams.
  */
 export const figuresOf = (results: ReadonlyArray<Writes>, gateways: Gateways): StoreFigures => {
   const all = (of: (one: Writes) => number) => results.map(of);

@@ -1,5 +1,5 @@
 /**
- * Makes the lines of happy runs and of sweeps from what was measured, and holds their bars.
+ * Formats the measurements of happy runs, sweeps and retention as table rows, and checks their bars.
  */
 import { median, spread } from "../Median.ts";
 import { type Row, spreadText, verdict } from "../Row.ts";
@@ -7,18 +7,18 @@ import type { Retention } from "./Retention.ts";
 import type { Sweep } from "./Sweep.ts";
 import type { Writes } from "./Writes.ts";
 
-/** CPU of a process for a happy run over PostgreSQL, against SQLite in the same run (DESIGN.md, section 11). */
+/** Maximum CPU of a happy run on PostgreSQL, relative to SQLite in the same process (DESIGN.md, section 11). */
 const cpuBar = 1.3;
 
-/** A sweep beside many live runs costs at most so many times what it costs beside few, in CPU of the server. */
+/** Maximum server CPU of a sweep beside many live runs, relative to one beside few. */
 const sweepBar = 2;
 
-/** Forgetting takes at most this share of the time in which as many runs end, where a million of them end in a day. */
+/** Maximum duration of a deletion, as a share of the time in which as many runs end at a million a day. */
 const retentionShareBar = 0.1;
 
 const daySeconds = 86_400;
 
-/** A line that stands under no bar. */
+/** A row without a bar. */
 export const plainRow = (what: string, value: string, numbers: Row["numbers"]): Row => ({
   what,
   value,
@@ -27,7 +27,7 @@ export const plainRow = (what: string, value: string, numbers: Row["numbers"]): 
   numbers,
 });
 
-/** A line that a number must not be above. */
+/** A row whose value must not exceed its bar. */
 export const barredRow = (row: Row, value: number, bar: number, unit: string): Row => ({
   ...row,
   bar: `≤ ${bar} ${unit}`.trimEnd(),
@@ -41,10 +41,10 @@ const ratioRow = (what: string, ratios: ReadonlyArray<number>, postgres_us: numb
   return barredRow(plainRow(what, value, numbers), ratio.median, cpuBar, "×");
 };
 
-/** Names of what a process of the bench measures as a number. */
+/** The names of the numeric measurements. */
 type Measured = { readonly [K in keyof Writes]: Writes[K] extends number ? K : never }[keyof Writes];
 
-/** The medians of the processes, by name, and as text. */
+/** The medians over the processes, as numbers and as text. */
 const mediansOf = (results: ReadonlyArray<Writes>) => {
   const of = (name: Measured): number => median(results.map((it) => it[name]));
   return {
@@ -66,10 +66,10 @@ const clientRows = (results: ReadonlyArray<Writes>, concurrent: number): Readonl
 };
 
 /**
- * The lines of happy runs.
+ * The rows of happy runs.
  *
  * @param results of each process
- * @param concurrent runs at the same time
+ * @param concurrent number of concurrent runs
  */
 export const writesRows = (results: ReadonlyArray<Writes>, concurrent: number): ReadonlyArray<Row> => {
   const { of, numbers, text } = mediansOf(results);
@@ -102,11 +102,11 @@ export const writesRows = (results: ReadonlyArray<Writes>, concurrent: number): 
 };
 
 /**
- * The line of sweeps.
+ * The row of sweeps.
  *
  * @param results of each process
- * @param few live runs that are next to nothing
- * @param many live runs that a sweep must not feel
+ * @param few number of live runs in the baseline
+ * @param many number of live runs that a sweep must not notice
  */
 export const sweepRows = (results: ReadonlyArray<Sweep>, few: number, many: number): ReadonlyArray<Row> => {
   const ratio = spread(results.map((it) => it.many_server_us / it.few_server_us));
@@ -126,7 +126,7 @@ export const sweepRows = (results: ReadonlyArray<Sweep>, few: number, many: numb
   return [barredRow(row, ratio.median, sweepBar, "×")];
 };
 
-/** The lines of retention; for the first one the slowest round counts. */
+/** The rows of retention. In the first, the slowest round is judged. */
 export const retentionRows = (found: ReadonlyArray<Retention>): ReadonlyArray<Row> => {
   const of = (value: (one: Retention) => number) => spread(found.map(value));
   const runs = found[0]?.runs ?? 0;

@@ -1,5 +1,5 @@
 /**
- * Measures what a sweep for dead processes costs in PostgreSQL beside few live runs and beside many, and what the server does for it.
+ * Measures the cost of a sweep for dead processes in PostgreSQL, beside few live runs and beside many, with the server's plans.
  */
 import { Effect, Layer, ManagedRuntime } from "effect";
 import { RunRecorder } from "../../../src/index.ts";
@@ -9,28 +9,28 @@ import * as E from "../../../test/recorder/Entries.ts";
 import { median } from "../Median.ts";
 import { database, type Server, type Statement, using } from "./Server.ts";
 
-/** What one process measures. */
+/** The size of the measurement. */
 export interface SweepSize {
   readonly few: number;
   readonly many: number;
-  /** Sweeps that count. */
+  /** Number of sweeps that are measured. */
   readonly sweeps: number;
 }
 
-/** What a sweep costs, beside few live runs and beside many. */
+/** The cost of a sweep, beside few live runs and beside many. */
 export interface Sweep {
   readonly few_ms: number;
   readonly many_ms: number;
   readonly few_server_us: number;
   readonly many_server_us: number;
-  /** The plans of the sweep's statements beside many. */
+  /** The plans of the sweep's statements beside many live runs. */
   readonly plan: ReadonlyArray<string>;
 }
 
-/** Processes that drive the live runs. */
+/** Number of processes that own the live runs. */
 const owners = 3;
 
-/** The tables with a row of a run, and their columns that are to be copied. */
+/** The tables that contain rows of runs, and the columns to copy. */
 const columnsOf = (server: Server): ReadonlyMap<string, ReadonlyArray<string>> => {
   const rows = server.psql(
     database,
@@ -45,7 +45,7 @@ const columnsOf = (server: Server): ReadonlyMap<string, ReadonlyArray<string>> =
   return new Map([...tables].map(([table, found]) => [table, found.map(([, column = ""]) => column)]));
 };
 
-/** Copies a live run so many times, for processes that live. It knows of the tables only that a run's id stands in them. */
+/** Copies a live run many times, for live owners. It assumes only that a run's id is in the column `run_id`. */
 const copy = (server: Server, run: string, from: number, to: number): void => {
   for (const [table, columns] of columnsOf(server)) {
     if (!columns.includes("run_id")) continue;
@@ -65,10 +65,10 @@ const copy = (server: Server, run: string, from: number, to: number): void => {
   server.psql(database, "ANALYZE");
 };
 
-/** So long do the leases of the others last, in milliseconds: longer than this takes. */
+/** Duration of the owners' leases, in milliseconds. It is longer than the measurement. */
 const livesMs = 3_600_000;
 
-/** Leases of processes that live for as long as this takes. */
+/** Inserts leases of owners that stay alive for the whole measurement. */
 const lease = (server: Server): void => {
   const columns = columnsOf(server).get("stream_recovery_leases") ?? [];
   const values = columns.map((column) => {
@@ -83,10 +83,10 @@ const lease = (server: Server): void => {
   );
 };
 
-/** Finds what a gateway's sweep finds: runs of dead processes, and parked ones whose answer nobody acts on. */
+/** Looks for the same runs as a gateway's sweep: runs of dead processes, and parked runs whose answer was not acted on. */
 const looks = Effect.map(CrashRecovery.recover(), ({ runs }) => runs.length);
 
-/** What the server does for each statement of a sweep that reads runs, under the settings of the recorder's connections. */
+/** The server's plans for the statements of a sweep that read runs, with the settings of the recorder's connections. */
 const plansOf = (server: Server, statements: ReadonlyArray<Statement>): ReadonlyArray<string> =>
   statements
     .filter(({ sql }) => /^(?:SELECT|WITH)\b.*_runs\b/.test(sql))
@@ -99,8 +99,8 @@ const plansOf = (server: Server, statements: ReadonlyArray<Statement>): Readonly
     });
 
 /**
- * A statement as the server counts it has names in the place of its constants: the unit of the clock, a state, and numbers. The state is
- * one that the planner does not know either: it may plan once for all of them.
+ * Makes a counted statement explainable. The server replaces constants with placeholders: the unit of `extract`, a state, and numbers. The
+ * state is inserted as a subquery, because the planner does not know it either: one plan may serve all states.
  */
 export const explainable = (sql: string): string =>
   sql
@@ -108,7 +108,7 @@ export const explainable = (sql: string): string =>
     .replaceAll(/\bstate = \$\d+/g, "state = (SELECT 'asking')")
     .replaceAll(/\$\d+/g, "1000");
 
-/** What sweeps cost each, where each of them finds nothing. */
+/** Measures sweeps. Each must find nothing. */
 const sweep = async (
   server: Server,
   sweeps: number,
@@ -120,7 +120,7 @@ const sweep = async (
     const from = performance.now();
     const found = await once();
     ms.push(performance.now() - from);
-    if (found !== 0) throw new Error(`a sweep found ${found} runs of processes that live`);
+    if (found !== 0) throw new Error(`a sweep found ${found} runs of live processes`);
   }
   return { ms: median(ms), us: (server.cpuUs() - cpu) / sweeps };
 };
@@ -133,7 +133,7 @@ const measured = async (server: Server, size: SweepSize): Promise<Sweep> => {
   lease(server);
   const sweeps = () => sweep(server, size.sweeps, () => runtime.runPromise(looks));
   copy(server, "first", 1, size.few);
-  // Plans and pages of the connections are there from then on.
+  // The first pass warms up the connections' plans and pages.
   await sweeps();
   const few = await sweeps();
   copy(server, "first", size.few + 1, size.many);
@@ -146,5 +146,5 @@ const measured = async (server: Server, size: SweepSize): Promise<Sweep> => {
   return { few_ms: few.ms, many_ms: many.ms, few_server_us: few.us, many_server_us: many.us, plan };
 };
 
-/** Measures on a server that is gone afterwards. */
+/** Measures on a temporary server. */
 export const measure = (size: SweepSize): Promise<Sweep> => using((server) => measured(server, size));

@@ -1,6 +1,6 @@
 /**
- * Measures what happy runs cost over a SQLite file and over PostgreSQL, in turns in one process: CPU of this process and of the
- * server, bytes that are written, statements.
+ * Measures the cost of happy runs on an SQLite file and on PostgreSQL, alternating in one process: CPU of this process and of the server,
+ * bytes written, and statements.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,16 +18,16 @@ import { broke, options, quietly } from "../Runs.ts";
 import { database, type Server, using } from "./Server.ts";
 import { commonest, kindsOf } from "./Statements.ts";
 
-/** What one process measures. */
+/** The size of the measurement. */
 export interface WritesSize {
-  /** Runs of one round, and how many of them are under way at the same time. */
+  /** Number of runs of one round, and how many of them are concurrent. */
   readonly runs: number;
   readonly concurrent: number;
-  /** Rounds that count; as many before them warm up as one. */
+  /** Number of measured rounds. One more round warms up. */
   readonly rounds: number;
 }
 
-/** Medians of the rounds; all are those of one run. */
+/** Medians over the rounds. All values are per run. */
 export interface Writes {
   /** CPU of this process for the three writes alone, and for a run of 20 events, in microseconds. */
   readonly sqlite_us: number;
@@ -40,14 +40,14 @@ export interface Writes {
   readonly run_ratio: number;
   /** CPU of the server, in microseconds. */
   readonly server_us: number;
-  /** Bytes that SQLite has written, and bytes of PostgreSQL's log. */
+  /** Bytes that SQLite wrote, and bytes of PostgreSQL's log. */
   readonly sqlite_bytes: number;
   readonly wal_bytes: number;
-  /** The same where one run comes after the other, so that no two writes share a transaction. */
+  /** The same for consecutive runs, so that no two writes share a transaction. */
   readonly alone_us: number;
   readonly alone_server_us: number;
   readonly alone_wal_bytes: number;
-  /** The log of a run that breaks once and is asked for again. */
+  /** The log of a run that breaks once and is retried. */
   readonly broken_wal_bytes: number;
   readonly rows_bytes: number;
   readonly transactions: number;
@@ -55,19 +55,18 @@ export interface Writes {
   readonly statements: number;
   readonly run_statements: number;
   readonly run_transactions: number;
-  /** Words to other processes. */
   readonly notifies: number;
-  /** The commonest, each with how often it comes in a run. */
+  /** The most frequent statements, each with its frequency per run. */
   readonly commonest: ReadonlyArray<string>;
 }
 
-/** Events of a run: its start and its marker among them. */
+/** Number of events of a run, including its start and its terminal marker. */
 const eventsOfRun = 20;
 
-/** Runs that come one after the other. */
+/** Number of consecutive runs. */
 const aloneRuns = 400;
 
-/** Statements that are named. */
+/** Number of statements that are listed. */
 const commonestMax = 8;
 
 type Services = RunRecorder | StreamProcessor;
@@ -80,7 +79,7 @@ const runtimeOf = (recorder: Layer.Layer<RunRecorder, RecorderError>): Runtime =
 
 let made = 0;
 
-/** The three writes of a happy run, without a run around them. */
+/** The three writes of a happy run, without the run itself. */
 const writes = Effect.gen(function* () {
   made += 1;
   const id = `bench-${made}`;
@@ -90,7 +89,7 @@ const writes = Effect.gen(function* () {
   yield* recorder.write(id, [E.ended({ at: Date.now() })]);
 });
 
-/** The writes of a run that breaks once: an incident with its facts and evidence, a second attempt, the end. */
+/** The writes of a run that breaks once: an incident with its facts and evidence, a second attempt, and the end. */
 const brokenWrites = Effect.gen(function* () {
   made += 1;
   const id = `bench-${made}`;
@@ -108,7 +107,7 @@ const run = Effect.flatMap(StreamProcessor, (processor) => Stream.runDrain(proce
 const many = (runtime: Runtime, one: Effect.Effect<unknown, unknown, Services>, { concurrent, runs }: WritesSize) =>
   runtime.runPromise(quietly(Effect.replicateEffect(one, runs, { concurrency: concurrent, discard: true })));
 
-/** CPU of this process for one run, in microseconds. */
+/** CPU of this process per run, in microseconds. */
 const cpuOf = async (runtime: Runtime, one: Effect.Effect<unknown, unknown, Services>, size: WritesSize) => {
   const before = process.cpuUsage();
   await many(runtime, one, size);
@@ -116,11 +115,10 @@ const cpuOf = async (runtime: Runtime, one: Effect.Effect<unknown, unknown, Serv
   return (system + user) / size.runs;
 };
 
-/** Bytes that this process has handed to the kernel so far. */
+/** Bytes that this process has passed to the kernel so far. */
 const writtenBytes = (): number =>
   Number(/wchar: (\d+)/.exec(readFileSync("/proc/self/io", "utf8"))?.[1] ?? Number.NaN);
 
-/** One round of the three writes. */
 const round = async (sqlite: Runtime, postgres: Runtime, server: Server, size: WritesSize, sqliteFirst: boolean) => {
   const ofSqlite = async () => {
     const from = writtenBytes();
@@ -138,7 +136,7 @@ const round = async (sqlite: Runtime, postgres: Runtime, server: Server, size: W
   return { file: await ofSqlite(), base };
 };
 
-/** What single runs cost: one after the other, and one that breaks. */
+/** Measures consecutive runs, and runs that break once. */
 const alone = async (postgres: Runtime, server: Server, size: WritesSize) => {
   const single = { ...size, runs: aloneRuns, concurrent: 1 };
   const [wal, cpu] = [await server.walBytes(), server.cpuUs()];
@@ -153,7 +151,7 @@ const alone = async (postgres: Runtime, server: Server, size: WritesSize) => {
   };
 };
 
-/** What one kind of run asks of the server. */
+/** Counts the server's statements for one kind of run. */
 const countsOf = async (
   postgres: Runtime,
   server: Server,
@@ -198,7 +196,7 @@ const measured = async (server: Server, file: string, size: WritesSize): Promise
       sqlite: await cpuOf(sqlite, run, size),
       postgres: await cpuOf(postgres, run, size),
     };
-    // The first one warms up.
+    // The first round warms up.
     if (n === 0) continue;
     all.push(found);
     ofRuns.push(runs);
@@ -225,7 +223,7 @@ const measured = async (server: Server, file: string, size: WritesSize): Promise
   return values;
 };
 
-/** Bytes of tables and indexes of a run. Nothing is vacuumed meanwhile: what updates have replaced is there too. */
+/** Bytes of tables and indexes per run. Nothing is vacuumed, so replaced row versions are included. */
 const bytesOfRows = async (server: Server): Promise<number> => {
   const [row] = await server.rows<{ readonly bytes: string; readonly runs: string }>(
     `SELECT (SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c
@@ -235,7 +233,7 @@ const bytesOfRows = async (server: Server): Promise<number> => {
   return Number(row?.bytes) / Number(row?.runs);
 };
 
-/** Measures on a server and a file that are gone afterwards. */
+/** Measures on a temporary server and a temporary file. */
 export const measure = async (size: WritesSize): Promise<Writes> => {
   const folder = mkdtempSync(join(tmpdir(), "bench-store-"));
   try {

@@ -1,5 +1,5 @@
 /**
- * `npm run bench-store`: what PostgreSQL costs beside SQLite, on a server of its own and in one run.
+ * `npm run bench-store`: the cost of PostgreSQL against SQLite, on a private server and in one run.
  */
 import { cpus, loadavg } from "node:os";
 import { endAll, pinClient, pinned, provider } from "../gateway/Contenders.ts";
@@ -18,16 +18,16 @@ import { figuresOf } from "./StoreFigures.ts";
 import { retentionRows, sweepRows, writesRows } from "./StoreRows.ts";
 import type { Writes } from "./Writes.ts";
 
-/** Runs at the same time. */
+/** Number of concurrent runs. */
 const concurrent = 200;
 
-/** Live runs that are next to nothing, and those that a sweep must not feel. */
+/** Number of live runs in the baseline, and the number that a sweep must not notice. */
 const [liveFew, liveMany] = [100, 200_000];
 
-/** Runs of gateways that die. */
+/** Numbers of runs of the gateways that die. */
 const heldRuns = [1_000, 3_000] as const;
 
-/** What was measured: lines by part, what stands below them, and what the figures of docs/scale.md come from. */
+/** The measurements: table rows by part, the listings below them, and the sources of the figures in docs/scale.md. */
 interface Measured {
   readonly groups: Array<{ readonly name: string; readonly rows: ReadonlyArray<Row> }>;
   plan: ReadonlyArray<string>;
@@ -60,7 +60,7 @@ const measureWrites = async ({ processes, quick }: Options, to: Measured): Promi
 };
 
 const measureSweeps = async ({ processes, quick }: Options, to: Measured): Promise<void> => {
-  console.error("sweep: a look for dead processes beside live runs …");
+  console.error("sweep: searching for dead processes beside live runs …");
   const size = { few: liveFew, many: quick ? liveMany / 10 : liveMany, sweeps: quick ? 50 : 200 };
   const results = await Processes.several(Math.min(2, processes), "store_sweep", size);
   to.plan = results[0]?.plan ?? [];
@@ -81,12 +81,11 @@ const measureGateways = (options: Options, to: Measured): Promise<void> =>
       to.gateways = found;
       const name = `Gateways, ${atOnce} streams at one time, continue_text and linger on`;
       add(to, name, gatewaysRows(found, options.gateways));
-      for (const statement of found.commonest.logged) console.error(`  a stream with the delivery log: ${statement}`);
       for (const statement of found.commonest.broken) console.error(`  a stream that breaks once: ${statement}`);
       for (const statement of found.commonest.idle) console.error(`  a second without streams: ${statement}`);
     }
     if (!options.parts.includes("cooldown")) return;
-    console.error("cooldown: a wait that another gateway was told of …");
+    console.error("cooldown: a wait announced to another gateway …");
     add(to, "What one gateway hears holds at another", [cooldownRow(await cooldowns(server, options.quick ? 5 : 40))]);
   });
 
@@ -95,7 +94,7 @@ const measureDeaths = async ({ quick }: Options, to: Measured): Promise<void> =>
   const upstream = await provider();
   const rows: Array<Row> = [];
   for (const runs of quick ? heldRuns.slice(0, 1) : heldRuns) {
-    console.error(`deaths: a gateway dies that held ${runs} runs …`);
+    console.error(`deaths: killing a gateway with ${runs} runs …`);
     const found: Array<Death> = [];
     for (let trial = 0; trial < (quick ? 1 : 3); trial += 1) found.push(await death(upstream.url, runs));
     rows.push(deathRow(found));
@@ -104,11 +103,11 @@ const measureDeaths = async ({ quick }: Options, to: Measured): Promise<void> =>
   add(to, "What a dead gateway has left, behind the end of its lease", rows);
 };
 
-/** Runs that end in an hour where a million of them end in a day. */
+/** Number of runs that end in an hour at a rate of a million a day. */
 const hourOfMillion = 41_667;
 
 const measureRetention = async ({ quick }: Options, to: Measured): Promise<void> => {
-  console.error("retention: old runs are forgotten beside 100 new ones a second …");
+  console.error("retention: deleting old runs beside 100 new ones a second …");
   const found = await retention({
     runs: quick ? 10_000 : hourOfMillion,
     perSecond: 100,

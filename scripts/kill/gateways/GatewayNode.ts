@@ -1,17 +1,18 @@
 /**
- * One of several gateways over one PostgreSQL. It may be killed, stopped or cut off at any moment. Started with one JSON argument; it
- * says its address, and runs until it is killed.
+ * One of several gateways over one PostgreSQL. It takes one JSON argument, prints its address, and runs until it is killed. It may be
+ * killed, stopped or disconnected at any moment.
  */
 import { Clock, Context, Effect, Layer, References, Schema } from "effect";
+import { freePort } from "../../../src/cli/serve/FreePort.ts";
+import { GatewayError, settingsOf } from "../../../src/gateway/config/GatewayOptions.ts";
 import { Gateway } from "../../../src/gateway/Gateway.ts";
 import { layer } from "../../../src/gateway/GatewayLayers.ts";
 import { ShiftedClock } from "../ShiftedClock.ts";
 import { leaseMs, lingerMs } from "../streams/StreamStates.ts";
 
-/** What the parent says. */
+/** The argument that the parent passes. */
 const Work = Schema.fromJsonString(
   Schema.Struct({
-    /** The provider. */
     upstream: Schema.String,
     store: Schema.String,
     aheadMs: Schema.Finite,
@@ -19,17 +20,20 @@ const Work = Schema.fromJsonString(
 );
 type Work = typeof Work.Type;
 
-/** What it logs the parent does not read. */
+/** The parent does not read the log. */
 const quiet = Layer.succeed(References.MinimumLogLevel, "None");
 
 const main = ({ store, upstream }: Work) =>
   Effect.gen(function* () {
+    const settings = settingsOf({ port: 0 });
+    if (settings instanceof GatewayError) return yield* settings;
+    const port = yield* freePort(settings);
     const gateway = layer({
       db: store,
-      port: 0,
+      port,
       leaseMs,
       lingerMs,
-      deliveryLog: true,
+      advertise: `http://127.0.0.1:${port}`,
       onQuestion: "hold",
       continueText: "auto",
       upstreams: { openai: `${upstream}/v1`, anthropic: upstream, gemini: upstream },

@@ -1,17 +1,17 @@
 /**
- * Says what the provider says to the clients of gateways to which something happens while each has a stream in each state.
+ * The provider's script for gateways that are hit by faults while each has a stream in every state.
  */
 import type { FaultScriptInput } from "../../../src/testing/script/FaultScript.ts";
 import { againMax, type Fault, faults } from "../NodeFaults.ts";
 import { quick, type StreamState, states, streamStates } from "../streams/StreamStates.ts";
 
-/** The name of one stream, of a fault that is played for the so-many-th time: by it the provider, the client and the record know it. */
+/** The name of a stream in the `nth` repetition of a fault. The provider, the client and the record identify it by this name. */
 export const nameOf = (fault: Fault, state: StreamState, nth: number): string =>
   `${fault.replace(/\W+/g, "-")}_${state}_${nth}`;
 
 const times = Array.from({ length: againMax + 1 }, (_, nth) => nth);
 
-/** What the provider says. */
+/** The provider's script. */
 export const script: FaultScriptInput = {
   answers: [quick],
   scripts: Object.fromEntries(

@@ -1,8 +1,7 @@
 /**
- * Plays faults on gateways over one PostgreSQL: each fault strikes a gateway of its own that has a stream in each state, and two
- * gateways more, whose clocks are wrong, go on with what it leaves. A person answers what is asked from then on.
+ * Plays faults on gateways over one PostgreSQL. Each fault hits its own gateway, which has a stream in every state. Two more gateways,
+ * with wrong clocks, take over what it leaves, and a person answers the questions from then on.
  */
-import { join } from "node:path";
 import { Context, Effect, Fiber, Layer, Result, type Scope } from "effect";
 import { PostgresRunRecorder } from "../../../src/recorder/postgres/PostgresRunRecorder.ts";
 import { openQuestion, type RunRecord } from "../../../src/recorder/RunRecord.ts";
@@ -16,32 +15,32 @@ import { Slowness, slownessMax } from "../Slowness.ts";
 import * as StreamClient from "../streams/StreamClient.ts";
 import type { Decided } from "../streams/StreamLaws.ts";
 import { bodyOf, leaseMs, type StreamState, states, streamStates } from "../streams/StreamStates.ts";
-import { type GatewayRemains, isLogged, missed, problems } from "./GatewayJudge.ts";
+import { type GatewayRemains, isKept, missed, problems } from "./GatewayJudge.ts";
 import { nameOf, script } from "./GatewayPlan.ts";
 
-/** What came of the faults, or of one. */
+/** The result of one fault or of several. */
 export interface GatewaysPlayed extends Outcome {
   readonly remains: ReadonlyArray<GatewayRemains>;
 }
 
-/** How long a gateway is stopped or cut off, in milliseconds. */
+/** Duration of a stop or a disconnection, in milliseconds. */
 const awayMs = 2 * leaseMs;
 
-/** Longest that all states may take to be reached, and all streams to end, in milliseconds: a busy machine is slow. */
+/** Timeouts for reaching all states and for ending all streams, in milliseconds. They allow for a busy machine. */
 const reachedMsMax = 60_000;
 const endedMsMax = 90_000;
 const lookEveryMs = 50;
 
-/** States that a stream is in behind a break of its provider. */
+/** States that a stream reaches only after its provider breaks. */
 const breaking: ReadonlySet<StreamState> = new Set<StreamState>(["asking", "continued"]);
 
-/** Processes that start at the same time. */
+/** Number of gateways that start concurrently. */
 const startsTogether = 2;
 
-/** Wall clocks of the two that go on, and of the gateway whose clock is the fault, in milliseconds. */
+/** Offsets of the wall clocks, in milliseconds: of the two other gateways, and of the gateway whose clock is the fault. */
 const aheadMs = { others: [7_200_000, -3_600_000], fault: 3_600_000 } as const;
 
-/** Plays faults in a schema of their own; those that strike all gateways at once when the others are over. */
+/** Plays faults in one fresh schema. Faults that hit all gateways at once are played one by one, after the others. */
 export const play = (
   faults: ReadonlyArray<Fault>,
   cluster: Cluster,
@@ -56,7 +55,7 @@ export const play = (
       RunRecorder,
     );
     const gateway = (store: string, ahead: number) =>
-      started(join(import.meta.dirname, "GatewayNode.ts"), { upstream: provider.url, store, aheadMs: ahead });
+      started("scripts/kill/gateways/GatewayNode.ts", { upstream: provider.url, store, aheadMs: ahead });
     const others = Effect.forEach(aheadMs.others, (ahead) => gateway(direct, ahead), { concurrency: "unbounded" });
     const struckOf = Effect.fnUntraced(function* (fault: Fault) {
       const proxy = yield* SocketProxy.make(cluster.socket);
@@ -90,23 +89,21 @@ export const play = (
     };
   });
 
-/** The gateway that something happens to. */
 interface Struck {
   readonly fault: Fault;
   readonly first: Child;
   readonly proxy: SocketProxy.SocketProxy;
 }
 
-/** When it happened, in milliseconds since the epoch, and to what. */
+/** The moment of the fault, in milliseconds since the epoch, and its targets. */
 interface Strike {
   readonly at: number;
-  /** Runs that were on record then. */
+  /** Runs that were on record at that moment. */
   readonly before: ReadonlySet<string>;
   readonly wasIn: boolean;
   readonly hasMet: boolean;
 }
 
-/** A stream of it. */
 interface Streamed {
   readonly state: StreamState;
   readonly one: StreamClient.Wanted;
@@ -118,9 +115,9 @@ class Play {
   readonly #provider: FaultProvider["Service"];
   readonly #recorder: RunRecorder["Service"];
   readonly #others: ReadonlyArray<string>;
-  /** Streams whose gateway something has happened to, at most as many as there are: their questions are answered. */
+  /** Names of the streams that a fault has hit. Only their questions are answered. */
   readonly #struck = new Set<string>();
-  /** When each run was first seen to have ended, in milliseconds since the epoch; at most one a request of a client. */
+  /** The time at which each run was first seen ended, in milliseconds since the epoch. Holds at most one entry per client request. */
   readonly #endedAt = new Map<string, number>();
   #records: ReadonlyArray<RunRecord> = [];
 
@@ -136,10 +133,10 @@ class Play {
     this.#others = others.map(({ said }) => said);
   }
 
-  /** Looks at the records again and again: says when each run has ended, and answers what is asked. */
+  /** Polls the records: notes when each run has ended, and answers open questions. */
   readonly watched: Effect.Effect<never> = Effect.forever(
     Effect.gen({ self: this }, function* () {
-      // The server itself may be away.
+      // The server itself may be down.
       const found = yield* Effect.result(this.#recorder.runs({ limit: 1_000 }));
       if (Result.isSuccess(found)) {
         this.#records = found.success;
@@ -161,7 +158,7 @@ class Play {
     return Effect.map(this.#provider.log, (rows) => rows.filter(({ script: of }) => of === name));
   }
 
-  /** A person who wants the response, and does not mind that its provider's tool may run again. */
+  /** Answers as a person who wants the response and accepts that the provider's tool may run again. */
   #answered(record: RunRecord) {
     const question = openQuestion(record);
     if (question === undefined || record.state !== "asking" || !this.#struck.has(record.provider.model ?? ""))
@@ -170,7 +167,7 @@ class Play {
     return this.#recorder.answer({ run_id: record.run_id, revision: question.revision, choice, by: "person" });
   }
 
-  /** Lets a fault happen to a gateway that has a stream in each state, for the so-many-th time. */
+  /** Injects a fault for the `nth` time into a gateway that has a stream in every state. */
   strike(it: Struck, nth: number): Effect.Effect<GatewaysPlayed, unknown, Scope.Scope> {
     return Effect.gen({ self: this }, function* () {
       const streams = streamStates.map((state): Streamed => {
@@ -179,7 +176,7 @@ class Play {
       });
       const urls = [it.first.said, ...this.#others] as const;
       const asked: Array<Promise<void>> = [];
-      // On a busy machine those that break take so long to their states that the others would be over.
+      // Streams that break first take long to reach their states on a busy machine. If all started at once, the others would be over.
       for (const breaks of [true, false]) {
         const begun = streams.filter(({ state }) => breaking.has(state) === breaks);
         asked.push(...begun.map(({ one }) => StreamClient.want(one, urls)));
@@ -201,7 +198,7 @@ class Play {
         Effect.promise(() => clients),
         endedMsMax,
       );
-      // What a client has is a moment older than the end on record.
+      // A client receives the end slightly before it is on record.
       yield* this.#until(
         endedMsMax,
         () => Effect.succeed(streams.filter(({ one }) => this.#recordsOf(one).some(({ end }) => end === undefined))),
@@ -215,7 +212,7 @@ class Play {
     });
   }
 
-  /** Waits until no stream is left, and says in the end which are. A run without its end is the judge's to tell. */
+  /** Waits until no stream is left. Dies if states are not reached in time; missing ends are left to the judge. */
   #until(ms: number, left: () => Effect.Effect<ReadonlyArray<Streamed>>, what: "not reached" | "no end") {
     const until = performance.now() + ms;
     return Effect.gen(function* () {
@@ -230,7 +227,7 @@ class Play {
     });
   }
 
-  /** One whose gateway was starved on a busy machine is not reached any more: it is judged as it is, and missed. */
+  /** A stream whose first request has ended counts as reached, so a starved gateway does not block the play. It is judged as missed. */
   #isReached({ one, state }: Streamed): Effect.Effect<boolean> {
     if (one.tries.length > 0) return Effect.succeed(true);
     return Effect.map(this.#asked(one), (rows) =>
@@ -246,9 +243,8 @@ class Play {
   #remainsOf(fault: Fault, { one, state }: Streamed, { at, before, hasMet, wasIn }: Strike) {
     return Effect.gen({ self: this }, function* () {
       const isWhole = one.tries.at(-1)?.outcome === "whole";
-      // A gateway that was killed may not have logged the end of what it had sent, and one that has no time to say that it has a response
-      // counts as dead.
-      const isThere = isLogged.has(fault) && (one.tries.length > 1 || !takesOver.has(fault));
+      // The responses of a gateway that was killed are gone with it, and one that does not reply in time counts as dead.
+      const isThere = isKept.has(fault) && (one.tries.length > 1 || !takesOver.has(fault));
       const isQuick = this.slowness.factor < slownessMax;
       const rows = yield* this.#asked(one);
       const said = Math.max(at, ...rows.map(({ ended_ms }) => ended_ms ?? 0));

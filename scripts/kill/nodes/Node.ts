@@ -1,6 +1,6 @@
 /**
- * One of three nodes over one PostgreSQL: it recovers what others left, goes on with it, and one of them begins the runs. It may be
- * killed, stopped or cut off at any moment. Started with one JSON argument; runs until it is killed.
+ * One of three nodes over one PostgreSQL. It recovers and continues what others left, and one of the nodes starts the runs. It takes
+ * one JSON argument and runs until it is killed. It may be killed, stopped or disconnected at any moment.
  */
 import { mkdirSync } from "node:fs";
 import { Clock, Context, Effect, Layer, Schema, Stream } from "effect";
@@ -18,14 +18,14 @@ import * as Diary from "../Diary.ts";
 import { ShiftedClock } from "../ShiftedClock.ts";
 import { leaseMs, NodeRun } from "./NodePlan.ts";
 
-/** What the parent says. */
+/** The argument that the parent passes. */
 const Work = Schema.fromJsonString(
   Schema.Struct({
     node: Schema.String,
     url: Schema.String,
-    /** Where tools make their marks. */
+    /** Folder of the tools' marks. */
     folder: Schema.String,
-    /** Where this node's readers note what they saw. */
+    /** Folder of the diaries of this node's readers. */
     diary: Schema.String,
     store: Schema.String,
     begins: Schema.Boolean,
@@ -35,10 +35,10 @@ const Work = Schema.fromJsonString(
 );
 type Work = typeof Work.Type;
 
-/** How often a node looks for what it may go on with, in milliseconds. */
+/** Interval at which a node looks for runs to continue, in milliseconds. */
 const lookEveryMs = 150;
 
-/** A question that its stream waits for is answered sooner. */
+/** Parking delay of a question whose stream waits, in milliseconds. The question is answered sooner. */
 const waitsMs = 600_000;
 
 const main = (work: Work) =>
@@ -72,7 +72,7 @@ const main = (work: Work) =>
     return yield* Effect.never;
   });
 
-/** Goes on with a run whenever it may, until it has ended. */
+/** Continues a run whenever it is free, until it has ended. */
 const lived = (work: Work, run: NodeRun, recorder: RunRecorder["Service"]) =>
   Effect.gen(function* () {
     const processor = yield* StreamProcessor;
@@ -86,7 +86,7 @@ const lived = (work: Work, run: NodeRun, recorder: RunRecorder["Service"]) =>
       }
       const record = yield* Effect.catch(recorder.run(run.run), () => Effect.undefined);
       if (record?.state === "ended") return;
-      // A question that waits for its person is nothing to go on with.
+      // A run with an open question cannot be continued.
       const isFree = record?.parked !== undefined && record.state !== "asking";
       if (isFree) {
         yield* finished(work, run, take(processor.takeUp(run.run, { request: options, transcript: run.run })));
@@ -98,7 +98,7 @@ const lived = (work: Work, run: NodeRun, recorder: RunRecorder["Service"]) =>
 const finished = <E, R>(work: Work, { run }: NodeRun, made: Effect.Effect<void, E, R>) =>
   Effect.flatMap(Effect.exit(made), (exit) => Effect.sync(() => Diary.note(work.diary, run, { end: exit._tag })));
 
-/** Takes the events as a runtime does: first what was seen is kept, then its tools run. */
+/** Handles the events as a runtime does: first records what was seen, then runs the tools. */
 const taken =
   (work: Work, { run }: NodeRun, act: (event: RunEvent<Part>) => Effect.Effect<void>) =>
   <E, R>(events: Stream.Stream<RunEvent<Part>, E, R>) =>

@@ -1,5 +1,5 @@
 /**
- * Judges what three nodes did of a run: by the provider's own log, by the marks of its tool, by what its readers saw, and last by its
+ * Judges what three nodes did with a run: first by the provider's log, the marks of its tool and what its readers saw, then by its
  * record.
  */
 import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
@@ -8,36 +8,36 @@ import { type Fault, takesOver } from "../NodeFaults.ts";
 import { slownessMax } from "../Slowness.ts";
 import { leaseMs, type NodeRun, states } from "./NodePlan.ts";
 
-/** A node is believed to be dead behind its lease, and its runs are decided soon after. */
+/** Maximum time until the runs of a dead node are decided, in milliseconds: its lease and 5 s. */
 const decidedMsMax = leaseMs + 5_000;
 
-/** What is left of a run. */
+/** The evidence of a run. */
 export interface NodeRemains {
   readonly run: NodeRun["run"];
   readonly fault: Fault;
   readonly record: RunRecord | undefined;
-  /** What the readers of each node saw; the first node is the one that something happened to. */
+  /** The diaries of the readers of each node. The first node is the one that the fault hit. */
   readonly diaries: ReadonlyArray<ReadonlyArray<Line>>;
   readonly marks: ReadonlyArray<string>;
-  /** How often the provider was asked, by its own log: for the first time, and to go on behind a call. */
+  /** Number of provider requests in its own log: first requests, and continuations after a call. */
   readonly asked: readonly [first: number, on: number];
   /**
-   * How late it was decided, in milliseconds: from the fault on where its node died or was silent; else from when its provider and its
-   * tool had said their last word. Undefined where it never was.
+   * Delay of the decision, in milliseconds. It counts from the fault if the node died or fell silent, otherwise from the last output of
+   * the provider and the tool. Undefined if there was no decision.
    */
   readonly lateMs: number | undefined;
-  /** How much slower the machine was than a quiet one. */
+  /** Slowdown of the machine relative to a quiet one. */
   readonly slowness: number;
-  /** The run was in its state when the fault happened. */
+  /** True if the run was in its state when the fault happened. */
   readonly wasIn: boolean;
-  /** The fault met what it was for. */
+  /** True if the fault hit its target. */
   readonly hasMet: boolean;
 }
 
-/** Why nothing can be said of a run under its fault: the fault did not meet the run in its state. Undefined where it did. */
+/** Explains why the fault proves nothing about the run; undefined if it hit the run in its state. */
 export const missed = ({ fault, hasMet, record, run, wasIn }: NodeRemains): string | undefined => {
   const isCrashed = record?.incidents.some(isCrash) === true;
-  // A question stands on record, and is answered there whoever has asked it.
+  // An open question is on record and can be answered there, so no other node has to take the run over.
   const isDriven = run !== "asking" && run !== "parked";
   const why = !wasIn
     ? "the run was in its state no more"
@@ -49,7 +49,7 @@ export const missed = ({ fault, hasMet, record, run, wasIn }: NodeRemains): stri
   return why === undefined ? undefined : `${fault}, ${run}: missed: ${why}`;
 };
 
-/** What is wrong; empty where nothing is. */
+/** Finds everything that is wrong with a run. */
 export const problems = (it: NodeRemains): ReadonlyArray<string> => {
   const { asked, fault, lateMs, marks, record, run, slowness } = it;
   const { most } = states[run];
@@ -65,9 +65,9 @@ export const problems = (it: NodeRemains): ReadonlyArray<string> => {
   return found.map((problem) => `${fault}, ${run}: ${problem}`);
 };
 
-/** The text of one answer stands on the screen, and one completion is told. */
+/** At most one answer's text may be on the screen, and at most one completion may be reported. */
 const shownTwice = ({ diaries, fault, record }: NodeRemains): ReadonlyArray<string> => {
-  // A node without its store goes on with text for its own reader, unrecorded (L8); the others may have asked again by then.
+  // A node without its store keeps streaming text to its own reader, unrecorded (L8), while another node may send the request again.
   const counted = fault === "cut off" ? diaries.slice(1) : diaries;
   const discarded = new Set(
     counted.flat().flatMap((line) => ("discard" in line && line.keep === 0 ? [line.discard] : [])),
@@ -78,12 +78,12 @@ const shownTwice = ({ diaries, fault, record }: NodeRemains): ReadonlyArray<stri
   );
   const ends = counted.flat().filter((line) => "end" in line && line.end === "Success");
   return [
-    ...((firsts?.length ?? 0) > 1 ? [`the text of ${firsts?.length} answers stands on the screen`] : []),
-    ...(ends.length > 1 ? [`${ends.length} completions were told`] : []),
+    ...((firsts?.length ?? 0) > 1 ? [`the text of ${firsts?.length} answers is on the screen`] : []),
+    ...(ends.length > 1 ? [`${ends.length} completions were reported`] : []),
   ];
 };
 
-/** What a living node goes on with no other one takes, whatever their clocks say. One that has no time to beat counts as dead. */
+/** No other node may take a live node's run, whatever their clocks say. A node too slow to renew its lease counts as dead. */
 const stolen = ({ fault, record, slowness }: NodeRemains): ReadonlyArray<string> =>
   slowness < slownessMax && !takesOver.has(fault) && record?.incidents.some(isCrash) === true
     ? ["a living node has lost it"]

@@ -1,42 +1,42 @@
 /**
- * Says in which states three nodes have their runs when something happens to one of them.
+ * The states of the runs of three nodes at the moment of a fault, and the provider's script for each.
  */
 import { Schema } from "effect";
 import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
 import type { FaultScriptInput } from "../../../src/testing/script/FaultScript.ts";
 
-/** How long a silent node keeps its runs, in milliseconds. */
+/** Lease of a node, in milliseconds. */
 export const leaseMs = 2_000;
 
-/** One run: what it is in the middle of. Its name is its id. */
+/** One run, named after its state. */
 export const NodeRun = Schema.Struct({
   run: Schema.Literals(["held", "shown", "asking", "parked", "dispatched", "continued"]),
   reveal: Schema.Literals(["live", "on_complete"]),
-  /** Whether its stream waits for the answer of a question, or ends and leaves it open. */
+  /** True if its stream waits for the answer to a question; false if it ends and leaves the question open. */
   waits: Schema.Boolean,
   toolMs: Schema.Natural,
 });
 export type NodeRun = typeof NodeRun.Type;
 
-/** A response that lasts longer than it takes to take a run over. */
+/** A response that takes longer than a takeover. */
 const slow = { content: [{ text: 45 }], delay_ms: 100 };
 const quick = { content: [{ text: 3 }] };
 const broken = { content: [{ text: 5 }], break: { kind: "rst" as const, at: "event" as const, n: 4 } };
 const call = { tool: "append", input: { line: "x" } };
 
-/** What is known of a run in the middle of things. */
+/** The observable state of a run in progress. */
 interface Seen {
   readonly record: RunRecord;
   readonly marks: ReadonlyArray<string>;
 }
 
-/** A state: what the provider says in it, when a run is in it, and how often the provider may be asked in all. */
+/** A state: the provider's answers, the test for being in it, and the maximum number of requests. */
 interface State extends Omit<NodeRun, "run"> {
   readonly answers: NonNullable<FaultScriptInput["answers"]>;
   readonly continues?: NonNullable<FaultScriptInput["answers"]>;
-  /** What happens to a run that is in no such state any more says nothing of that state. */
+  /** True while the run is in the state. A fault that hits a run outside its state proves nothing about the state. */
   readonly isIn: (seen: Seen) => boolean;
-  /** Most first requests, and most requests that go on behind a call. */
+  /** Maximum first requests, and maximum continuations after a call. */
   readonly most: readonly [first: number, on: number];
 }
 
@@ -50,7 +50,7 @@ export const states: Readonly<Record<NodeRun["run"], State>> = {
     reveal: "on_complete",
     waits: true,
     toolMs: 0,
-    // The next node is still at it when one that stood still goes on.
+    // The second answer is slow too, so that the new node is still streaming when a stopped one resumes.
     answers: [slow, slow],
     isIn: ({ record }) => isLive(record) && record.attempts.length > 0,
     most: [2, 0],
@@ -104,7 +104,7 @@ export const runs: ReadonlyArray<NodeRun> = Object.entries(states).map(([run, { 
   Schema.decodeUnknownSync(NodeRun)({ run, reveal, toolMs, waits }),
 );
 
-/** What the provider says. */
+/** The provider's script. */
 export const script: FaultScriptInput = {
   answers: [quick],
   scripts: Object.fromEntries(

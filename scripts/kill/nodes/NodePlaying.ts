@@ -1,6 +1,6 @@
 /**
- * Plays one fault on three nodes: the first one has a run in each state when it happens, and the others go on with what it leaves. A
- * person answers what is asked from then on.
+ * Plays one fault on three nodes. The first has a run in every state when the fault happens, and the others continue what it leaves. A
+ * person answers the questions from then on.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -21,36 +21,35 @@ import { Slowness } from "../Slowness.ts";
 import { missed, type NodeRemains, problems } from "./NodeJudge.ts";
 import { leaseMs, type NodeRun, runs, script, states } from "./NodePlan.ts";
 
-/** What came of a fault. */
+/** The result of a fault. */
 export interface NodesPlayed extends Outcome {
   readonly fault: Fault;
   readonly remains: ReadonlyArray<NodeRemains>;
 }
 
-/** How long a node is stopped or cut off, in milliseconds. */
+/** Duration of a stop or a disconnection, in milliseconds. */
 const awayMs = 2.5 * leaseMs;
 
-/** Longest that all states may take to be reached, and all runs to end, in milliseconds: a busy machine is slow. */
+/** Timeouts for reaching all states and for ending all runs, in milliseconds. They allow for a busy machine. */
 const reachedMsMax = 60_000;
 const endedMsMax = 90_000;
 const lookEveryMs = 50;
 
-/** Wall clocks of the nodes are so much ahead where that is the fault, in milliseconds. */
+/** Offsets of the nodes' wall clocks if the clock is the fault, in milliseconds. */
 const aheadMs = [3_600_000, 7_200_000, -3_600_000] as const;
 
 /**
- * The first node had lost its runs before anything happened to it, or one of them was over before all were in their states: the machine
- * was too busy.
+ * The machine was too busy: the first node lost its runs before the fault, or one of them was over before all had reached their states.
  */
 class NodeStarved extends Data.TaggedError("NodeStarved") {}
 
-/** How often a fault is played again whose first node was starved. */
+/** Maximum repetitions of a fault whose first node was starved. */
 const againMax = 4;
 
-/** Schemas that were made so far. */
+/** Number of schemas created so far. */
 let schemas = 0;
 
-/** Plays a fault in a schema of its own. */
+/** Plays a fault in a fresh schema. */
 export const play = (fault: Fault, cluster: Cluster): Effect.Effect<NodesPlayed, unknown> =>
   untilMet(() =>
     Effect.retry(Effect.scoped(playedOnce(fault, cluster)), {
@@ -76,7 +75,7 @@ const playedOnce = (fault: Fault, cluster: Cluster): Effect.Effect<NodesPlayed, 
       yield* Layer.build(Layer.fresh(PostgresRunRecorder.layer({ address: direct, retention: false }))),
       RunRecorder,
     );
-    // On a busy machine the break would come before the call was handed over, and a first request would be right.
+    // Delays the break until the call is settled. On a busy machine it could come before, and a new first request would be correct.
     const isSettled = Effect.map(
       Effect.orElseSucceed(recorder.run("continued"), () => undefined),
       (record) => record?.attempts.some(({ facts }) => facts.settled_through > 0) === true,
@@ -90,7 +89,7 @@ const playedOnce = (fault: Fault, cluster: Cluster): Effect.Effect<NodesPlayed, 
     });
     const node = (index: 0 | 1 | 2) => {
       const through = direct.replace(encodeURIComponent(cluster.socket), encodeURIComponent(proxy.socket));
-      return started(join(import.meta.dirname, "Node.ts"), {
+      return started("scripts/kill/nodes/Node.ts", {
         node: `node-${index}`,
         url: provider.url,
         folder,
@@ -132,7 +131,7 @@ const playedOnce = (fault: Fault, cluster: Cluster): Effect.Effect<NodesPlayed, 
     };
   });
 
-/** Whether a run was begun by a node whose clock is as wrong as it was to be: half of it is not the play's own time. */
+/** True if a node with a wrong clock started the run. Half the offset is far more than a play takes. */
 const isAhead = (record: RunRecord | undefined, at: number): boolean =>
   record !== undefined && record.started_at - at > aheadMs[0] / 2;
 
@@ -146,11 +145,9 @@ interface Bench {
 
 const recordsOf = ({ recorder }: Bench) => Effect.forEach(runs, ({ run }) => recorder.run(run));
 
-/** Whether a run is in its state. */
 const isIn = ({ folder }: Bench, { run }: NodeRun, record: RunRecord | undefined): boolean =>
   record !== undefined && states[run].isIn({ record, marks: Diary.marks(folder, run) });
 
-/** Waits until all runs are in their states. */
 const reached = Effect.fnUntraced(function* (bench: Bench) {
   const until = performance.now() + reachedMsMax;
   for (;;) {
@@ -164,10 +161,10 @@ const reached = Effect.fnUntraced(function* (bench: Bench) {
   }
 });
 
-/** When the fault happened, and when each run was first seen to be decided and to have ended, in milliseconds since the epoch. */
+/** The time of the fault, and the times at which each run was first seen decided and ended, in milliseconds since the epoch. */
 interface Struck {
   readonly at: number;
-  /** The runs that were in their states then. */
+  /** Runs that were in their states at the fault. */
   readonly wasIn: ReadonlySet<NodeRun["run"]>;
   readonly hasMet: boolean;
   readonly decided: ReadonlyMap<NodeRun["run"], number>;
@@ -175,8 +172,8 @@ interface Struck {
 }
 
 /**
- * How late a run was decided, in milliseconds: from the fault on where its node died or was silent. A node that keeps its run has to end
- * it, which is due when its provider and its tool have said their last word.
+ * The delay of a run's decision, in milliseconds. It counts from the fault if the node died or fell silent. A node that keeps its run
+ * must end it once the provider and the tool have finished, so its delay counts from their last output.
  */
 const latenessOf = (
   fault: Fault,
@@ -188,14 +185,14 @@ const latenessOf = (
   return seenAt === undefined ? undefined : seenAt - from;
 };
 
-/** When the provider had said its last word of a run, or its tool had made its last mark, in milliseconds since the epoch. */
+/** The time at which the provider finished its last response or the tool made its last mark, in milliseconds since the epoch. */
 const lastWordAt = (rows: ReadonlyArray<RequestLog>, folder: string, run: NodeRun["run"]): number =>
   Math.max(
     Diary.markedAt(folder, run),
     ...rows.filter((it) => it.script === run || it.script === `${run}-on`).map(({ ended_ms }) => ended_ms ?? 0),
   );
 
-/** Lets the fault happen, and answers what is asked until every run has ended. */
+/** Injects the fault, and answers questions until every run has ended. */
 const struck = Effect.fnUntraced(function* (bench: Bench, fault: Fault) {
   const before = yield* recordsOf(bench);
   const wasIn = new Set(runs.filter((it, index) => isIn(bench, it, before[index])).map(({ run }) => run));
@@ -204,7 +201,7 @@ const struck = Effect.fnUntraced(function* (bench: Bench, fault: Fault) {
   const decided = new Map<NodeRun["run"], number>();
   const ended = new Map<NodeRun["run"], number>();
   while (Date.now() - at < endedMsMax) {
-    // The server itself may be away.
+    // The server itself may be down.
     const records = yield* Effect.orElseSucceed(recordsOf(bench), () => []);
     for (const [index, record] of records.entries()) {
       const { run } = runs[index] ?? {};
@@ -216,16 +213,16 @@ const struck = Effect.fnUntraced(function* (bench: Bench, fault: Fault) {
     if (records.length > 0 && records.every((it) => it?.state === "ended")) break;
     yield* Effect.sleep(lookEveryMs);
   }
-  // One that was stopped says what it has to say.
+  // Leaves a stopped node time to resume and write its entries.
   yield* Effect.sleep(takesOver.has(fault) ? Math.max(0, awayMs + 1_500 - (Date.now() - at)) : 500);
   return { at, wasIn, decided, ended, hasMet: yield* Fiber.join(happening) } satisfies Struck;
 });
 
-/** Something was decided of a run that was under way; one that asks stands decided. */
+/** True if a run in progress was decided. A run that already had an open question counts as decided. */
 const isDecided = (before: RunRecord | undefined, now: RunRecord): boolean =>
   before?.state === "asking" || now.state === "ended" || now.incidents.length > (before?.incidents.length ?? 0);
 
-/** A careful person: looks whether the tool made its mark, keeps what stands on the screen, and repeats nothing. */
+/** Answers as a careful person: checks the tool's marks, keeps the text on the screen, and repeats nothing. */
 const answered = ({ folder, recorder }: Bench, record: RunRecord) => {
   const question = openQuestion(record);
   if (question === undefined || record.state !== "asking") return Effect.void;

@@ -1,61 +1,60 @@
 /**
- * Is a client of gateways: it reads its stream as an SDK does, and asks another gateway for one that breaks, by the name that it has
- * given its request.
+ * A client of gateways. It reads its stream as an SDK does, and retries a broken one at another gateway with the same idempotency key.
  */
 import { type Agent, type IncomingMessage, request } from "node:http";
 import { Reading } from "../../cluster/Reading.ts";
 
-/** One request of a client, and what came of it. */
+/** One request of a client and its outcome. */
 export interface Tried {
   readonly node: number;
   readonly status: number | undefined;
   readonly text: string;
-  /** Calls that have come whole. */
+  /** Number of calls that arrived complete. */
   readonly calls: number;
   /**
-   * `whole`: its end has come. `broken`: the connection broke, or a status by which SDKs ask again. `told`: it was told, in words, to
-   * ask no more.
+   * `whole`: the protocol's end arrived. `broken`: the connection broke, or the status was one that SDKs retry. `told`: an error
+   * message told the client not to retry.
    */
   readonly outcome: "whole" | "broken" | "told";
   readonly said: string;
-  /** The gateway gave it the response of an earlier request. */
+  /** True if the gateway attached it to the response of an earlier request. */
   readonly isAttached: boolean;
-  /** A gateway has taken its connection: what was refused can have reached no provider. */
+  /** True if a gateway accepted the connection. A refused request cannot have reached the provider. */
   readonly isTaken: boolean;
-  /** When it began, in milliseconds since the epoch. */
+  /** The start of the request, in milliseconds since the epoch. */
   readonly at: number;
 }
 
-/** A client's stream as it is now. */
+/** A client's stream and its current state. */
 export interface Wanted {
   readonly name: string;
   readonly body: string;
   readonly tries: Array<Tried>;
-  /** What it reads now. */
+  /** The response it is currently reading. */
   reading: Reading;
 }
 
-/** The key of all clients: long enough that a response may be sealed with it. */
+/** The API key of all clients. It is long enough for the gateway to encrypt a stored response with it. */
 const key = "sk-0123456789abcdef0123456789abcdef";
 
-/** How a client behaves. Times are milliseconds. */
+/** The retry behaviour of a client. Times are in milliseconds. */
 export interface Manner {
-  /** How often it asks for a stream, the first time included. */
+  /** Maximum requests for one stream, including the first. */
   readonly triesMax: number;
-  /** Before it asks again for the first time; its later waits are an SDK's. */
+  /** Delay before the first retry. Later delays are an SDK's. */
   readonly againMs: number;
-  /** Longest that it waits for a byte of its first response. */
+  /** Timeout for the next byte of its first response. */
   readonly silenceMs: number;
-  /** Where its first request goes: a connection to one of several processes that share an address. Left out: a new one. */
+  /** Carries the first request: a connection to one of several processes that share an address. The default is a new connection. */
   readonly agent?: Agent;
 }
 
-/** As the SDKs behave, with short waits. */
+/** The behaviour of the SDKs, with short delays. */
 export const patient: Manner = { triesMax: 8, againMs: 250, silenceMs: 60_000 };
 
 const againMaxMs = 2_000;
 
-/** A stream that nobody has asked for. */
+/** Creates a stream that has not been requested yet. */
 export const wanted = (name: string, body: string): Wanted => ({ name, body, tries: [], reading: new Reading("chat") });
 
 const isTold = ({ headers, statusCode = 0 }: IncomingMessage, reading: Reading): boolean => {
@@ -64,7 +63,7 @@ const isTold = ({ headers, statusCode = 0 }: IncomingMessage, reading: Reading):
   return should === "false" || (should !== "true" && statusCode < 500 && ![408, 409, 429].includes(statusCode));
 };
 
-/** Asks once, as the so-many-th request for this stream. */
+/** Sends one request. The number of earlier tries is its retry count. */
 export const ask = (
   one: Wanted,
   node: number,
@@ -108,7 +107,7 @@ export const ask = (
           "x-stainless-lang": "js",
           "x-stainless-retry-count": String(nth),
           "idempotency-key": one.name,
-          // The provider's own word for which script it plays.
+          // Selects the script that the provider plays.
           "x-script": one.name,
         },
       },
@@ -135,9 +134,9 @@ export const ask = (
   });
 
 /**
- * Asks until it has the stream, is told to ask no more, or has asked too often.
+ * Requests the stream until it is whole, an error says not to retry, or `triesMax` is reached.
  *
- * @param urls of the gateways: the first is asked first, and then the others, where there are any
+ * @param urls of the gateways: the first gets the first request, the others take the retries in turn
  */
 export const want = async (
   one: Wanted,

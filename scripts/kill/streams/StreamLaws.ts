@@ -1,48 +1,48 @@
 /**
- * Holds what is judged of a stream whatever has happened to its gateway: by the bytes that its client has, and by its records.
+ * The rules that hold for every stream, whatever happened to its gateway. They are judged by the client's bytes and the records.
  */
 import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
 import { slownessMax } from "../Slowness.ts";
 import type { Tried } from "./StreamClient.ts";
 import { deltasIn, leaseMs, type StreamState } from "./StreamStates.ts";
 
-/** A gateway is believed to be dead behind its lease, and its runs are decided soon after. */
+/** Maximum time until the runs of a dead gateway are decided, in milliseconds: its lease and 5 s. */
 const decidedMsMax = leaseMs + 5_000;
 
-/** What a record says of a run, as far as it is judged. */
+/** The part of a run's record that is judged. */
 export interface Decided extends Pick<RunRecord, "run_id" | "state" | "end" | "incidents"> {
   /**
-   * How late it was decided, in milliseconds: from the fault on where its gateway died or was silent; else from when the provider had
-   * said its last word.
+   * Delay of the decision, in milliseconds. It counts from the fault if the gateway died or fell silent, otherwise from the provider's
+   * last output.
    */
   readonly lateMs: number | undefined;
 }
 
-/** What is left of a stream. */
+/** The evidence of a stream. */
 export interface StreamRemains {
   readonly state: StreamState;
   readonly tries: ReadonlyArray<Tried>;
-  /** The same request once more, when its client has the whole response: who was asked has it, and the provider is not asked. */
+  /** A repeat of the request after the response was whole. The gateway must answer it without asking the provider. */
   readonly again: Tried | undefined;
-  /** How often the provider was asked, by its own log. */
+  /** Number of provider requests in its own log. */
   readonly asked: number;
   readonly records: ReadonlyArray<Decided>;
-  /** How much slower the machine was than a quiet one. */
+  /** Slowdown of the machine relative to a quiet one. */
   readonly slowness: number;
 }
 
-/** What became of a request, in words. */
+/** Describes the outcome of a request. */
 export const toldOf = ({ outcome, said, status, text }: Tried): string =>
-  `${outcome} (${status}, ${said}) behind ${deltasIn(text).length} deltas`;
+  `${outcome} (${status}, ${said}) after ${deltasIn(text).length} deltas`;
 
-/** A client has the whole response, or was told why not. */
+/** A client must have the whole response or an error that says why not. */
 export const lost = ({ tries }: Pick<StreamRemains, "tries">): ReadonlyArray<string> => {
   const last = tries.at(-1);
   if (last === undefined) return ["nobody has asked"];
   return last.outcome === "broken" ? [`lost: ${tries.length} tries, the last ${toldOf(last)}`] : [];
 };
 
-/** A client has each delta once, in order and of one response; and one call. */
+/** A client must have each delta once, in order and from one response, and at most one call. */
 export const twice = ({ state, tries }: Pick<StreamRemains, "state" | "tries">): ReadonlyArray<string> => {
   const wrong = tries.filter(({ outcome, text }) => {
     const deltas = deltasIn(text);
@@ -59,7 +59,7 @@ export const twice = ({ state, tries }: Pick<StreamRemains, "state" | "tries">):
   ];
 };
 
-/** The same request once more is given the very same response, and the provider is not asked for it. */
+/** A repeat of the request must return the same response, attached to the first run. */
 export const repeated = ({ again, tries }: Pick<StreamRemains, "again" | "tries">): ReadonlyArray<string> => {
   if (again === undefined) return [];
   const last = tries.at(-1);
@@ -67,7 +67,7 @@ export const repeated = ({ again, tries }: Pick<StreamRemains, "again" | "tries"
   return isSame && again.isAttached ? [] : [`a repeat had another response: ${toldOf(again)}`];
 };
 
-/** Each run has one end, and it is there in time. */
+/** Each run must have one end, in time. */
 export const undecided = ({
   records,
   slowness,
@@ -82,14 +82,14 @@ export const undecided = ({
   ]),
 ];
 
-/** How a run ends that another process has decided. */
-const takenEnds: ReadonlySet<string | undefined> = new Set(["client_gone", "not_resumable"]);
+/** End reasons that only another process writes. */
+const takenEnds: ReadonlySet<string | undefined> = new Set(["process_lost", "client_gone", "not_resumable"]);
 
-/** Another process has decided it. */
+/** True if another process decided the run. */
 export const isTaken = ({ end, incidents }: Pick<Decided, "end" | "incidents">): boolean =>
   takenEnds.has(end?.reason) || incidents.some(isCrash);
 
-/** What its gateway goes on with no other one takes. One that has no time to beat within its lease counts as dead. */
+/** No other gateway may take a live gateway's run. A gateway too slow to renew its lease counts as dead. */
 export const stolen = ({ records, slowness }: Pick<StreamRemains, "records" | "slowness">): ReadonlyArray<string> =>
   slowness >= slownessMax
     ? []

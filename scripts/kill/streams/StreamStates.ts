@@ -1,28 +1,28 @@
 /**
- * Says in which states a gateway has its clients' streams when something happens to it: what the provider says in each.
+ * The states of the clients' streams at the moment of a fault, and the provider's script for each.
  */
 import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
 import type { FaultScriptInput } from "../../../src/testing/script/FaultScript.ts";
 
-/** How long a silent gateway keeps its runs, in milliseconds. */
+/** Lease of a gateway, in milliseconds. */
 export const leaseMs = 3_000;
 
-/** How long a response may be had again, in milliseconds. */
+/** Time for which a response can be fetched again, in milliseconds. */
 export const lingerMs = 60_000;
 
 export const streamStates = ["waiting", "shown", "asking", "called", "continued"] as const;
 export type StreamState = (typeof streamStates)[number];
 
-/** What is known of a stream in the middle of things. */
+/** The observable state of a stream in progress. */
 interface Seen {
-  /** How often the provider was asked. */
+  /** Number of requests to the provider. */
   readonly asked: number;
   readonly text: string;
   readonly calls: number;
   readonly record: RunRecord | undefined;
 }
 
-/** A state: what the provider says in it, when it is reached, and how often the provider is asked where nothing else happens. */
+/** A state: the provider's answers, the test for having reached it, and the number of requests if nothing else happens. */
 interface State {
   readonly answers: NonNullable<FaultScriptInput["answers"]>;
   readonly body?: object;
@@ -30,13 +30,13 @@ interface State {
   readonly requests: number;
 }
 
-/** Deltas of the response that goes on behind a break, and how many of them come before it. */
+/** Number of deltas of the continued response, and of those before the break. */
 const cut = { deltas: 50, before: 8 };
 
-/** The text of so many deltas: each begins with its serial. */
+/** Finds the deltas in a text. Each starts with the number of its response and its own index. */
 export const deltasIn = (text: string): ReadonlyArray<string> => text.match(/r\d+\.\d+·/g) ?? [];
 
-/** Deltas of the whole response in each state, where nothing else happens. */
+/** Number of deltas of the whole response in each state, if nothing else happens. */
 export const deltasOf: Readonly<Record<StreamState, number>> = {
   waiting: 8,
   shown: 60,
@@ -45,14 +45,14 @@ export const deltasOf: Readonly<Record<StreamState, number>> = {
   continued: cut.deltas,
 };
 
-/** What the provider says to every request behind those that a state is about. */
+/** The provider's answer to every request beyond those of a state. */
 export const quick = { content: [{ text: deltasOf.asking }] };
 
-/** A call that has gone to its client comes before the end of its response by so much, in milliseconds. */
+/** Delay between a call and the end of its response, in milliseconds. */
 const behindCallMs = 1_300;
 
 export const states: Readonly<Record<StreamState, State>> = {
-  /** Nothing visible has come. */
+  /** Nothing visible has arrived. */
   waiting: {
     answers: [{ content: [{ text: deltasOf.waiting }], first_delay_ms: 9_000 }, quick],
     isReached: ({ asked, text }) => asked > 0 && text === "",
@@ -63,14 +63,14 @@ export const states: Readonly<Record<StreamState, State>> = {
     isReached: ({ text }) => text !== "",
     requests: 1,
   },
-  /** A tool that its provider runs may have run: a person is asked, and the client waits. */
+  /** A tool that the provider runs may have run. A person is asked, and the client waits. */
   asking: {
     answers: [{ break: { kind: "rst", at: "after_head" } }, quick],
     body: { tools: [{ type: "mcp", server_label: "shop" }] },
     isReached: ({ record }) => record?.state === "asking",
     requests: 2,
   },
-  /** Its call has gone to its client, which waits for the end. */
+  /** The client has received a call and waits for the end. */
   called: {
     answers: [
       { content: [{ tool: "pay", input: {}, unmarked: true }], delay_ms: behindCallMs },
@@ -79,11 +79,11 @@ export const states: Readonly<Record<StreamState, State>> = {
     isReached: ({ calls }) => calls > 0,
     requests: 1,
   },
-  /** Text that was shown goes on, behind a seam. */
+  /** Shown text is being continued after a seam. */
   continued: {
     answers: [
       { content: [{ text: cut.deltas }], break: { kind: "rst", at: "event", n: cut.before + 1 } },
-      // A repeat may come before the request that goes on: it has nothing to go on with, and gets the content.
+      // A repeat may arrive before the continuation. It has nothing to continue, so it gets `content`.
       { goes_on: {}, ...quick, delay_ms: 200 },
       quick,
     ],
@@ -92,7 +92,7 @@ export const states: Readonly<Record<StreamState, State>> = {
   },
 };
 
-/** What a client asks for. */
+/** The body of a client's request. */
 export const bodyOf = (name: string, state: StreamState): string =>
   JSON.stringify({
     model: name,

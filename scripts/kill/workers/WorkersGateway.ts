@@ -1,5 +1,5 @@
 /**
- * Is the gateway of a plan: its supervisor, the one that takes its place, and all the processes that either has started.
+ * The gateway of a plan: its supervisor, the supervisors that replace it, and every process they started.
  */
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -11,28 +11,28 @@ import { freePort, Gateway } from "../../cluster/Gateways.ts";
 import { leaseMs, lingerMs } from "../streams/StreamStates.ts";
 import type { WorkersPlan } from "./WorkersPlan.ts";
 
-/** Longest that a start may take to be tried again, in milliseconds. */
+/** Maximum time for which a failed start is retried, in milliseconds. */
 const succeedMsMax = 60_000;
 
-/** Longest that a lock of another process is waited for, in milliseconds. */
+/** Timeout for a lock that another process holds, in milliseconds. */
 const lockMsMax = 5_000;
 
-/** All threads of a process that is stopped stand within so long, and a commit of a process that runs is over, in milliseconds. */
+/** Maximum time until all threads of a stopped process have halted, and until a running process has committed, in milliseconds. */
 const [stoppedWithinMs, freeMsMax] = [100, 2_000];
 
-/** A gateway that a plan is played with. */
+/** The gateway of a plan. */
 export class WorkersGateway implements Known {
   readonly db: string;
   readonly url: string;
   readonly #temporary: string;
   readonly #start: () => Gateway;
   readonly #workers: number;
-  /** The supervisors so far: the last one is the one that lives. */
+  /** All supervisors so far. The last one is the current one. */
   readonly #lives: Array<Gateway> = [];
-  /** All processes that a log has named; a log keeps its end alone. */
+  /** Every process that a log has named. The logs themselves keep only their end. */
   readonly #pids = new Set<number>();
   #isLocked = false;
-  /** The supervisors that took the place of another one: when they listened, in milliseconds since the epoch, and how long that took. */
+  /** The replacement supervisors: the time at which each listened, in milliseconds since the epoch, and the duration of its start. */
   readonly succeeded: Array<{ readonly at: number; readonly ms: number }> = [];
 
   private constructor(plan: WorkersPlan, folder: string, upstream: string, port: number) {
@@ -50,7 +50,7 @@ export class WorkersGateway implements Known {
     this.#start = () => new Gateway(port, args, () => undefined, { TMPDIR: this.#temporary });
   }
 
-  /** Starts it, until all its workers serve. It is killed with the scope. */
+  /** Starts the gateway and waits until all its workers serve. It is killed when the scope closes. */
   static readonly start = (
     plan: WorkersPlan,
     folder: string,
@@ -67,10 +67,9 @@ export class WorkersGateway implements Known {
       return made;
     });
 
-  /** What the supervisor that lives has logged. */
   readonly stderr = (): string => this.#lives.at(-1)?.log ?? "";
 
-  /** All workers of the supervisor that lives serve. */
+  /** Waits until all workers of the current supervisor serve. */
   readonly served = () =>
     polled(
       Effect.sync(() => {
@@ -79,7 +78,7 @@ export class WorkersGateway implements Known {
       }),
     );
 
-  /** The workers' processes by their numbers. */
+  /** The process ids of the current workers, by worker number. */
   pids(): ReadonlyMap<number, number> {
     for (const { log, pid } of this.#lives) {
       for (const it of [pid, ...workersOf({ stderr: () => log }).values()]) if (it !== undefined) this.#pids.add(it);
@@ -87,14 +86,13 @@ export class WorkersGateway implements Known {
     return workersOf(this);
   }
 
-  /** Sends a worker a signal. */
   signal(worker: number, name: "SIGKILL" | "SIGSTOP" | "SIGCONT"): void {
     signalled(this.pids().get(worker), name);
   }
 
   /**
-   * Stops a worker outside of a commit: inside of one it would keep the lock, and nobody could write until it wakes. A thread of it may
-   * run on for a moment, and take the lock then.
+   * Stops a worker outside a commit. A worker stopped during a commit would keep the write lock and block all other writers. Its threads
+   * run on for a moment after the signal and may take the lock then, so the stop is verified and repeated.
    */
   readonly stop = Effect.fnUntraced({ self: this }, function* (this: WorkersGateway, worker: number) {
     for (;;) {
@@ -109,7 +107,7 @@ export class WorkersGateway implements Known {
     }
   });
 
-  /** Whether the lock can be had: nobody but the stopped worker keeps it for so long. */
+  /** True if the lock is available. Only the stopped worker could hold it for `freeMsMax`. */
   #isFree(): boolean {
     try {
       this.lock(freeMsMax)();
@@ -119,19 +117,19 @@ export class WorkersGateway implements Known {
     }
   }
 
-  /** Waits until another process serves as a worker than now. */
+  /** Waits until a new process serves as this worker. */
   replaced(worker: number) {
     const before = this.pids().get(worker);
     return polled(Effect.sync(() => (this.pids().get(worker) === before ? undefined : true)));
   }
 
-  /** Sends the supervisor that lives a signal; how it has ended, once it is gone. */
+  /** Signals the current supervisor. Resolves to the way it ended, once it is gone. */
   end(name: "SIGKILL" | "SIGTERM"): Promise<string> {
     this.pids();
     return this.#lives.at(-1)?.signal(name) ?? Promise.resolve("no start");
   }
 
-  /** Starts another one over the same file at the same port: again and again, as a service manager does. */
+  /** Starts a new supervisor over the same file at the same port, and retries like a service manager. */
   async succeed(): Promise<void> {
     this.pids();
     const from = Date.now();
@@ -148,7 +146,7 @@ export class WorkersGateway implements Known {
     }
   }
 
-  /** Takes the lock that all writes need; gives what lets it go. */
+  /** Takes the lock that every write needs. Returns a function that releases it. */
   lock(withinMs: number = lockMsMax): () => void {
     const database = new DatabaseSync(this.db, { timeout: withinMs });
     try {
@@ -165,13 +163,11 @@ export class WorkersGateway implements Known {
     };
   }
 
-  /** Processes that live. */
   get living(): ReadonlyArray<number> {
     this.pids();
     return [...this.#pids].filter((pid) => signalled(pid, 0));
   }
 
-  /** What is left in the temporary directory. */
   get files(): ReadonlyArray<string> {
     return existsSync(this.#temporary) ? readdirSync(this.#temporary) : [];
   }
@@ -181,7 +177,7 @@ export class WorkersGateway implements Known {
   }
 }
 
-/** Whether there is such a process. */
+/** Signals a process. Returns false if it does not exist. */
 const signalled = (pid: number | undefined, name: NodeJS.Signals | 0): boolean => {
   if (pid === undefined) return false;
   try {

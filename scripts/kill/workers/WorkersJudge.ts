@@ -1,6 +1,6 @@
 /**
- * Judges what a gateway with workers did of a stream, and what it left behind: by the provider's own log, by the bytes that its client
- * has, by what its person was told, and last by its records.
+ * Judges what a gateway with workers did with a stream, and what its processes left: first by the provider's log, the bytes of the
+ * client and the responses to the person's answers, then by the records.
  */
 
 import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
@@ -10,56 +10,55 @@ import * as Laws from "../streams/StreamLaws.ts";
 import { deltasIn, deltasOf } from "../streams/StreamStates.ts";
 import type { PlannedStream, WorkersFault } from "./WorkersPlan.ts";
 
-/** What a person was told who answered a question. */
+/** An answer of the person, and the response to it. */
 export interface Answered {
   readonly run: string;
   readonly revision: number;
   readonly choice: string;
-  /** The status of the response; 0 where the connection broke. */
+  /** The status of the response; 0 if the connection broke. */
   readonly status: number;
-  /** It was on its way before the last thing happened. */
+  /** True if it was sent before the last fault. */
   readonly isEarly: boolean;
 }
 
-/** What a record says of a run, as far as it is judged here. */
+/** The part of a run's record that is judged here. */
 export interface WorkersDecided extends Laws.Decided, Pick<RunRecord, "questions"> {
-  /** Attempts on record. */
+  /** Number of attempts on record. */
   readonly attempts: number;
 }
 
-/** What is left of a stream. */
+/** The evidence of a stream. */
 export interface WorkersRemains extends Laws.StreamRemains {
   readonly fault: WorkersFault;
   readonly stream: PlannedStream;
-  /** Its worker is one that something happened to, or it is not known which worker it had. */
+  /** True if a fault hit its worker, or if its worker is unknown. */
   readonly isStruck: boolean;
-  /** The store was away. */
+  /** True if the store was unavailable during the round. */
   readonly isAway: boolean;
   readonly records: ReadonlyArray<WorkersDecided>;
-  /** Another request under the same idempotency key, when all is over. */
+  /** A different request under the same idempotency key, sent after the stream was over. */
   readonly other: Tried | undefined;
   readonly answers: ReadonlyArray<Answered>;
 }
 
-/** What is left of a plan's processes. */
+/** The evidence of a plan's processes. */
 export interface WorkersEnd {
-  /** Processes that live when the gateway has ended. */
+  /** Processes that are still alive after the gateway has ended. */
   readonly leftBehind: ReadonlyArray<number>;
-  /** How the last supervisor ended. */
+  /** The exit code of the last supervisor, or the signal that ended it. */
   readonly exit: string;
-  /** How long each `serve` took that has followed another one to listen at the port, in milliseconds. */
+  /** Time that each successive `serve` took to listen at the port, in milliseconds. */
   readonly succeededMs: ReadonlyArray<number>;
-  /** What is left in the temporary directory. */
   readonly files: ReadonlyArray<string>;
-  /** What SQLite says of the file. */
+  /** SQLite's verdict on the file; `ok` if it is intact. */
   readonly integrity: string;
   readonly slowness: number;
 }
 
-/** A successor listens within so long, in milliseconds: its own start takes the most of it. */
+/** Maximum time until a successor listens, in milliseconds. Its own start takes most of it. */
 const succeededMsMax = 20_000;
 
-/** What is wrong with a stream; empty where nothing is. */
+/** Finds everything that is wrong with a stream. */
 export const problems = (it: WorkersRemains): ReadonlyArray<string> =>
   [
     ...(it.stream.client === "never" && (it.isStruck || isStarved(it)) ? [] : Laws.lost(it)),
@@ -74,7 +73,7 @@ export const problems = (it: WorkersRemains): ReadonlyArray<string> =>
     ...forgotten(it),
   ].map((problem) => `${it.fault}, ${it.stream.name}, ${it.stream.client}: ${problem}`);
 
-/** What is wrong with what is left of the processes. */
+/** Finds everything that is wrong with the processes. */
 export const problemsOfEnd = (it: WorkersEnd): ReadonlyArray<string> => [
   ...it.leftBehind.map((pid) => `process ${pid} lives when its gateway has ended`),
   ...(it.exit === "0" ? [] : [`the gateway ended with ${it.exit}`]),
@@ -86,9 +85,8 @@ export const problemsOfEnd = (it: WorkersEnd): ReadonlyArray<string> => [
 ];
 
 /**
- * Whether a machine that is slower than everything allows for explains what a stream's client has noticed: a worker had no time to beat
- * within its lease, its client heard nothing for a while, its store was away for longer, or a shutdown was over before there was a
- * successor that took an answer.
+ * True if a slow machine explains what a stream's client noticed: a worker could not renew its lease, the client's response was silent
+ * for too long, the store was away for longer than planned, or a shutdown ended before a successor could take the answer.
  */
 const isStarved = ({ isAway, records, slowness, state, stream }: WorkersRemains): boolean =>
   slowness >= slownessMax &&
@@ -96,7 +94,7 @@ const isStarved = ({ isAway, records, slowness, state, stream }: WorkersRemains)
     (isAway && state === "asking") ||
     records.some((record) => Laws.isTaken(record) || record.end?.reason === "lifecycle_closed"));
 
-/** A client of a worker to which nothing happens has the whole response by its one request; or its person's word that it has to stop. */
+/** A client of an untouched worker must get the whole response with one request, or the person's decision to stop. */
 const touched = (it: WorkersRemains): ReadonlyArray<string> => {
   const { state, stream, tries } = it;
   const [first] = tries;
@@ -109,8 +107,8 @@ const touched = (it: WorkersRemains): ReadonlyArray<string> => {
 };
 
 /**
- * A request of the provider is a client's, continues a text, or is what a person has ordered: of a run that another process has
- * decided only where the order came before.
+ * Each provider request must belong to a client's request, a continuation or a person's retry. A retry of a run that another process
+ * decided counts only if it was sent before the fault.
  */
 const askedTooOften = ({ answers, asked, records, state, tries }: WorkersRemains): ReadonlyArray<string> => {
   const repeats = tries.slice(1).filter(({ isAttached, isTaken }) => isTaken && !isAttached).length;
@@ -127,28 +125,32 @@ const askedTooOften = ({ answers, asked, records, state, tries }: WorkersRemains
   return asked > most ? [`the provider was asked ${asked} times, of which ${most} have a reason`] : [];
 };
 
-/** Each request of the provider is an attempt on record, while there is a store. */
-const unrecorded = ({ asked, isAway, records }: WorkersRemains): ReadonlyArray<string> => {
+/**
+ * Each provider request must be an attempt on record, if the store was available. A killed worker may lose its last entries: one
+ * attempt for each try that broke with it.
+ */
+const unrecorded = ({ asked, isAway, records, tries }: WorkersRemains): ReadonlyArray<string> => {
   const attempts = records.reduce((sum, it) => sum + it.attempts, 0);
-  return !isAway && records.length > 0 && asked > attempts
+  const lost = tries.filter(({ outcome }) => outcome === "broken").length;
+  return !isAway && records.length > 0 && asked > attempts + lost
     ? [`the provider was asked ${asked} times, of which ${attempts} are on record`]
     : [];
 };
 
-/** A key that is used again for something else is no repeat. */
+/** A key that is reused for a different request is not a repeat. */
 const mistaken = ({ other }: WorkersRemains): ReadonlyArray<string> =>
   other === undefined || (other.outcome === "whole" && !other.isAttached)
     ? []
     : [`another request under its key had ${other.isAttached ? "its response" : "no response"}: ${Laws.toldOf(other)}`];
 
-/** A question takes one answer. */
+/** A question accepts one answer. */
 const takenTwice = ({ answers }: WorkersRemains): ReadonlyArray<string> =>
   [...Map.groupBy(answers, ({ revision, run }) => `${run}, question ${revision}`)].flatMap(([question, all]) => {
     const taken = all.filter(({ status }) => status === 200).length;
     return taken > 1 ? [`${question}: ${taken} answers were taken`] : [];
   });
 
-/** An answer that a person was told is taken stands on its question, whatever became of the run. */
+/** An accepted answer must be on record at its question, whatever became of the run. */
 const forgotten = ({ answers, records }: WorkersRemains): ReadonlyArray<string> =>
   answers
     .filter(({ status }) => status === 200)

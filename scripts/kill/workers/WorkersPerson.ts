@@ -1,37 +1,36 @@
 /**
- * Is the person who answers questions, through the API at whichever worker takes the connection.
+ * The person who answers questions. Each answer goes through the API to any worker that accepts the connection.
  */
 import { Effect } from "effect";
 import { openQuestion, type RunRecord } from "../../../src/recorder/RunRecord.ts";
 import { sent } from "../../../test/cli/Workers.ts";
 import type { WorkersRound } from "./WorkersPlan.ts";
 
-/** Statuses behind which an answer is given again: nobody was there, or no store. */
+/** Statuses after which an answer is repeated: no connection, or no store. */
 const again: ReadonlySet<number> = new Set([0, 503]);
 
-/** What a person was told. */
 interface Told {
   readonly run: string;
   readonly revision: number;
   readonly choice: string;
   readonly status: number;
-  /** When the answer was begun, in milliseconds since the epoch. */
+  /** The time at which the answer was sent, in milliseconds since the epoch. */
   readonly at: number;
 }
 
-/** Before an answer is given again, in milliseconds. */
+/** Delay before an answer is repeated, in milliseconds. */
 const againMs = 400;
 
-/** So long a person waits for a response, in milliseconds. */
+/** Timeout for a response, in milliseconds. */
 const waitsMs = 3_000;
 
 const unheard = { status: 0, text: "" };
 
-/** A person. */
+/** The person of one round. */
 export class WorkersPerson {
-  /** What it was told; at most a few for each question. */
+  /** All responses; at most a few for each question. */
   readonly answers: Array<Told> = [];
-  /** When a run's answer was taken last, in milliseconds since the epoch. */
+  /** The time of the last answer to each run, in milliseconds since the epoch. */
   readonly answeredAt = new Map<string, number>();
   readonly #round: WorkersRound;
   readonly #url: string;
@@ -42,7 +41,7 @@ export class WorkersPerson {
     this.#url = url;
   }
 
-  /** Answers the question of a run, where it has an open one. */
+  /** Answers the open question of a run, if it has one. */
   readonly answer = Effect.fnUntraced({ self: this }, function* (this: WorkersPerson, record: RunRecord) {
     const question = openQuestion(record);
     const stream = this.#round.streams.find(({ name }) => name === record.provider.model);

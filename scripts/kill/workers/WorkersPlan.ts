@@ -1,6 +1,6 @@
 /**
- * Draws what happens to a gateway with workers, in which state its clients' streams are then, and how its clients and the person who
- * answers behave: from a seed, so that a plan that went wrong can be played again.
+ * Draws the faults of a gateway with workers, the states of its clients' streams at each fault, and the behaviour of the clients and of
+ * the person who answers. A seed always draws the same plan, so a failed plan can be repeated.
  */
 import type { Choice } from "../../../src/domain/Decision.ts";
 import type { FaultScriptInput } from "../../../src/testing/script/FaultScript.ts";
@@ -8,12 +8,12 @@ import { seeded } from "../../../test/Seeded.ts";
 import { type Manner, patient } from "../streams/StreamClient.ts";
 import { quick, type StreamState, states, streamStates } from "../streams/StreamStates.ts";
 
-/** What happens. */
+/** The consequences of a fault. */
 interface Fault {
   readonly victims: 0 | 1 | 2;
-  /** Each stream may break, whichever worker it is at. */
+  /** True if every stream may break, whichever worker serves it. */
   readonly all: boolean;
-  /** All workers finish what runs, and end; another `serve` takes the port and the file. */
+  /** True if all workers drain and end, and another `serve` takes over the port and the file. */
   readonly drains: boolean;
 }
 
@@ -21,18 +21,18 @@ const kept: Fault = { victims: 0, all: false, drains: false };
 
 const rows = {
   "worker killed": { ...kept, victims: 1 },
-  /** At the same moment. */
+  /** Both at the same moment. */
   "two workers killed": { ...kept, victims: 2 },
-  /** The second one while it takes over what the first one has left. */
+  /** The second one while it takes over the runs of the first. */
   "workers killed in turn": { ...kept, victims: 2 },
-  /** Its replacement is killed as soon as it serves. */
+  /** The replacement is killed as soon as it serves. */
   "worker killed twice": { ...kept, victims: 1 },
-  /** For longer than its lease, and shorter than its supervisor takes it for one that hangs. */
+  /** Stopped for longer than its lease, but for less time than its supervisor needs to consider it hung. */
   "worker stopped": { ...kept, victims: 1 },
-  /** Stopped for ever. */
+  /** Stopped for good. */
   "worker hangs": { ...kept, victims: 1 },
   "supervisor killed": { ...kept, drains: true },
-  /** A worker dies while it finishes what runs, and nobody is there to replace it. */
+  /** A worker dies while it drains, and no supervisor is left to replace it. */
   "supervisor killed, then a worker": { ...kept, victims: 1, drains: true },
   "all killed": { ...kept, all: true, drains: true },
   terminated: { ...kept, drains: true },
@@ -44,13 +44,13 @@ export const faults: Readonly<Record<WorkersFault, Fault>> = rows;
 export const workersFaults = Object.keys(rows) as ReadonlyArray<WorkersFault>; // The keys of `rows` are the faults.
 
 /**
- * How a client behaves whose response breaks. `repeats`: as SDKs do. `late`: it asks again when all is decided. `never`: it does
- * not ask again. `impatient`: it also takes a response that is silent for a moment for broken.
+ * The behaviour of a client whose response breaks. `repeats`: retries as SDKs do. `late`: retries after everything is decided. `never`:
+ * does not retry. `impatient`: retries, and also treats a briefly silent response as broken.
  */
 const clients = ["repeats", "late", "never", "impatient"] as const;
 export type ClientKind = (typeof clients)[number];
 
-/** A gateway that starts on a busy machine is waited for. */
+/** Maximum tries. It is large enough to wait for a gateway that starts on a busy machine. */
 const triesMax = 60;
 
 export const manners: Readonly<Record<ClientKind, Manner>> = {
@@ -60,62 +60,62 @@ export const manners: Readonly<Record<ClientKind, Manner>> = {
   impatient: { ...patient, triesMax, silenceMs: 2_500 },
 };
 
-/** States in which a provider is silent for longer than an impatient client waits: it would leave with or without a fault. */
+/** States in which the provider is silent for longer than an impatient client waits. It would leave even without a fault. */
 const silent: ReadonlySet<StreamState> = new Set<StreamState>(["waiting", "asking"]);
 
-/** A stream of a client: its name is known to the provider, the client and the record. */
+/** A client's stream. The provider, the client and the record identify it by its name. */
 export interface PlannedStream {
   readonly name: string;
   readonly state: StreamState;
-  /** Which worker has it; undefined for one of those that are there for the load, which no state is waited for of. */
+  /** The worker that serves it; undefined for a stream of the load, which the fault does not wait for. */
   readonly worker: number | undefined;
   readonly client: ClientKind;
-  /** What a person answers, where the run asks. */
+  /** The person's answer if the run asks. */
   readonly choice: Choice;
 }
 
-/** One thing that happens, and what there is then. Times are milliseconds. */
+/** One fault and the situation it hits. Times are in milliseconds. */
 export interface WorkersRound {
   readonly fault: WorkersFault;
-  /** The workers that it happens to. */
+  /** Numbers of the workers that it hits. */
   readonly victims: ReadonlyArray<number>;
-  /** From when all states are reached to the fault, and from a first fault to its second. */
+  /** Delay between reaching all states and the fault, and between a first fault and its second. */
   readonly pauseMs: number;
   readonly betweenMs: number;
-  /** So long the store takes no writes, from a moment before the fault on. */
+  /** Time for which the store accepts no writes, starting just before the fault. */
   readonly awayMs: number;
-  /** From the fault to the person's answers. At 0 they are on their way when it happens. */
+  /** Delay between the fault and the person's answers. At 0 they are in flight when it happens. */
   readonly answerMs: number;
-  /** Each answer is given twice, at the same moment. */
+  /** True if each answer is sent twice, concurrently. */
   readonly answersTwice: boolean;
   readonly streams: ReadonlyArray<PlannedStream>;
-  /** Programs that ask for one stream after the other, and the names of these. */
+  /** Programs that request one stream after another, and the names of their streams. */
   readonly load: ReadonlyArray<ReadonlyArray<string>>;
 }
 
-/** A gateway over one file, and what happens to it, one thing after the other. */
+/** A gateway over one file, and the faults that hit it one after another. */
 export interface WorkersPlan {
   readonly seed: number;
   readonly workers: 2 | 3;
-  /** Runs outlive their clients. */
+  /** True if runs outlive their clients. */
   readonly lingers: boolean;
-  /** A shutdown waits so long for what runs, in milliseconds. */
+  /** Time that a shutdown waits for runs in progress, in milliseconds. */
   readonly drainMs: number;
   readonly rounds: ReadonlyArray<WorkersRound>;
 }
 
-/** What is drawn. */
+/** The parameters that a plan is drawn from. */
 export interface Drawing {
   readonly seed: number;
   readonly rounds: number;
-  /** What happens, one after the other and from the first again; left out, each round draws its own. */
+  /** The faults of the rounds in order, repeated from the start. Without it, each round draws its own fault. */
   readonly faults?: ReadonlyArray<WorkersFault> | undefined;
 }
 
-/** Shutdowns within which all streams end, and none does, in milliseconds. */
+/** A drain timeout that lets all streams end, and one that lets none end, in milliseconds. */
 const [drainMs, soonMs] = [30_000, 1_000];
 
-/** Most streams that a program of the load asks for. */
+/** Maximum streams that one program of the load requests. */
 const loadMax = 40;
 
 /** Draws a plan. */
@@ -148,13 +148,13 @@ const roundOf = (random: () => number, name: string, workers: number, only: Work
     answerMs: of([0, 0, 300, 1_500, 12_000]),
     answersTwice: random() < 0.5,
     streams: Array.from({ length: 6 + below(3) }, (_, at): PlannedStream => {
-      // Each state is in each round.
+      // The first streams cover each state once.
       const state = streamStates[at] ?? of(streamStates);
       const client = of<ClientKind>(["repeats", ...clients]);
       return {
         name: `${name}-${at}-${state}`,
         state,
-        // Half of them are at the victim for sure.
+        // At least half of the streams are at the victim.
         worker: random() < 0.5 ? first : 1 + below(workers),
         client: client === "impatient" && silent.has(state) ? "repeats" : client,
         choice: random() < 0.8 ? "retry" : "stop",
@@ -166,7 +166,7 @@ const roundOf = (random: () => number, name: string, workers: number, only: Work
   };
 };
 
-/** What the provider says in a plan. */
+/** The provider's script of a plan. */
 export const scriptOf = ({ rounds }: WorkersPlan): FaultScriptInput => ({
   answers: [quick],
   scripts: Object.fromEntries(
@@ -177,7 +177,7 @@ export const scriptOf = ({ rounds }: WorkersPlan): FaultScriptInput => ({
   ),
 });
 
-/** Whether a stream may break: something happens to its worker, or it is not known which it has. */
+/** True if a stream may break: a fault hits its worker, or its worker is unknown. */
 export const isStruck = (
   plan: Pick<WorkersPlan, "drainMs">,
   { fault, victims }: Pick<WorkersRound, "fault" | "victims">,

@@ -1,6 +1,6 @@
 /**
- * Plays a plan: a gateway with workers over a file, clients whose streams are each in a state, a fault, and a person who answers what is
- * asked from then on.
+ * Plays a plan: a gateway with workers over one file, clients with streams in every state, a fault in each round, and a person who
+ * answers the questions from then on.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -30,7 +30,7 @@ import {
 } from "./WorkersPlan.ts";
 import { type Struck, strike } from "./WorkersStrike.ts";
 
-/** What came of a plan. */
+/** The result of a plan. */
 export interface WorkersPlayed {
   readonly plan: WorkersPlan;
   readonly remains: ReadonlyArray<WorkersRemains>;
@@ -38,24 +38,23 @@ export interface WorkersPlayed {
   readonly problems: ReadonlyArray<string>;
 }
 
-/** Longest that all states may take to be reached, and all streams and processes to end, in milliseconds: a busy machine is slow. */
+/** Timeouts for reaching all states, and for ending all streams and processes, in milliseconds. They allow for a busy machine. */
 const reachedMsMax = 60_000;
 const endedMsMax = 90_000;
 const lookEveryMs = 50;
 
-/** The load goes on for so long behind what happens, in milliseconds. */
+/** Time for which the load continues after the fault, in milliseconds. */
 const loadBehindMs = 2_500;
 
-/** A response that began so long ago may be gone by now, in milliseconds. */
+/** Age at which a kept response may already be gone, in milliseconds. */
 const keptMs = lingerMs / 2;
 
-/** A stream of a client. */
 interface Streamed {
   readonly stream: PlannedStream;
   readonly one: StreamClient.Wanted;
 }
 
-/** Plays a plan in a folder of its own. */
+/** Plays a plan in a temporary folder. */
 export const play = (plan: WorkersPlan): Effect.Effect<WorkersPlayed, unknown> =>
   Effect.gen(function* () {
     const folder = yield* Effect.acquireRelease(
@@ -99,7 +98,7 @@ interface World {
   readonly slowness: Slowness;
 }
 
-/** Ends the gateway; what is left of its processes. */
+/** Stops the gateway, and collects the evidence of its processes. */
 const ended = Effect.fnUntraced(function* ({ gateway, slowness }: World) {
   const exit = yield* Effect.promise(() => gateway.end("SIGTERM"));
   const until = performance.now() + 10_000 * slowness.factor;
@@ -114,18 +113,16 @@ const ended = Effect.fnUntraced(function* ({ gateway, slowness }: World) {
   } satisfies WorkersEnd;
 });
 
-/** One round of a plan. */
 class Round {
   readonly #world: World;
   readonly #round: WorkersRound;
   readonly #gateway: WorkersGateway;
   readonly #person: WorkersPerson;
   readonly #struck: Struck = { at: Number.POSITIVE_INFINITY, backAt: 0 };
-  /** From when on the person answers, in milliseconds since the epoch. */
+  /** The start of the person's answers, in milliseconds since the epoch. */
   #answersFrom = Number.POSITIVE_INFINITY;
-  /** The last thing has happened. */
   #isOver = false;
-  /** When each run was first seen to have ended, in milliseconds since the epoch; at most one a request of a client. */
+  /** The time at which each run was first seen ended, in milliseconds since the epoch. Holds at most one entry per client request. */
   readonly #endedAt = new Map<string, number>();
   #records: ReadonlyArray<RunRecord> = [];
 
@@ -136,7 +133,7 @@ class Round {
     this.#person = new WorkersPerson(round, world.gateway.url);
   }
 
-  /** Looks at the records again and again, and says when each run has ended. */
+  /** Polls the records and notes when each run has ended. */
   readonly watched: Effect.Effect<never> = Effect.forever(
     Effect.gen({ self: this }, function* () {
       const found = yield* Effect.result(this.#world.recorder.runs({ limit: 1_000 }));
@@ -151,7 +148,7 @@ class Round {
     }),
   );
 
-  /** Answers what is asked: an answer may wait for a worker that is stopped, and nothing else waits with it. */
+  /** Answers open questions. An answer may wait for a stopped worker, so this runs separately from the polling. */
   readonly answering: Effect.Effect<never> = Effect.forever(
     Effect.gen({ self: this }, function* () {
       if (Date.now() >= this.#answersFrom) {
@@ -161,7 +158,7 @@ class Round {
     }),
   );
 
-  /** Lets it happen to a gateway that has a stream in each state; what is left of the streams. */
+  /** Injects the fault into a gateway that has a stream in every state, and collects the evidence of the streams. */
   readonly streams = Effect.fnUntraced({ self: this }, function* (this: Round) {
     const streams = this.#round.streams.map((stream): Streamed => ({ stream, one: wantedOf(stream) }));
     const placed = yield* Effect.forEach(streams, (it) =>
@@ -177,7 +174,7 @@ class Round {
     yield* Effect.sleep(this.#round.pauseMs);
     const { answerMs } = this.#round;
     this.#answersFrom = Date.now() + answerMs;
-    // The first answers are on their way then.
+    // Lets the first answers be in flight at the fault.
     if (answerMs === 0) yield* Effect.sleep(lookEveryMs);
     yield* strike(this.#round, this.#gateway, this.#struck);
     this.#isOver = true;
@@ -190,7 +187,7 @@ class Round {
     return yield* Effect.forEach(all, (it) => this.#remainsOf(it));
   });
 
-  /** A program that asks for one stream after the other, until a moment behind all that happens. */
+  /** Requests one stream after another until `loadBehindMs` after the last fault. */
   async #program(names: ReadonlyArray<string>): Promise<ReadonlyArray<Streamed>> {
     const asked: Array<Streamed> = [];
     for (const name of names) {
@@ -233,29 +230,29 @@ class Round {
     }
   });
 
-  /** A run without its end is the judge's to tell. */
+  /** Waits for all runs to end. A run without an end is left to the judge. */
   readonly #allEnded = Effect.fnUntraced({ self: this }, function* (this: Round) {
     const until = performance.now() + endedMsMax;
-    // What a client has is a moment older than the end on record.
+    // A client receives the end slightly before it is on record.
     yield* Effect.sleep(4 * lookEveryMs);
     while (performance.now() < until && this.#records.some(({ end }) => end === undefined)) {
       yield* Effect.sleep(lookEveryMs);
     }
   });
 
-  /** From when on a run is due to end, in milliseconds since the epoch. */
+  /** The moment at which a run is due to end, in milliseconds since the epoch. */
   #dueAt(record: RunRecord, rows: ReadonlyArray<RequestLog>): number {
     const { at, backAt } = this.#struck;
     const endedAt = this.#endedAt.get(record.run_id) ?? Number.POSITIVE_INFINITY;
-    // What its client asked for later is another run's.
+    // Later requests of its client belong to another run.
     const own = isTaken(record) ? [] : rows.filter(({ started_ms }) => started_ms < endedAt);
     const said = Math.max(0, ...own.map(({ ended_ms }) => ended_ms ?? 0));
-    // No answer changes what becomes of a run whose client has lost it.
+    // An answer cannot change a run that another process has already decided.
     const answered = isTaken(record) ? 0 : (this.#person.answeredAt.get(record.run_id) ?? 0);
     return Math.max(at, backAt, this.#gateway.succeeded.at(-1)?.at ?? 0, said, answered);
   }
 
-  /** Whether the process that has served a stream's last request lives on, and has its response for a repeat of the request. */
+  /** True if the process that served the stream's last request is still alive and keeps its response for a repeat. */
   #isKept({ one, stream }: Streamed): boolean {
     const last = one.tries.at(-1);
     if (!this.#world.plan.lingers || last?.outcome !== "whole" || Date.now() - last.at > keptMs) return false;
@@ -276,7 +273,7 @@ class Round {
       const lateMs = endedAt === undefined ? undefined : endedAt - this.#dueAt(record, rows);
       return { ...record, attempts: record.attempts.length, lateMs };
     });
-    // A client that names another request so.
+    // The same key with a different request.
     const otherwise = { ...one, body: bodyOf(one.name, "shown").replace("Say", "Sing") };
     const other =
       stream.worker === undefined

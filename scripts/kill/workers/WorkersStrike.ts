@@ -1,22 +1,22 @@
 /**
- * Lets what is planned happen to the processes of a gateway.
+ * Injects the planned faults into the processes of a gateway.
  */
 import { Effect, Fiber } from "effect";
 import { leaseMs } from "../streams/StreamStates.ts";
 import type { WorkersGateway } from "./WorkersGateway.ts";
 import { faults, type WorkersRound } from "./WorkersPlan.ts";
 
-/** How long a worker is stopped, in milliseconds: its runs are another's by then, and its supervisor waits for it still. */
+/** Duration of a worker's stop, in milliseconds. By then another worker has its runs, but the supervisor still waits for it. */
 const stoppedMs = leaseMs + 6_000;
 
-/** When it happened, in milliseconds since the epoch. Grows while it happens. */
+/** The time of the last fault so far, in milliseconds since the epoch. */
 export interface Struck {
   at: number;
-  /** The store takes writes again. */
+  /** The time at which the store accepted writes again. */
   backAt: number;
 }
 
-/** Happens; ends when nothing more does. */
+/** Injects the faults of a round, and ends after the last one. */
 export const strike = (round: WorkersRound, gateway: WorkersGateway, struck: Struck): Effect.Effect<void> =>
   Effect.gen(function* () {
     const away = yield* Effect.forkChild(storeAway(round, gateway, struck), { startImmediately: true });

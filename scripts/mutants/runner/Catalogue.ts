@@ -1,5 +1,5 @@
 /**
- * Collects the mutants of all areas: every `.jsonl` file beside Mutant.ts is an area, with one mutant a line.
+ * Collects the mutants of all areas. Every `.jsonl` file beside Mutant.ts is an area, with one mutant per line.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -14,7 +14,7 @@ export interface Listed {
 
 const folder = join(import.meta.dirname, "..");
 
-/** The names of the areas. */
+/** Lists the names of the areas. */
 export const areas = (): ReadonlyArray<string> =>
   readdirSync(folder)
     .filter((name) => name.endsWith(".jsonl"))
@@ -24,9 +24,9 @@ export const areas = (): ReadonlyArray<string> =>
 const read = Schema.decodeUnknownSync(Schema.fromJsonString(Mutant), { onExcessProperty: "error" });
 
 /**
- * The mutants of all areas, in the order of their lists.
+ * Reads the mutants of all areas, in the order of their lists.
  *
- * @throws Error that names the file, the line and the field of a mutant that cannot be read
+ * @throws Error with the file, the line and the field of an invalid mutant
  */
 export const catalogue = (): ReadonlyArray<Listed> =>
   areas().flatMap((area) => {

@@ -1,20 +1,20 @@
 /**
- * Runs a command with a limit on its time; a command beyond its limit is ended with all that it started.
+ * Runs a command with a time limit. A command that exceeds it is killed together with all its children.
  */
 import { spawn } from "node:child_process";
 
-/** How a command ended. */
+/** The end of a command. */
 export interface Ended {
-  /** Undefined: its time was over. */
+  /** Undefined if it exceeded its time limit. */
   readonly code: number | undefined;
-  /** The end of what it printed. */
+  /** The last part of its output. */
   readonly printed: string;
 }
 
-/** Characters of what a command printed that are kept. */
+/** Maximum length of the output that is kept, in characters. */
 const printedMax = 200_000;
 
-/** Runs the program that runs this, with these arguments. */
+/** Runs Node with these arguments. */
 export const node = (args: ReadonlyArray<string>, cwd: string, limitMs: number): Promise<Ended> =>
   new Promise((resolve, reject) => {
     const child = spawn(process.execPath, args, { cwd, detached: true, stdio: ["ignore", "pipe", "pipe"] });
@@ -26,7 +26,7 @@ export const node = (args: ReadonlyArray<string>, cwd: string, limitMs: number):
     child.stderr.on("data", keep);
     let late = false;
     const end = () => {
-      // The group of the child's own: what it started goes with it.
+      // Kills the child's own process group, and with it everything that the child started.
       if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, "SIGKILL");
     };
     const limit = setTimeout(() => {

@@ -1,12 +1,12 @@
 /**
- * Keeps a copy of the sources that a mutant is put into and taken out of again.
+ * A copy of the sources in which mutants are introduced and reverted.
  */
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import type { Site } from "./Site.ts";
 
-/** What tests and simulations read. */
+/** The files that tests and simulations read. */
 const copied = [
   "src",
   "test",
@@ -26,15 +26,15 @@ export class Copy {
 
   constructor(repository: string) {
     this.root = mkdtempSync(join(tmpdir(), "mutants-"));
-    // Agents and check tools are installed below `scripts`: gigabytes.
+    // The agents and check tools installed below `scripts` are gigabytes.
     const filter = (source: string) => basename(source) !== "node_modules";
     for (const path of copied) cpSync(join(repository, path), join(this.root, path), { recursive: true, filter });
     this.#linkModules(join(repository, "node_modules"));
-    // Some tests start the built command line: that one is not mutated.
+    // Some tests start the built command line, which is not mutated.
     symlinkSync(join(repository, "dist"), join(this.root, "dist"));
   }
 
-  /** Each package is linked by itself, so that caches that tools keep beside them are the copy's own. */
+  /** Links each package separately, so that caches that tools keep beside the packages belong to the copy. */
   #linkModules(modules: string): void {
     const own = join(this.root, "node_modules");
     mkdirSync(own);
@@ -43,17 +43,17 @@ export class Copy {
     }
   }
 
-  /** Puts a mutant in while something is done. */
-  async with<A>({ mutated, original, path }: Site, use: () => Promise<A>): Promise<A> {
-    writeFileSync(join(this.root, path), mutated);
+  /** Changes these files while `use` runs. */
+  async with<A>(sites: ReadonlyArray<Site>, use: () => Promise<A>): Promise<A> {
+    for (const { mutated, path } of sites) writeFileSync(join(this.root, path), mutated);
     try {
       return await use();
     } finally {
-      writeFileSync(join(this.root, path), original);
+      for (const { original, path } of sites) writeFileSync(join(this.root, path), original);
     }
   }
 
-  /** What a proof has started may still write for a moment. */
+  /** Removes the copy. Retries, because processes that a proof started may still write for a moment. */
   remove(): void {
     rmSync(this.root, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 });
   }

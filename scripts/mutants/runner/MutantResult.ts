@@ -1,5 +1,5 @@
 /**
- * Says which proof kills a mutant, and prints what was found.
+ * Finds the proof that kills a mutant, and formats the results.
  */
 import type { Mutant } from "../Mutant.ts";
 import type { Listed } from "./Catalogue.ts";
@@ -7,24 +7,24 @@ import type { Copy } from "./Copy.ts";
 import { type SourceText, siteOf } from "./Site.ts";
 import { proofText, type Said, tried } from "./Trial.ts";
 
-/** What became of a mutant. */
+/** The outcome of a mutant. */
 export interface MutantResult {
   readonly area: string;
   readonly name: string;
   readonly breaks: string;
   readonly state: "killed" | "survived" | "error";
-  /** The proof that killed it, and what that proof says. */
+  /** The proof that killed it, and that proof's message. */
   readonly by?: string;
   readonly what?: string;
   readonly seed?: number;
   readonly runs?: number;
   readonly byTimeout?: boolean;
-  /** Of the other proofs that were tried: which, and what they said. */
+  /** The other proofs that were tried, and their outcomes. */
   readonly notes: ReadonlyArray<string>;
   readonly seconds: number;
 }
 
-/** Tries the proofs of a mutant in order, until one kills it. */
+/** Tries the proofs of a mutant in order until one kills it. */
 export const resultOf = async (
   { area, mutant }: Listed,
   copy: Copy,
@@ -51,7 +51,7 @@ export const resultOf = async (
       continue;
     }
     const said = await copy
-      .with(site, () => tried(proof, copy.root))
+      .with([site], () => tried(proof, copy.root))
       .catch((error: unknown): Said => ({ said: "nothing", why: String(error).slice(0, 300) }));
     if (said.said === "failed") {
       const { said: _, ...found } = said;
@@ -65,12 +65,12 @@ export const resultOf = async (
 
 const why = (said: Said): string => {
   if (said.said === "passed") return "passes";
-  return said.said === "failed" ? `fails: ${said.what}` : `says nothing: ${said.why}`;
+  return said.said === "failed" ? `fails: ${said.what}` : `no result: ${said.why}`;
 };
 
 const columns = ["mutant", "breaks", "killed by", "seed", "runs", "s"] as const;
 
-/** The table: the killed first, then what survived, then what could not be tried. */
+/** Formats the table: killed mutants first, then survivors, then those that could not be tried. */
 export const table = (results: ReadonlyArray<MutantResult>): string => {
   const killed = results.filter(({ state }) => state === "killed");
   const rows = killed.map((it) => [

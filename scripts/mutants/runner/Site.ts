@@ -1,41 +1,41 @@
 /**
- * Finds the place of a mutant in the sources by its text and its declaration, so that a move of files does not lose it.
+ * Finds the place of a mutant by its text and its declaration, so that moved files do not break it.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Mutant } from "../Mutant.ts";
 
-/** A source file: its path from the root of the repository, and what it says. */
+/** A source file: its path from the root of the repository, and its text. */
 export interface SourceText {
   readonly path: string;
   readonly text: string;
 }
 
-/** The file that a mutant changes, before and after. */
+/** The file that a mutant changes, before and after the change. */
 export interface Site {
   readonly path: string;
   readonly original: string;
   readonly mutated: string;
 }
 
-/** All of `src`. */
+/** Reads all sources of `src`. */
 export const sources = (root: string): ReadonlyArray<SourceText> =>
   readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" })
     .filter((path) => path.endsWith(".ts"))
     .map((path) => ({ path: join("src", path), text: readFileSync(join(root, "src", path), "utf8") }));
 
-/** Where a mutant's text stands, or what is wrong with what it says. */
+/** Finds the place of a mutant's text. Returns a string with the problem if the mutant is invalid. */
 export const siteOf = (
   { find, replace, within }: Pick<Mutant, "find" | "replace" | "within">,
   all: ReadonlyArray<SourceText>,
 ): Site | string => {
   if (find === "") return "find: expected some text, got none";
-  if (find === replace) return "replace: expected another text than find";
+  if (find === replace) return "replace: expected a text other than find";
   const found = all.flatMap((source) => occurrences(source.text, find).map((at) => ({ ...source, at })));
   const [only] = found;
-  if (only === undefined) return "find: its text stands nowhere in src";
+  if (only === undefined) return "find: its text occurs nowhere in src";
   if (found.length > 1)
-    return `find: its text stands ${found.length} times: ${found.map(({ path }) => path).join(", ")}`;
+    return `find: its text occurs ${found.length} times: ${found.map(({ path }) => path).join(", ")}`;
   const { at, path, text } = only;
   const names = declarationsAround(text, at, at + find.length);
   if (!names.includes(within)) return `within: ${path} has the text in ${names.join(", ") || "no declaration"}`;
@@ -60,12 +60,12 @@ const nameOn = (line: string): string | undefined => {
 
 const indentOf = (line: string): number => line.length - line.trimStart().length;
 
-/** Closing brackets and comments say nothing about what a line stands in. */
+/** Closing brackets and comments do not show which declaration encloses a line. */
 const transparent = /^\s*(?:[)\]}]|\/\/|\/?\*|$)/;
 
 /**
- * The declarations that a span of text stands in, from the inside out, and those on its own lines. The sources are formatted,
- * so that what encloses a line is what stands above it with a smaller indent.
+ * The declarations around a span of text, from the inside out, and those on its own lines. The sources are formatted, so the enclosing
+ * declaration of a line is above it with a smaller indent.
  */
 export const declarationsAround = (text: string, from: number, to: number): ReadonlyArray<string> => {
   const before = text.slice(0, from).split("\n");

@@ -1,5 +1,5 @@
 /**
- * Tries one proof in a copy of the sources and tells what it said.
+ * Tries one proof in a copy of the sources and reports its outcome.
  */
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -9,11 +9,11 @@ import { baseSeed } from "../../../test/simulation/Campaign.ts";
 import type { Proof } from "../Mutant.ts";
 import { node } from "./Command.ts";
 
-/** What a proof said. */
+/** The outcome of a proof. */
 export type Said =
-  /** It holds: every run, every test. */
+  /** Every run or test passed. */
   | { readonly said: "passed" }
-  /** It failed. `byTimeout`: what failed waited longer than the test's own limit. */
+  /** It failed. `byTimeout` is true if a test exceeded its own time limit. */
   | {
       readonly said: "failed";
       readonly what: string;
@@ -21,16 +21,16 @@ export type Said =
       readonly runs?: number;
       readonly byTimeout: boolean;
     }
-  /** It could not say anything: nothing was run, nothing could be loaded, or it took too long. */
+  /** No result: nothing ran, nothing could be loaded, or it took too long. */
   | { readonly said: "nothing"; readonly why: string };
 
-/** Milliseconds that a proof has. */
-export const proofMsMax = 150_000;
+/** Time limit of a proof, in milliseconds. */
+const proofMsMax = 150_000;
 
-/** Milliseconds that a test of a proof has: one that hangs by a mutant has failed, and says so before its proof's time is over. */
-export const testMsMax = 60_000;
+/** Time limit of a test, in milliseconds. A test that a mutant hangs counts as failed, before the proof's own limit. */
+const testMsMax = 60_000;
 
-/** A proof as one short text; proofs with the same text are the same. */
+/** Formats a proof as a short text. Equal texts mean equal proofs. */
 export const proofText = (proof: Proof): string =>
   "simulate" in proof
     ? `simulate ${proof.simulate}, ${proof.runs} runs${proof.seed === undefined ? "" : ` from ${proof.seed}`}`
@@ -68,7 +68,7 @@ const Report = Schema.fromJsonString(
           Schema.Struct({
             fullName: Schema.String,
             status: Schema.String,
-            // A failure without a message stands as null here.
+            // A failure without a message is null here.
             failureMessages: Schema.optional(Schema.NullOr(Schema.Array(Schema.Unknown))),
           }),
         ),
@@ -87,7 +87,7 @@ const tested = async (proof: Proven, root: string): Promise<Said> => {
   return typeof report === "string" ? { said: "nothing", why: report } : judged(proof, root, report);
 };
 
-/** What each of these proofs says, by its text, from one start of the test runner. */
+/** Tries several proofs with one start of the test runner, and returns their outcomes by text. */
 export const testedTogether = async (
   proofs: ReadonlyArray<Proven>,
   root: string,
@@ -104,28 +104,27 @@ export const testedTogether = async (
   return said;
 };
 
-/** Tests that need PostgreSQL are of a suite that starts it. */
+/** Tests that need PostgreSQL belong to a suite that starts it. */
 const configOf = ({ test }: Proven): string =>
   postgres.some((files) => isAmong(test, files)) ? "test/vitest.postgres.config.ts" : "test/vitest.config.ts";
 
-/** Whether a file is one of those that a name with at most one `*` means. */
+/** True if a file matches a name with at most one `*`. */
 const isAmong = (test: string, files: string): boolean => {
   const [before = "", behind] = files.split("*");
   return behind === undefined ? test === files : test.startsWith(before) && test.endsWith(behind);
 };
 
-/** The report of a run of tests, or why there is none. */
+/** Runs tests and returns the report, or the reason why there is none. */
 export const vitest = async (
   args: ReadonlyArray<string>,
   root: string,
   limitMs: number,
   config: string,
-  command = "run",
 ): Promise<typeof Report.Type | string> => {
   const output = join(root, "report.json");
   rmSync(output, { force: true });
   const runner = join("node_modules", "vitest", "vitest.mjs");
-  const base = [runner, command, "--config", config, "--reporter=json", `--outputFile=${output}`];
+  const base = [runner, "run", "--config", config, "--reporter=json", `--outputFile=${output}`];
   const { code, printed } = await node([...base, ...args], root, limitMs);
   if (code === undefined) return `no end within ${limitMs / 1_000} s`;
   if (!existsSync(output)) return `no report: ${printed.trim().slice(-300)}`;
@@ -145,6 +144,6 @@ const judged = ({ named, test }: Proven, root: string, report: typeof Report.Typ
     return { said: "failed", what: failed.fullName, byTimeout };
   }
   if (own.some(({ status }) => status === "passed")) return { said: "passed" };
-  const why = file.message?.replaceAll(root, ".").slice(0, 300) || `no test of ${test} has such a name`;
+  const why = file.message?.replaceAll(root, ".").slice(0, 300) || `no test of ${test} has this name`;
   return { said: "nothing", why };
 };

@@ -1,16 +1,18 @@
 /**
- * Lists every small change that a set of standard operators can make to a source file. Nobody chooses the places: they come from the
- * syntax tree. Types, imports and text are left as they are.
+ * Lists every small change that a set of standard operators can make to a source file. The places come from the syntax tree, without any
+ * manual choice. Types, imports and text are not changed.
  */
 import { type Node, parseSync } from "oxc-parser";
 
 /** One change of a source file. */
 export interface Mutation {
   readonly path: string;
-  /** Counted from 1. */
+  /** Line number, from 1. */
   readonly line: number;
+  /** The line's text without its indent. It identifies the place even after lines above have moved it. */
+  readonly on: string;
   readonly operator: Operator;
-  /** The text that goes, from `start` to `end` in UTF-16 units. */
+  /** The removed text, from `start` to `end` in UTF-16 code units. */
   readonly find: string;
   readonly start: number;
   readonly end: number;
@@ -38,7 +40,7 @@ const methods: Readonly<Record<string, string>> = {
   min: "max",
   max: "min",
 };
-/** Methods whose result is replaced by what they were called on. */
+/** Methods whose call is replaced by its receiver. */
 const dropped = new Set(["filter", "slice", "toSorted", "toReversed", "trim", "trimEnd", "toLowerCase", "concat"]);
 
 type Change = readonly [operator: Operator, from: { readonly start: number; readonly end: number }, to: string];
@@ -96,7 +98,7 @@ const changesOf = (node: Node, text: (of: Node) => string): ReadonlyArray<Change
 const isNode = (value: unknown): value is Node =>
   typeof value === "object" && value !== null && "type" in value && typeof value.type === "string";
 
-/** The children of a node without types: a mutation of a type never reaches a running program. */
+/** The children of a node, without types: a mutated type has no effect at run time. */
 const below = (node: Node): ReadonlyArray<Node> => {
   if (node.type.startsWith("TS") && !("expression" in node)) return [];
   if (node.type === "ImportDeclaration" || node.type === "ExportAllDeclaration") return [];
@@ -108,20 +110,22 @@ const below = (node: Node): ReadonlyArray<Node> => {
 };
 
 /**
- * Every mutation of a file, in the order of the syntax tree.
+ * Lists every mutation of a file, in the order of the syntax tree.
  *
- * @param path the file's path, which says its language by its extension
+ * @param path the file's path; its extension determines the language
  * @param text the source
- * @throws Error for a source that does not parse
+ * @throws Error if the source does not parse
  */
 export const mutationsOf = (path: string, text: string): ReadonlyArray<Mutation> => {
   const { errors, program } = parseSync(path, text);
   if (errors[0] !== undefined) throw new Error(`${path}: ${errors[0].message}`);
+  const lines = text.split("\n");
   const found: Array<Mutation> = [];
   const walk = (node: Node): void => {
     for (const [operator, { end, start }, replace] of changesOf(node, (of) => text.slice(of.start, of.end))) {
       const line = text.slice(0, start).split("\n").length;
-      found.push({ path, line, operator, find: text.slice(start, end), start, end, replace });
+      const on = (lines[line - 1] ?? "").trim();
+      found.push({ path, line, on, operator, find: text.slice(start, end), start, end, replace });
     }
     for (const child of below(node)) walk(child);
   };
@@ -130,9 +134,9 @@ export const mutationsOf = (path: string, text: string): ReadonlyArray<Mutation>
 };
 
 /**
- * A sample of mutations, each as likely as any other.
+ * Draws a sample of mutations, all with the same probability.
  *
- * @param random numbers in [0, 1)
+ * @param random returns numbers in [0, 1)
  */
 export const sampleOf = (
   all: ReadonlyArray<Mutation>,

@@ -1,170 +1,174 @@
 /**
- * Tries mutations that chance has drawn, and says how many of them the tests notice.
+ * Tries randomly drawn mutations and measures the share that the tests notice.
  *
- * A mutation meets the tests of its folder first, then simulations, then every quick test that imports its file. A test that fails kills it
- * only if the same test file passes without it.
+ * Each mutation is checked by the compiler first, then by the tests nearest to its file, then by simulations. The rest of the quick tests
+ * run once for all remaining mutations together.
  */
-import { existsSync, globSync, readFileSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { Schema } from "effect";
-import type { Copy } from "../runner/Copy.ts";
-import { proofMsMax, type Said, testMsMax, tried, vitest } from "../runner/Trial.ts";
-import { type Mutation, mutationsOf } from "./Mutations.ts";
+import { seeded } from "../../../test/Seeded.ts";
+import { Copy } from "../runner/Copy.ts";
+import { inLanes } from "../runner/Lanes.ts";
+import { sitesOf } from "./Apply.ts";
+import { Killers, simulationRuns } from "./Killers.ts";
+import { type Mutation, sampleOf } from "./Mutations.ts";
+import { NearTests } from "./NearTests.ts";
+import { allMutations, explanations, reportSample, type Sampled } from "./Survivors.ts";
+import { tryTogether } from "./Together.ts";
+import { Types } from "./Types.ts";
 
-/** The folders of `src` whose code decides about recovery. */
-export const rooms = ["domain", "facts", "policy", "failure", "seam", "runtime"] as const;
+/** Minimum percentage of a sample that tests and simulations must notice. */
+export const killedShareMin = 85;
 
-/** The outcome of a mutation. */
-export interface Sampled {
-  readonly mutation: Mutation;
-  /** `error`: some tests could not be run, so that nothing is known. It counts as survived. */
-  readonly state: "killed" | "survived" | "error";
-  /** The test or simulation that noticed it, or why nothing is known. */
-  readonly by?: string;
-  readonly seconds: number;
-}
+/** Maximum test files that each mutation is tried against separately. */
+const nearFilesMax = 30;
 
-/** Runs of each simulation that a mutation meets. */
-export const simulationRuns = { runs: 200, crash: 60 } as const;
+/** Time limit of these test files, in milliseconds. */
+const nearMsMax = 240_000;
 
-/** The proof that notices a mutation, and the test file that must pass without it. */
-interface Killer {
-  readonly by: string;
-  readonly file?: string;
-}
-
-/** Milliseconds that every quick test which imports a file has: the whole quick suite takes about 8 minutes. */
-const relatedMsMax = 900_000;
-
-const quick = "test/vitest.quick.config.ts";
-
-/** Every mutation of the rooms. */
-export const allMutations = (root: string): ReadonlyArray<Mutation> =>
-  rooms.flatMap((room) =>
-    globSync(`src/${room}/**/*.ts`, { cwd: root })
-      .sort()
-      .flatMap((path) => mutationsOf(path, readFileSync(join(root, path), "utf8"))),
-  );
-
-/** The nearest folder of tests that mirrors the file's own. */
-const testsBeside = (path: string, root: string): string => {
-  let folder = dirname(path).replace(/^src/, "test");
-  while (folder !== "test" && globSync("*.test.ts", { cwd: join(root, folder) }).length === 0) folder = dirname(folder);
-  return folder;
-};
-
-/** Tries mutations in one copy of the sources. */
-export class Sampling {
-  readonly #copy: Copy;
-  /** Test files that passed, or failed, without a mutation. */
-  readonly #healthy: Map<string, boolean>;
-
-  /** @param healthy shared by all samplings of a run */
-  constructor(copy: Copy, healthy: Map<string, boolean>) {
-    this.#copy = copy;
-    this.#healthy = healthy;
-  }
-
-  async try(mutation: Mutation): Promise<Sampled> {
-    const began = performance.now();
-    const told = (rest: Pick<Sampled, "state" | "by">): Sampled => ({
-      mutation,
-      ...rest,
-      seconds: Math.round((performance.now() - began) / 100) / 10,
-    });
-    try {
-      const by = await this.#killer(mutation);
-      return told(by === undefined ? { state: "survived" } : { state: "killed", by });
-    } catch (error) {
-      return told({ state: "error", by: String(error).slice(0, 300) });
-    }
-  }
-
-  async #killer(mutation: Mutation): Promise<string | undefined> {
-    const { end, path, replace, start } = mutation;
-    const original = readFileSync(join(this.#copy.root, path), "utf8");
-    const site = { path, original, mutated: original.slice(0, start) + replace + original.slice(end) };
-    const stages = [
-      () => this.#tests([testsBeside(path, this.#copy.root)], proofMsMax * 2, "run"),
-      () => this.#simulation("runs"),
-      () => this.#simulation("crash"),
-      () => this.#tests([path, "--run"], relatedMsMax, "related"),
-    ];
-    for (const stage of stages) {
-      const failed = await this.#copy.with(site, stage);
-      if (failed === undefined) continue;
-      if (failed.file === undefined || (await this.#passesWithout(failed.file))) return failed.by;
-    }
-    return undefined;
-  }
-
-  /** The test that fails, if one does. Tests that reach no end have met a mutation that loops. */
-  async #tests(which: ReadonlyArray<string>, limitMs: number, command: "run" | "related"): Promise<Killer | undefined> {
-    const limits = ["--testTimeout", String(testMsMax), "--bail", "1", "--maxWorkers", "1", "--passWithNoTests"];
-    const report = await vitest([...which, ...limits], this.#copy.root, limitMs, quick, command);
-    if (typeof report === "string") {
-      // A loop without an end kills its mutation, if the same tests end without it.
-      if (command === "run" && report.startsWith("no end"))
-        return { by: `${which[0]}: ${report}`, file: String(which[0]) };
-      throw new Error(`${which[0]}: ${report}`);
-    }
-    for (const { assertionResults, message, name } of report.testResults) {
-      const file = name.slice(this.#copy.root.length).replace(/^\//, "");
-      const failed = assertionResults.find(({ status }) => status === "failed");
-      if (failed !== undefined) return { by: `${basename(file)}: ${failed.fullName}`, file };
-      if (assertionResults.length === 0 && message) return { by: `${basename(file)} does not run`, file };
-    }
-    return undefined;
-  }
-
-  async #simulation(simulate: "runs" | "crash"): Promise<Killer | undefined> {
-    const said: Said = await tried({ simulate, runs: simulationRuns[simulate] }, this.#copy.root);
-    if (said.said === "passed") return undefined;
-    return { by: said.said === "failed" ? `simulation: ${said.what} (seed ${said.seed})` : `simulation: ${said.why}` };
-  }
-
-  async #passesWithout(file: string): Promise<boolean> {
-    const known = this.#healthy.get(file);
-    if (known !== undefined) return known;
-    const passes = (await this.#tests([file], proofMsMax, "run")) === undefined;
-    this.#healthy.set(file, passes);
-    return passes;
-  }
-}
-
-/** A mutation that survives, with the reason why no test can or need notice it. */
-const Explained = Schema.Struct({
-  path: Schema.NonEmptyString,
-  find: Schema.NonEmptyString,
-  replace: Schema.String,
-  why: Schema.NonEmptyString,
+/** An outcome as a line of the results file. `open`: neither the near tests nor the simulations noticed it. */
+const Line = Schema.Struct({
+  mutation: Schema.String,
+  state: Schema.Literals(["killed", "survived", "ill-typed", "error", "open"]),
+  by: Schema.optionalKey(Schema.String),
+  seconds: Schema.Finite,
 });
+type Outcome = Omit<typeof Line.Type, "mutation">;
 
-const explanations = (root: string): ReadonlyArray<typeof Explained.Type> => {
-  const file = join(root, "scripts/mutants/sample/survivors.jsonl");
-  if (!existsSync(file)) return [];
-  const lines = readFileSync(file, "utf8").split("\n").filter(Boolean);
-  return lines.map((line) => Schema.decodeUnknownSync(Schema.fromJsonString(Explained))(line));
-};
+/** Stores outcomes in a file, so that an interrupted sample can be continued. */
+class Results {
+  readonly #file: string | undefined;
+  readonly #known = new Map<string, Outcome>();
+
+  constructor(file: string | undefined) {
+    this.#file = file;
+    if (file === undefined || !existsSync(file)) return;
+    for (const line of readFileSync(file, "utf8").split("\n").filter(Boolean)) {
+      const { mutation, ...outcome } = Schema.decodeUnknownSync(Schema.fromJsonString(Line))(line);
+      this.#known.set(mutation, outcome);
+    }
+  }
+
+  of(mutation: Mutation): Outcome | undefined {
+    return this.#known.get(keyOf(mutation));
+  }
+
+  add(mutation: Mutation, outcome: Outcome): void {
+    this.#known.set(keyOf(mutation), outcome);
+    if (this.#file !== undefined)
+      appendFileSync(this.#file, `${JSON.stringify({ mutation: keyOf(mutation), ...outcome })}\n`);
+  }
+}
+
+const keyOf = ({ find, path, replace, start }: Mutation): string => `${path}:${start}: ${find} → ${replace}`;
+
+const textOf = ({ find, line, operator, path, replace }: Mutation): string =>
+  `${path}:${line} ${operator}: ${find} → ${replace}`.replaceAll(/\s+/g, " ").slice(0, 160);
+
+/** The sample to draw. */
+export interface SampleOptions {
+  readonly count: number;
+  readonly json: boolean;
+  readonly lanes: number;
+  /** The results file, if the sample must survive this process. */
+  readonly results: string | undefined;
+  readonly seed: number;
+}
 
 /**
- * The score and every survivor with its reason, as text.
+ * Draws a sample, tries it and prints its report.
  *
- * @param total mutations that there are, of which `results` is the sample
+ * @returns the exit code: 1 if too few mutations are killed or a survivor is unexplained
  */
-export const sampleReport = (results: ReadonlyArray<Sampled>, total: number, root: string): string => {
-  const known = explanations(root);
-  const killed = results.filter(({ state }) => state === "killed").length;
-  const survivors = results.filter(({ state }) => state !== "killed");
-  const rows = rooms.map((room) => {
-    const own = results.filter(({ mutation }) => mutation.path.startsWith(`src/${room}/`));
-    return `  ${room.padEnd(8)} ${own.filter(({ state }) => state === "killed").length} of ${own.length}`;
+export const playSample = async (options: SampleOptions, root: string): Promise<number> => {
+  const { count, json, lanes, seed } = options;
+  const all = allMutations(root);
+  const sample = sampleOf(all, count, seeded(seed));
+  console.error(`${sample.length} of ${all.length} mutations, --seed ${seed}`);
+  const results = new Results(options.results);
+  const near = new NearTests(root);
+  const copies = Array.from({ length: Math.min(lanes, sample.length) }, () => new Copy(root));
+  const healthy = new Map<string, boolean>();
+  const benches = new Map(
+    copies.map((copy): [Copy, Bench] => [copy, { killers: new Killers(copy, healthy), types: new Types(copy) }]),
+  );
+  const [first] = benches.values();
+  try {
+    if (first === undefined) throw new Error("the sample is empty");
+    await checkHealth(first);
+    let done = 0;
+    await inLanes(sample, copies, async (mutation, copy) => {
+      const bench = benches.get(copy) ?? first;
+      const outcome = results.of(mutation) ?? (await tryAlone(mutation, bench, near.of(mutation.path), root));
+      if (results.of(mutation) === undefined) results.add(mutation, outcome);
+      done += 1;
+      const by = outcome.by ?? "nothing";
+      console.error(`${done}/${sample.length} ${outcome.state} ${textOf(mutation)}, ${by} (${outcome.seconds} s)`);
+    });
+    await closeOpen(sample, results, near, first.killers, root);
+  } finally {
+    for (const { types } of benches.values()) types.close();
+    for (const copy of copies) copy.remove();
+  }
+  const sampled = sample.map((mutation): Sampled => {
+    const { by, seconds, state } = results.of(mutation) ?? { state: "error", seconds: 0, by: "it was not tried" };
+    return { mutation, state: state === "open" ? "error" : state, seconds, ...(by === undefined ? {} : { by }) };
   });
-  const lines = survivors.map(({ by, mutation: { find, line, operator, path, replace }, state }) => {
-    const why = by ?? known.find((it) => it.path === path && it.find === find && it.replace === replace)?.why;
-    return `${state === "error" ? "ERROR" : "SURVIVED"}  ${path}:${line} ${operator}: ${find} → ${replace}\n    ${why ?? "not explained"}`;
+  const report = reportSample(sampled, all.length, explanations(root));
+  console.log(json ? JSON.stringify(sampled, null, 2) : report.text);
+  return report.killedShare >= killedShareMin && report.unexplained === 0 ? 0 : 1;
+};
+
+/** The tools that try mutations in one copy of the sources. */
+interface Bench {
+  readonly killers: Killers;
+  readonly types: Types;
+}
+
+const checkHealth = async ({ killers }: Bench): Promise<void> => {
+  for (const kind of Object.keys(simulationRuns) as ReadonlyArray<keyof typeof simulationRuns>) {
+    const broken = await killers.simulate([], kind);
+    if (broken !== undefined) throw new Error(`without a mutation a simulation does not pass: ${broken}`);
+  }
+};
+
+const tryAlone = async (
+  mutation: Mutation,
+  { killers, types }: Bench,
+  near: ReadonlyArray<string>,
+  root: string,
+): Promise<Outcome> => {
+  const began = performance.now();
+  const sites = sitesOf([mutation], root);
+  const find = async (): Promise<Omit<Outcome, "seconds">> => {
+    if (!(await types.accept(sites))) return { state: "ill-typed" };
+    const by =
+      (await killers.test(sites, near.slice(0, nearFilesMax), nearMsMax)) ??
+      (await killers.simulate(sites, "runs")) ??
+      (await killers.simulate(sites, "crash"));
+    return by === undefined ? { state: "open" } : { state: "killed", by };
+  };
+  const found = await find().catch(
+    (error: unknown): Omit<Outcome, "seconds"> => ({ state: "error", by: String(error).slice(0, 300) }),
+  );
+  return { ...found, seconds: Math.round((performance.now() - began) / 100) / 10 };
+};
+
+const closeOpen = async (
+  sample: ReadonlyArray<Mutation>,
+  results: Results,
+  near: NearTests,
+  killers: Killers,
+  root: string,
+): Promise<void> => {
+  const open = sample.filter((mutation) => results.of(mutation)?.state === "open");
+  const files = near.ofAny(open.map(({ path }) => path));
+  const secondsOf = (mutation: Mutation) => results.of(mutation)?.seconds ?? 0;
+  await tryTogether(open, files, killers, root, (mutation, by) => {
+    console.error(`killed ${textOf(mutation)}, ${by}`);
+    results.add(mutation, { state: "killed", by, seconds: secondsOf(mutation) });
   });
-  const share = results.length === 0 ? 0 : (100 * killed) / results.length;
-  const sum = `${results.length} of ${total} mutations: ${killed} killed (${share.toFixed(1)} %), ${survivors.length} survived`;
-  return [...lines, ...rows, sum].join("\n");
+  for (const mutation of open)
+    if (results.of(mutation)?.state === "open")
+      results.add(mutation, { state: "survived", seconds: secondsOf(mutation) });
 };

@@ -1,9 +1,9 @@
 /**
- * Is a provider's machine: it speaks Chat Completions, does what a request's text asks for, and says each thing that it sees as a
- * line of JSON.
+ * The machine of a provider. It speaks Chat Completions, plays the scenario that a request's text names, and prints each observation as
+ * a line of JSON.
  *
- * `steady`: text at once, and then a delta every half second for as long as `seconds` says. `mute`: the first request of this text
- * gets no head, a later one is answered at once.
+ * `steady N`: text at once, then a delta every half second for N seconds. `mute N`: the first request with this text gets no head, later
+ * ones are answered like `steady`.
  */
 import { createServer, type ServerResponse } from "node:http";
 

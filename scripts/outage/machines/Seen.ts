@@ -1,15 +1,15 @@
 /**
- * Describes what World.ts prints.
+ * The output of World.ts.
  */
-/** What was seen of a scenario. Times are milliseconds. */
+/** The observations of a scenario. Times are in milliseconds. */
 export interface Seen {
   readonly status: number;
-  /** The client has the whole answer. */
+  /** True if the client received the whole answer. */
   readonly whole: boolean;
-  /** Requests that the provider saw for it. */
+  /** Number of its requests that the provider received. */
   readonly requests: number;
-  /** Each break that the gateway found: by which code, and how long behind the last byte. */
+  /** Each break that the gateway detected: its code, and the time since the last byte. */
   readonly feltMs: ReadonlyArray<{ readonly code: string; readonly ms: number }>;
-  /** Requests that the provider saw since all was well again: how long behind that. */
+  /** For each request after the recovery of the network: the time from the recovery to the request. */
   readonly nextMs: ReadonlyArray<number>;
 }

@@ -1,10 +1,10 @@
 /**
- * Plays one scenario in a network namespace of its own: a gateway here, its provider on another machine, and a cable between them
- * that loses every packet in silence while it is cut. It prints what was seen as one line of JSON.
+ * Plays one scenario in its own network namespace: a gateway here, its provider on another machine, and a cable between them that
+ * silently drops every packet while it is cut. It prints its observations as one line of JSON.
  *
- * `World.ts SCENARIO`: `body`, `head`, `before` cut the cable for 20 s under a response, under a request that has no response yet,
- * and before the request; `stopped` stops the gateway's process for so many seconds, with the provider alive; `stopped-reset` and
- * `stopped-silent` end what was open meanwhile, heard or unheard.
+ * `World.ts SCENARIO`: `body`, `head` and `before` cut the cable for 20 s during a response, during a request without a response, and
+ * before the request. `stopped` stops the gateway's process for 5 s while the provider stays up; `stopped-reset` and `stopped-silent`
+ * also end the open connections meanwhile, with and without a reset that reaches the gateway.
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
@@ -16,16 +16,16 @@ const at = (file: string): string => fileURLToPath(new URL(file, import.meta.url
 const providerPort = 8080;
 const providerAddress = "10.77.0.2";
 
-/** How long the cable is cut, in milliseconds. */
+/** Duration of a cut, in milliseconds. */
 const cutMs = 20_000;
 
-/** How long the process is stopped, in milliseconds: longer than the lateness by which it is noticed. */
+/** Duration of a stop, in milliseconds. It exceeds the lateness at which the gateway notices a stop. */
 const stoppedMs = 5_000;
 
 const ip = (...args: ReadonlyArray<string>): void => void execFileSync("ip", args);
 const slept = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Another machine, of which only its provider runs. */
+/** A second machine that runs only its provider. */
 class Machine {
   readonly lines: Array<{ readonly at: number; readonly request?: string; readonly closed?: string }> = [];
   readonly #child: ChildProcess;
@@ -40,7 +40,7 @@ class Machine {
     );
     if (this.#child.stdout === null) throw new Error("the provider has no output");
     createInterface({ input: this.#child.stdout }).on("line", (line) => {
-      // The provider beside this file has written it.
+      // Written by Provider.ts, which prints lines of this type.
       this.lines.push(JSON.parse(line) as (typeof this.lines)[number]);
     });
   }
@@ -53,7 +53,6 @@ class Machine {
     execFileSync("nsenter", ["--target", String(this.#child.pid), "--net", ...command]);
   }
 
-  /** Puts the cable between here and there. */
   connect(): void {
     ip("link", "add", "here", "type", "veth", "peer", "name", "there");
     ip("link", "set", "there", "netns", String(this.#child.pid));
@@ -63,7 +62,7 @@ class Machine {
     this.#inside("ip", "link", "set", "there", "up");
   }
 
-  /** A bucket that no packet fits into: nobody hears that it is dropped. */
+  /** Drops every packet silently: a token bucket too small for any packet. */
   cut(): void {
     const lossy = ["root", "tbf", "rate", "8bit", "burst", "1", "limit", "1"];
     execFileSync("tc", ["qdisc", "add", "dev", "here", ...lossy]);
@@ -75,7 +74,7 @@ class Machine {
     this.#inside("tc", "qdisc", "del", "dev", "there", "root");
   }
 
-  /** Ends every connection there: each is told by a reset. */
+  /** Resets every connection of the other machine. */
   reset(): void {
     this.#inside("ss", "--kill", "state", "established", "sport", "=", `:${providerPort}`);
   }
@@ -115,7 +114,7 @@ const ask = async (url: string, text: string) => {
   return { status: response.status, whole: whole.includes("[DONE]"), text: whole };
 };
 
-/** When the gateway found each break: wall clock, milliseconds since the epoch. */
+/** The breaks that the gateway detected. Times are in milliseconds since the epoch. */
 const incidents = async (url: string): Promise<ReadonlyArray<{ readonly at: number; readonly code: string }>> => {
   const json = async (path: string) => (await fetch(`${url}/recovery/api${path}`)).json() as Promise<never>;
   const { runs }: { readonly runs: ReadonlyArray<{ readonly run_id: string }> } = await json("/runs");
@@ -166,7 +165,7 @@ const play = async (scenario: string): Promise<Seen> => {
   if (scenario === "stopped") await stopFor(stoppedMs, () => undefined);
   if (scenario === "stopped-reset") await stopFor(stoppedMs, () => machine.reset());
   if (scenario === "stopped-silent") {
-    // What was open is lost on the way and nobody is told; new connections are well.
+    // Open connections are lost without a reset that arrives, and new connections work.
     gateway.child.kill("SIGSTOP");
     machine.cut();
     machine.reset();

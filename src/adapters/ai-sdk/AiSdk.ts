@@ -1,8 +1,9 @@
 /**
- * Recovers the streams of the Vercel AI SDK (`ai` 7): wraps its language models and its tools, and no call of it changes.
+ * Recovers the streams of the Vercel AI SDK (`ai` 7): wraps its language models and tools, and leaves every call of it
+ * unchanged.
  *
- * A failure ends a call as an error of its stream: `CallInterrupted`, which the SDK does not repeat, whatever `maxRetries` says.
- * Set `maxRetries` to 0 all the same, for models that are not recovered. `streamRetries` has nothing to act on.
+ * A failed call ends with `CallInterrupted` as the error of its stream, which the SDK does not repeat, whatever `maxRetries`
+ * says. Still set `maxRetries` to 0, for models that are not recovered. `streamRetries` has no effect.
  */
 import type { LanguageModelMiddleware, ToolSet } from "ai";
 import { Cause, Context, Effect, Exit, type Layer, ManagedRuntime } from "effect";
@@ -21,33 +22,36 @@ export { applyRecovery, type Discard, discardKind, recoveryTransform } from "./D
 export type { RecoverOptions } from "./Model.ts";
 export type { GuardOptions } from "./Tools.ts";
 
-/** Recovers models and guards tools that belong together: its tools run for calls of its models. */
+/** Recovers models, and guards the tools that run for their calls. */
 export interface Recovery {
   /**
    * Makes a model whose broken streams are recovered.
    *
-   * @param model a model of specification v4; older ones take `middleware` and the SDK's `wrapLanguageModel`
+   * @param model a model of specification v4; for older ones use `middleware` with the SDK's `wrapLanguageModel`
    * @returns the model, with the same name; its failures are `CallInterrupted`
    */
   readonly recover: (model: Model, options?: RecoverOptions) => Model;
-  /** The same as a middleware for `wrapLanguageModel`. Put it outermost: middlewares below it are part of an attempt. */
+  /**
+   * Makes the same as a middleware for `wrapLanguageModel`. Put it outermost, because middlewares below it are part of an
+   * attempt.
+   */
   readonly middleware: (options?: RecoverOptions) => LanguageModelMiddleware;
   /**
-   * The options of one `streamText` call that shows parts as they come and withdraws those of a broken attempt:
-   * `streamText({ ...recovery.live(model), prompt })`. The text and the messages of its result hold nothing withdrawn; its
+   * Returns the options of one `streamText` call that shows parts as they arrive and withdraws those of a broken attempt:
+   * `streamText({ ...recovery.live(model), prompt })`. The text and the messages of its result hold nothing withdrawn, and its
    * page needs `recoveryTransform`. A call without the transform fails instead of withdrawing.
    */
   readonly live: (model: Model, options?: RecoverOptions) => LiveOptions;
   /**
-   * Guards a set of tools: a handler starts once, and only for a call that a recovered model has handed over.
+   * Guards a set of tools: a handler starts once, and only for a call that a recovered model has delivered.
    *
-   * @param options what each tool does (`read_only`, `mutating`); a tool that is not named is `unknown`
-   * @returns the set, of the same type. A call that may not start fails with `ToolRefused`, which the SDK gives to the model.
+   * @param options the effect of each tool (`read_only`, `mutating`); a tool that is not named is `unknown`
+   * @returns the set, of the same type; a call that may not start fails with `ToolRefused`, which the SDK passes to the model
    */
   readonly guardTools: <T extends ToolSet>(tools: T, options?: GuardOptions<T>) => T;
 }
 
-/** What `live` adds to the options of `streamText`. */
+/** The options that `live` adds to a `streamText` call. */
 export interface LiveOptions {
   readonly model: Model;
   readonly experimental_transform: LiveTransform;
@@ -55,13 +59,13 @@ export interface LiveOptions {
 
 /** A recovery that owns its services. */
 export interface OwnedRecovery extends Recovery {
-  /** Ends live calls with rule `lifecycle_closed` and releases everything. Calls after it fail. */
+  /** Ends live calls with rule `lifecycle_closed` and releases everything. Later calls fail. */
   readonly close: () => Promise<void>;
 }
 
-/** Where a recovery runs. */
+/** The services of a recovery that owns them. */
 export interface RecoveryOptions {
-  /** The processor with its recorder and its decisions; left out: a recorder in memory and no person to ask. */
+  /** The processor with its recorder and its decisions. Default: a recorder in memory, and no person to ask. */
   readonly layer?: Layer.Layer<StreamProcessor | ToolGuard>;
 }
 
@@ -74,7 +78,7 @@ export const make: Effect.Effect<Recovery, never, StreamProcessor | ToolGuard> =
 /**
  * Makes a recovery for a program without Effect. Its services start with its first call.
  *
- * @returns a recovery whose `close` is to be called when the program ends
+ * @returns a recovery; call its `close` when the program ends
  */
 export const createRecovery = (options: RecoveryOptions = {}): OwnedRecovery => {
   const runtime = ManagedRuntime.make(options.layer ?? StreamProcessor.layerDefault);

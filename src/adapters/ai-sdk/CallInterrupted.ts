@@ -1,5 +1,5 @@
 /**
- * Tells a caller of the AI SDK that a call has ended without a whole response.
+ * Reports to a caller of the AI SDK that a call has ended without a whole response.
  */
 import { Schema } from "effect";
 import { Rule } from "../../domain/Decision.ts";
@@ -7,10 +7,10 @@ import { Failure } from "../../domain/Failure.ts";
 import { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
 
 /**
- * A call has ended and this package will not repeat it; `isRetryable` is false, so that the SDK does not repeat it either.
+ * A call has ended and this package will not repeat it. `isRetryable` is false, so that the SDK does not repeat it either.
  *
- * `reason`: as of `RunInterrupted`. `message` says in words what happened, whether a tool ran and what is safe to do.
- * `cause` is the provider's own error, unchanged (law L12); it is absent where nothing was thrown, as for a cut stream.
+ * `reason` is that of `RunInterrupted`. `message` explains what happened, whether a tool ran and what is safe to do. `cause` is the
+ * provider's own error, unchanged (law L12). It is absent if nothing was thrown, as for a cut stream.
  */
 export class CallInterrupted extends Schema.TaggedError<CallInterrupted>()("CallInterrupted", {
   reason: RunInterrupted.fields.reason,
@@ -24,9 +24,9 @@ export class CallInterrupted extends Schema.TaggedError<CallInterrupted>()("Call
 }) {}
 
 /**
- * Turns the end of a run into what a caller of the AI SDK gets.
+ * Converts the end of a run into the error for a caller of the AI SDK.
  *
- * @param cause the provider's error behind it; undefined where there is none
+ * @param cause the provider's error, if there was one
  */
 export const interrupted = (run: RunInterrupted, cause: unknown): CallInterrupted =>
   new CallInterrupted({

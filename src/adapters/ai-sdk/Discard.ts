@@ -1,9 +1,9 @@
 /**
- * Withdraws what a broken attempt has shown, from the results of the AI SDK and from its user interfaces.
+ * Withdraws the output of a broken attempt from the results of the AI SDK and from its user interfaces.
  *
- * `ai` 7 lets a transform of `streamText` see every part before it is recorded, and a `start-step` part clears what the step
+ * In `ai` 7 a transform of `streamText` sees every part before it is recorded, and a `start-step` part clears what the step
  * has recorded. So the transform turns a mark in the model's stream into the ends of the open blocks, the mark, and the start
- * of the step once more: the text and the messages of the result hold nothing withdrawn. On the way to a page the mark becomes
+ * of the step again: the text and the messages of the result hold nothing withdrawn. On the way to a page the mark becomes
  * `reset-step`, which clears the parts of the step in a page of `ai` 7, and a `data-recovery-discard` for any other reader.
  */
 import type { TextStreamPart, ToolSet, UIMessage, UIMessageChunk } from "ai";
@@ -12,9 +12,9 @@ import type { StreamPart } from "./Parts.ts";
 /** The kind of the custom part that marks a withdrawal. */
 export const discardKind = "effect-stream-recovery.discard";
 
-/** What a `data-recovery-discard` holds: the parts of its step that came before it are withdrawn. */
+/** The data of a `data-recovery-discard`: all earlier parts of its step are withdrawn. */
 export interface Discard {
-  /** The attempt that was given up, counted from 1. */
+  /** The abandoned attempt, from 1. */
   readonly attempt: number;
 }
 
@@ -23,12 +23,12 @@ export interface Discard {
  */
 export type LiveTransform = () => TransformStream<never, never>;
 
-/** Whether the transform of a call is in its place. */
+/** Records whether the transform of a call is installed. */
 export interface LiveCall {
   attached: boolean;
 }
 
-/** The mark in a model's stream. */
+/** Makes the mark for a model's stream. */
 export const discardMark = (attempt: number): StreamPart => ({
   type: "custom",
   kind: discardKind,
@@ -36,7 +36,7 @@ export const discardMark = (attempt: number): StreamPart => ({
 });
 
 /**
- * The transform of `streamText` that belongs to a live call.
+ * Makes the `streamText` transform of a live call.
  *
  * @param call marked as attached once the SDK has made the transform: without it nothing is withdrawn
  */
@@ -95,7 +95,7 @@ export const recoveryTransform = (): TransformStream<UIMessageChunk, UIMessageCh
         controller.enqueue({ type: "data-recovery-discard", data, transient: true });
         controller.enqueue({ type: "reset-step" });
       } else if (!repeatedStart) {
-        // The page has the start of the step already; behind a withdrawal it comes a second time.
+        // After a withdrawal the start of the step comes a second time, but the page already has it.
         controller.enqueue(chunk);
       }
     },
@@ -105,7 +105,7 @@ export const recoveryTransform = (): TransformStream<UIMessageChunk, UIMessageCh
 /**
  * Removes withdrawn parts from messages that were made without `recoveryTransform`: the parts of a step up to its mark.
  *
- * @returns the messages; those without a mark unchanged
+ * @returns the messages; those without a mark are unchanged
  */
 export const applyRecovery = <M extends UIMessage>(messages: ReadonlyArray<M>): Array<M> =>
   messages.map((message) => {

@@ -1,5 +1,5 @@
 /**
- * Wraps the `execute` of one tool, so that its handler starts inside the guard.
+ * Wraps the `execute` of a tool, so that its handler starts inside the guard.
  */
 import type { ToolSet } from "ai";
 import { Effect, Schema } from "effect";
@@ -7,22 +7,21 @@ import { Effect, Schema } from "effect";
 type Execute = NonNullable<ToolSet[string]["execute"]>;
 type ExecuteOptions = Parameters<Execute>[1];
 
-/** Starts a handler inside the guard. */
 type Start = (
   call: { readonly id: string; readonly input: unknown },
   handler: Effect.Effect<unknown, HandlerFailed>,
 ) => Promise<unknown>;
 
 /**
- * Gives the guarded `execute` of a tool; nothing for a tool that has none.
+ * Returns the guarded `execute` of a tool, and nothing for a tool without one.
  *
- * A generator stays a generator, so that its preliminary results are seen as they come. A plain function that returns an
- * iterable is read to its end inside the guard: only its last result is seen.
+ * A generator stays a generator, so that its preliminary results are seen as they arrive. A plain function that returns an
+ * iterable is read to its end inside the guard, and only its last result is seen.
  */
 export const guardedExecute = (tool: ToolSet[string], start: Start): { readonly execute?: Execute } => {
   const execute: Execute | undefined = tool.execute;
   if (execute === undefined) return {};
-  // The SDK calls it as a method of its tool.
+  // The SDK calls `execute` as a method of its tool.
   const call = (input: unknown, options: ExecuteOptions) => execute.call(tool, input, options);
   if (!isGenerator(execute)) {
     return {
@@ -42,7 +41,7 @@ export const guardedExecute = (tool: ToolSet[string], start: Start): { readonly 
   };
 };
 
-/** What a handler has thrown is its cause, unchanged. The call has settled: the SDK gives the error to the model. */
+/** A handler threw `cause`, which is kept unchanged. The call has settled, and the SDK passes the error to the model. */
 export class HandlerFailed extends Schema.TaggedError<HandlerFailed>()("HandlerFailed", {
   reason: Schema.Literal("handler_threw"),
   cause: Schema.Unknown,
@@ -54,7 +53,7 @@ const settled = (call: () => unknown): Effect.Effect<unknown, HandlerFailed> =>
     catch: (cause) => new HandlerFailed({ reason: "handler_threw", cause }),
   });
 
-/** The last result of an iterable, or the result itself. */
+/** Returns the last result of an iterable, or the result itself. */
 const last = async (result: unknown): Promise<unknown> => {
   const value = await result;
   if (!isIterable(value)) return value;
@@ -69,13 +68,13 @@ const isIterable = (value: unknown): value is AsyncIterable<unknown> =>
 const isGenerator = (execute: (...args: never) => unknown): boolean =>
   Object.prototype.toString.call(execute) === "[object AsyncGeneratorFunction]";
 
-/** Carries the results of a generator that runs inside the guard to the SDK, one at a time. */
+/** Passes the results of a generator that runs inside the guard to the SDK, one at a time. */
 class PreliminaryResults {
   #offered: { readonly output: unknown; readonly taken: () => void } | undefined;
   #wake: (() => void) | undefined;
   #left = false;
 
-  /** Reads the handler inside the guard; each result waits until it is taken. */
+  /** Reads the handler inside the guard. Each result waits until it is taken. */
   async read(open: () => unknown): Promise<void> {
     const source = open();
     if (!isIterable(source)) return;
@@ -88,7 +87,7 @@ class PreliminaryResults {
     }
   }
 
-  /** The results, as the SDK reads them. When the reader leaves, the handler ends at its next result. */
+  /** Yields the results as the SDK reads them. After the reader has left, the handler ends at its next result. */
   async *results(start: () => Promise<unknown>): AsyncGenerator<unknown, void> {
     let over = false;
     const ended = start().finally(() => {
@@ -116,7 +115,7 @@ class PreliminaryResults {
     } finally {
       this.#left = true;
       this.#offered?.taken();
-      // A reader that is still there has been given the error.
+      // A reader that is still there already has the error.
       await ended.catch(() => undefined);
     }
   }

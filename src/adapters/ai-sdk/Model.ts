@@ -1,8 +1,8 @@
 /**
  * Recovers the calls of one AI SDK model: every provider stream is an attempt of StreamProcessor.
  *
- * A caller of the SDK cannot discard a part, so parts are handed over as `StreamProcessor.parts` does it: the lifecycle prefix
- * is held until content comes, and everything from the first tool call on until the terminal marker (L4).
+ * A caller of the SDK cannot discard a part, so parts are delivered as by `StreamProcessor.parts`: the lifecycle prefix is
+ * held until content arrives, and everything from the first tool call on is held until the terminal marker (L4).
  */
 import { Clock, Context, Effect, Stream } from "effect";
 import { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
@@ -20,36 +20,36 @@ import { type Envelope, streaming, whole } from "./Source.ts";
 import { exposed } from "./Tools.ts";
 import { type Fork, promiseOf, webStreamOf } from "./WebStream.ts";
 
-/** How the calls of a model are recovered; each field is that of `StreamProcessor.run`. */
+/** Options for recovering the calls of a model, in the terms of `StreamProcessor.run`. */
 export interface RecoverOptions
   extends Pick<RunOptions<unknown, unknown, never>, "budget" | "clocks" | "emptyIsFailure" | "policy" | "reveal"> {
-  /** Whether the model reasons before it writes; left out: not known, and the clock of the first progress is longer. */
+  /** True if the model reasons before it writes. Omitted: unknown, and the clock of the first progress is longer. */
   readonly reasoning?: boolean;
-  /** Renews the credentials that the provider package reads, after a `rejected.auth`; tried once a call. */
+  /** Renews the credentials that the provider package reads, after a `rejected.auth`. Tried once per call. */
   readonly refreshCredentials?: () => PromiseLike<unknown>;
 }
 
-/** What the calls of a recovery share. */
+/** The state that the calls of a recovery share. */
 export interface Host {
   readonly services: Context.Context<StreamProcessor | ToolGuard>;
   readonly calls: CallRegistry;
   readonly repeats: Repeats;
 }
 
-/** One call of a model: its request, as it came. */
+/** One call of a model, with its original request. */
 interface Call {
   readonly model: Model;
   readonly params: CallOptions;
   readonly options: RecoverOptions;
-  /** The call can withdraw what it has shown. */
+  /** Set if the call can withdraw parts that it has shown. */
   readonly live?: LiveCall;
 }
 
 /**
  * Streams a response.
  *
- * @returns once the first parts are there, with the request and the response that they came with. A call that fails before is
- *   a stream that fails with `CallInterrupted`, so that the SDK does not take it for a call that was never made.
+ * @returns the stream once its first parts have arrived, with the request and the response of these parts; a call that fails
+ * earlier is a stream that fails with `CallInterrupted`, so that the SDK does not take it for a call that was never made
  */
 export const stream = async (host: Host, call: Call): Promise<StreamResult> => {
   let envelope: Envelope = {};
@@ -72,7 +72,7 @@ export const stream = async (host: Host, call: Call): Promise<StreamResult> => {
 };
 
 /**
- * Asks for a whole response.
+ * Requests a whole response.
  *
  * @throws CallInterrupted, or the reason of the caller's own abort
  */
@@ -102,8 +102,8 @@ const runOf = <P>(
   open: (attempt: AttemptContext, params: CallOptions) => Stream.Stream<ReadPart<P>, unknown>,
 ): RunOptions<ReadPart<P>, unknown, never> => {
   const { tools, params: unmarked } = exposed(params);
-  // The caller's abort stops the run, and only the run aborts an attempt. The run listens to the signal itself: where the
-  // caller gave the same signal to a fetch of its own, that fetch fails first, and its error says nothing of the user (L10).
+  // The caller's abort stops the run, and only the run aborts an attempt. The run listens to the signal itself: if the caller
+  // also passed it to its own fetch, that fetch fails first, with an error that does not mention the user (L10).
   const { abortSignal: signal, ...sent } = unmarked;
   const { reasoning, refreshCredentials, ...rest } = options;
   return {
@@ -117,14 +117,14 @@ const runOf = <P>(
   };
 };
 
-/** A whole call is handed over: its tool may be started now. */
+/** Registers the calls of a delivered part, so that their tools may start. */
 const handOver = (host: Host, read: ReadPart): void => {
   const { part } = read;
   if (part.type !== "tool-call") return;
   for (const ready of read.ready) host.calls.handedOver(ready, part);
 };
 
-/** Puts the warning of a repeated call where the SDK logs the provider's own. */
+/** Puts the warning about a repeated call where the SDK logs the provider's own. */
 const repeatWarning = (host: Host, params: CallOptions): ((part: StreamPart) => StreamPart) => {
   const message = host.repeats.warning(params, nowOf(host));
   if (message === undefined) return (part) => part;
@@ -132,7 +132,7 @@ const repeatWarning = (host: Host, params: CallOptions): ((part: StreamPart) => 
     part.type === "stream-start" ? { ...part, warnings: [...part.warnings, { type: "other", message }] } : part;
 };
 
-/** What the caller gets when a run has ended without a whole response (L12). */
+/** Makes the caller's error for a run that ended without a whole response (L12). */
 const endOf = (host: Host, params: CallOptions, error: RunInterrupted): CallInterrupted => {
   // After a stop the user may well send the same request again.
   if (error.failure.kind !== "cancelled" || error.failure.by === "provider") host.repeats.failed(params, nowOf(host));

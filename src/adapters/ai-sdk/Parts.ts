@@ -1,10 +1,10 @@
 /**
- * Reads what the parts of an AI SDK model stream prove.
+ * Derives observations from the parts of an AI SDK model stream.
  *
- * The shapes are those of the SDK's language model specification `v4` (`ai` 7), read from `ai`'s own types; nothing of `ai` is
- * loaded. The provider packages end every stream with a `finish` part of their own making, also a cut stream. Only a finish
- * that repeats a word of the provider is the terminal marker here; `interrupted`, and `other` without the provider's word,
- * mean that the stream was cut.
+ * The shapes are those of the SDK's language model specification `v4` (`ai` 7), read from `ai`'s own types. No code of `ai` is
+ * loaded. The provider packages end every stream with a `finish` part that they make themselves, even a cut stream. Only a
+ * finish that repeats a word of the provider is the terminal marker here. `interrupted`, and `other` without the provider's
+ * word, mean that the stream was cut.
  */
 import type { LanguageModel } from "ai";
 import { callKey } from "../../domain/AttemptFacts.ts";
@@ -30,19 +30,19 @@ import type { ReadyCall } from "../../runtime/contract/ToolCall.ts";
 /** A language model as the provider packages make it. */
 export type Model = Extract<Exclude<LanguageModel, string>, { readonly specificationVersion: "v4" }>;
 
-/** What one call asks for. */
+/** The options of one call. */
 export type CallOptions = Parameters<Model["doStream"]>[0];
 
-/** What `doStream` gives. */
+/** The result of `doStream`. */
 export type StreamResult = Awaited<ReturnType<Model["doStream"]>>;
 
-/** What `doGenerate` gives. */
+/** The result of `doGenerate`. */
 export type GenerateResult = Awaited<ReturnType<Model["doGenerate"]>>;
 
 /** One part of a model's stream. */
 export type StreamPart = StreamResult["stream"] extends ReadableStream<infer P> ? P : never;
 
-/** Why a model finished: the SDK's own word and the provider's. */
+/** The reason why a model finished: the SDK's own word and the provider's. */
 export type FinishReason = Extract<StreamPart, { readonly type: "finish" }>["finishReason"];
 
 /** A tool as a request exposes it. */
@@ -51,7 +51,7 @@ export type ExposedTool = NonNullable<CallOptions["tools"]>[number];
 /** The attempt whose parts are read. */
 export type ReadAttempt = Pick<ReadyCall, "run_id" | "attempt">;
 
-/** A part beside what it proves. */
+/** A part with its observation. */
 export class ReadPart<P = StreamPart> {
   readonly part: P;
   readonly observation: Observation;
@@ -63,7 +63,7 @@ export class ReadPart<P = StreamPart> {
     this.attempt = attempt;
   }
 
-  /** The calls that a caller who is handed this part may run. */
+  /** The calls that a caller may run once it has this part. */
   get ready(): ReadonlyArray<Pick<ReadyCall, "run_id" | "attempt" | "call" | "id">> {
     const { attempt, run_id } = this.attempt;
     return this.observation.calls.flatMap(({ choice, executor, id, ordinal, phase }) =>
@@ -74,10 +74,10 @@ export class ReadPart<P = StreamPart> {
   }
 }
 
-/** Most calls of one attempt whose place is remembered; each part of a further call counts as a call of its own. */
+/** Maximum calls of one attempt whose ordinal is remembered. Each part of a further call counts as a new call. */
 const callsMax = 1_024;
 
-/** Reads the parts of one attempt: it counts the calls in the order in which they began. */
+/** Reads the parts of one attempt, and numbers its calls in the order in which they began. */
 export class PartReader {
   readonly #ordinals = new Map<string, number>();
   readonly #providerExecuted = new Set<string>();
@@ -88,12 +88,11 @@ export class PartReader {
     this.#attempt = attempt;
   }
 
-  /** Says what a part proves. */
   read(part: StreamPart): ReadPart {
     return new ReadPart(part, this.#observe(part), this.#attempt);
   }
 
-  /** Reads a response that came whole. */
+  /** Reads a response that arrived whole. */
   whole(result: GenerateResult): ReadPart<GenerateResult> {
     const signals = result.content.flatMap((part) => (part.type === "tool-call" ? [this.#call(part, "ready")] : []));
     const characters = result.content.reduce((sum, part) => sum + ("text" in part ? part.text.length : 0), 0);
@@ -108,7 +107,7 @@ export class PartReader {
       case "text-delta":
         return part.delta.length === 0 ? none : text(part.delta.length);
       case "reasoning-start":
-        // An opened block is progress and shows nothing yet, so it is held until it does.
+        // An opened block is progress but shows nothing, so it is held until it does.
         return { ...none, progress: "reasoning" };
       case "reasoning-delta":
         return part.delta.length === 0 ? { ...none, progress: "reasoning" } : reasoning(part.delta.length);
@@ -147,7 +146,7 @@ export class PartReader {
     return this.#signal(part.toolCallId, phase, part.toolName);
   }
 
-  /** Results inside a stream are those of calls that the provider ran. */
+  /** Results inside a stream belong to calls that the provider ran. */
   #settled(part: { readonly toolCallId: string; readonly toolName: string }): CallSignal {
     this.#providerExecuted.add(part.toolCallId);
     return this.#signal(part.toolCallId, "settled", part.toolName);
@@ -159,7 +158,7 @@ export class PartReader {
     return { choice: 0, ordinal: this.#ordinal(id, phase, executor), id, executor, phase, ...named };
   }
 
-  /** Ids repeat with some providers: a part under an id whose call is whole, or has begun anew, belongs to another call. */
+  /** Some providers repeat ids. A part belongs to a new call if the call with its id is complete, or if the part begins one. */
   #ordinal(id: string, phase: CallSignal["phase"], executor: Executor): number {
     const known = phase === "input_started" ? undefined : this.#ordinals.get(id);
     const ordinal = known ?? this.#next;
@@ -170,7 +169,7 @@ export class PartReader {
   }
 }
 
-/** What a finish says: the provider's end, an end with a broken call, a failure, or nothing of the provider's. */
+/** Interprets a finish: the provider's end, an end with a broken call, a failure, or a cut stream. */
 const finishOf = ({ raw, unified }: FinishReason, usage: Usage): Observation => {
   const word = label(raw ?? unified);
   const whole: Observation = { ...terminal(word), usage };
@@ -199,13 +198,13 @@ const marker = ({ failure, finish, usage }: Observation) => ({
   ...(usage === undefined ? {} : { usage }),
 });
 
-/** Error parts carry an error of the SDK, or the provider's error object as it came. */
+/** Error parts carry an error of the SDK, or the provider's error object unchanged. */
 const classifyPart = (error: unknown): Failure => {
   if (isCut(error)) return { kind: "truncated" };
   return FailureClassifier.classify(error);
 };
 
-/** `@ai-sdk/openai-compatible` reports a clean end without a finish by this error alone. */
+/** `@ai-sdk/openai-compatible` reports a clean end without a finish only by this error. */
 const isCut = (error: unknown): boolean =>
   error instanceof Error &&
   error.name === "AI_InvalidResponseDataError" &&
@@ -220,6 +219,6 @@ const usageOf = (usage: GenerateResult["usage"]): Usage => {
   };
 };
 
-/** Usage comes from the provider: a value that is no count is left out. */
+/** Usage comes from the provider, so a value that is no count is left out. */
 const natural = (count: number | undefined): number | undefined =>
   count !== undefined && Number.isSafeInteger(count) && count >= 0 ? count : undefined;

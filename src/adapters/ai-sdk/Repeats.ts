@@ -1,23 +1,23 @@
 /**
- * Notices that a caller sends again, at once, a request that has just failed for good.
+ * Detects a caller that immediately repeats a request that has just failed for good.
  *
- * The AI SDK does not repeat a failure of this package (`isRetryable` is false, and no `error` part is sent), but a loop around
- * the SDK may. Its retries would come on top of the run's own, and it does not know what was shown and what ran.
+ * The AI SDK does not repeat a failure of this package (`isRetryable` is false, and no `error` part is sent), but a loop
+ * around the SDK may. Its retries would come on top of the run's own, and it does not know what was shown and what ran.
  */
 import { dropOldest } from "../../domain/Limits.ts";
 import type { CallOptions } from "./Parts.ts";
 
-/** How long after a failure the same request is taken for a repeat of it, in milliseconds; the SDK's own retries wait 2 s and 4 s. */
+/** Time after a failure in which the same request counts as a repeat, in milliseconds. The SDK's own retries wait 2 s and 4 s. */
 export const repeatWithinMs = 10_000;
 
-/** Failed requests that are remembered; the oldest is forgotten first. */
+/** Maximum failed requests that are remembered. The oldest is evicted first. */
 export const failuresMax = 64;
 
-/** Remembers the requests that failed lately. Of a request only a digest is kept. */
+/** Remembers the requests that failed recently, by a digest alone. */
 export class Repeats {
   readonly #failed = new Map<string, number>();
 
-  /** A call has failed for good. */
+  /** Records that a call has failed for good. */
   failed(params: CallOptions, nowMs: number): void {
     const key = digest(params);
     this.#failed.delete(key);
@@ -25,7 +25,7 @@ export class Repeats {
     dropOldest(this.#failed, failuresMax);
   }
 
-  /** The warning for a call that repeats a failed one; undefined for any other call. */
+  /** Returns the warning for a call that repeats a failed one; undefined for any other call. */
   warning(params: CallOptions, nowMs: number): string | undefined {
     if (this.#failed.size === 0) return undefined;
     const at = this.#failed.get(digest(params));
@@ -38,7 +38,7 @@ export class Repeats {
   }
 }
 
-/** FNV-1a over the prompt, 32 bits, beside its length: a collision costs a warning too many and nothing else. */
+/** 32-bit FNV-1a of the prompt, with its length. A collision costs one needless warning and nothing else. */
 const digest = ({ prompt }: CallOptions): string => {
   const text = JSON.stringify(prompt);
   let hash = 0x811c9dc5;

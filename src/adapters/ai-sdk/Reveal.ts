@@ -1,9 +1,9 @@
 /**
- * Hands the parts of a run over in the order in which a caller of the AI SDK may have them.
+ * Delivers the parts of a run in an order that suits a caller of the AI SDK.
  *
- * A reader of a model's stream cannot discard a part. So parts come as `StreamProcessor.parts` gives them, or all at once when
- * the response is whole (`on_complete`), or, for a call that was made with `live`, as they come: then a mark follows withdrawn
- * parts, and the call's own transform starts the step anew at the mark.
+ * A reader of a model's stream cannot discard a part. So parts come as `StreamProcessor.parts` emits them, or all at once when
+ * the response is whole (`on_complete`), or, for a call that was made with `live`, as they arrive. In the last case a mark
+ * follows withdrawn parts, and the call's own transform restarts the step at the mark.
  */
 import { Effect, Stream } from "effect";
 import { none } from "../../domain/Observation.ts";
@@ -17,9 +17,9 @@ import { ReadPart } from "./Parts.ts";
 type Run = RunOptions<ReadPart, unknown, never>;
 
 /**
- * The parts of a run.
+ * Returns the parts of a run.
  *
- * @param live of a call that can discard; undefined for any other call
+ * @param live the live call if it can discard; otherwise undefined
  */
 export const revealed = (
   processor: StreamProcessor["Service"],
@@ -33,24 +33,27 @@ export const revealed = (
   });
 };
 
-/** Most parts of one attempt that wait for the terminal marker; beyond that the attempt's parts are handed over as they come. */
+/**
+ * Maximum parts of one attempt that wait for the terminal marker. Beyond that, the attempt's parts are delivered as they
+ * arrive.
+ */
 export const waitingPartsMax = 65_536;
 
-/** What the caller has been handed of the live attempt, and what waits because the attempt holds a call. */
+/** Tracks what the caller has of the current attempt, and the parts that wait because the attempt holds a call. */
 class Shown {
   readonly #live: LiveCall | undefined;
   #runId = "";
   #waiting: Array<ReadPart> = [];
   #waits = false;
   #callShown = false;
-  /** A part of the attempt was handed over that the caller would have to withdraw. */
+  /** True if a part of the attempt was delivered that the caller would have to withdraw. */
   #visible = false;
 
   constructor(live: LiveCall | undefined) {
     this.#live = live;
   }
 
-  /** The parts to hand over at an event of the run. */
+  /** Returns the parts to deliver at an event of the run. */
   next(event: RunEvent<ReadPart>): Effect.Effect<ReadonlyArray<ReadPart>, RunInterrupted> {
     switch (event._tag) {
       case "AttemptStarted":
@@ -75,7 +78,7 @@ class Shown {
     return reads;
   }
 
-  /** From its first call on the attempt's parts wait: the SDK would keep, and run, a call that is withdrawn later. */
+  /** Holds the attempt's parts from its first call on, because the SDK would keep, and run, a call that is withdrawn later. */
   #part(read: ReadPart): ReadonlyArray<ReadPart> {
     const { calls, terminal } = read.observation;
     if (calls.length > 0 && !this.#callShown) this.#waits = true;
@@ -99,7 +102,7 @@ class Shown {
     return Effect.succeed([new ReadPart(discardMark(attempt), none, { run_id: this.#runId, attempt })]);
   }
 
-  /** The handed-over parts cannot be withdrawn: the call ends with an error instead of leaving a broken text behind. */
+  /** The delivered parts cannot be withdrawn, so the call ends with an error instead of leaving a broken text. */
   #stuck(attempts: number): RunInterrupted {
     const why =
       this.#live === undefined || this.#callShown
@@ -116,7 +119,7 @@ class Shown {
   }
 }
 
-/** Parts that may come twice: the SDK takes the newest. */
+/** Parts that may come twice, because the SDK takes the newest. */
 const lifecycle: ReadonlySet<string> = new Set(["stream-start", "response-metadata", "ping"]);
 
 const nothing: Effect.Effect<ReadonlyArray<ReadPart>> = Effect.succeed([]);

@@ -1,18 +1,18 @@
 /**
- * Opens one attempt at an AI SDK model: its stream, or its whole response, as a source of read parts.
+ * Opens one attempt at an AI SDK model, with its stream or its whole response as a source of read parts.
  */
 import type { Stream } from "effect";
 import { fromAsyncIterable } from "../../runtime/attempt/AsyncSource.ts";
 import type { CallOptions, GenerateResult, Model, StreamPart, StreamResult } from "./Parts.ts";
 import { PartReader, type ReadAttempt, type ReadPart } from "./Parts.ts";
 
-/** What came with the response that is being read. */
+/** The request and response metadata of the response that is being read. */
 export type Envelope = Pick<StreamResult, "request" | "response">;
 
 /**
  * Opens the stream of one attempt.
  *
- * @param opened called with what came beside the stream, once the response is there
+ * @param opened called with the metadata once the response is there
  * @returns a stream whose scope aborts the request
  */
 export const streaming = (
@@ -34,7 +34,7 @@ export const streaming = (
     (error) => error,
   );
 
-/** Asks for a whole response: one part, which proves everything that it holds. */
+/** Requests a whole response: one part, with the observation of everything in it. */
 export const whole = (
   model: Model,
   params: CallOptions,
@@ -62,7 +62,7 @@ export const whole = (
 
 const iterable = <A>(iterator: AsyncIterator<A>): AsyncIterable<A> => ({ [Symbol.asyncIterator]: () => iterator });
 
-/** Reads a model's stream. A generator could not be ended while it waits; this iterator aborts its request at once. */
+/** Reads a model's stream. A generator could not be ended while it waits, but this iterator aborts its request at once. */
 class Source implements AsyncIterable<ReadPart>, AsyncIterator<ReadPart> {
   readonly #abort: AbortController;
   readonly #open: () => Promise<ReadableStreamDefaultReader<StreamPart>>;

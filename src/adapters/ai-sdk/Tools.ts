@@ -1,8 +1,8 @@
 /**
  * Guards the tools of the AI SDK: their `execute` is only reached through ToolGuard.
  *
- * A guarded tool carries a mark in its definition. The mark comes back with the request that exposes the tool, so that the
- * request itself proves which tools are guarded. The mark is taken off before the request is sent.
+ * A guarded tool carries a mark in its definition. The mark comes back with the request that exposes the tool, so the request
+ * itself proves which tools are guarded. The mark is removed before the request is sent.
  */
 import type { ToolSet } from "ai";
 import type { Effect } from "effect";
@@ -14,7 +14,7 @@ import type { GuardedTool, ToolGuard } from "../../runtime/tools/ToolGuard.ts";
 import { guardedExecute } from "./Handler.ts";
 import type { CallOptions, ExposedTool } from "./Parts.ts";
 
-/** What the tools of a set do; a tool that is not named is `unknown`. */
+/** The effects of a set of tools. A tool that is not named is `unknown`. */
 export interface GuardOptions<T extends ToolSet> {
   readonly effects?: { readonly [K in keyof T]?: ToolEffect };
 }
@@ -26,10 +26,10 @@ export type Dispatch = (
   handler: Effect.Effect<unknown, unknown>,
 ) => Promise<unknown>;
 
-/** A handler as the guard sees it: started by the effect that it is given. */
+/** A handler as the guard sees it. Its input is the effect that starts it. */
 export type Started = GuardedTool<Effect.Effect<unknown, unknown>, unknown, unknown, never>;
 
-/** A tool that came through `guardTools`. */
+/** A tool that was guarded by `guardTools`. */
 export class MarkedTool {
   readonly name: string;
   readonly effect: ToolEffect;
@@ -42,12 +42,12 @@ export class MarkedTool {
     this.#executes = executes;
   }
 
-  /** The boundary of the tool: guarded where the guard starts its handler. */
+  /** Returns the boundary of the tool, guarded if the guard starts its handler. */
   boundary(guard: ToolGuard["Service"]): ToolGuard.Tool {
     return this.#executes ? this.guarded(guard) : { name: this.name, effect: this.effect, executor: "runtime" };
   }
 
-  /** The guarded tool, one for each guard. */
+  /** Returns the guarded tool, cached for the last guard. */
   guarded(guard: ToolGuard["Service"]): Started {
     if (this.#made?.guard === guard) return this.#made.tool;
     const tool = guard.ofEffect(this.effect)(this.name, (start: Effect.Effect<unknown, unknown>) => start);
@@ -56,7 +56,7 @@ export class MarkedTool {
   }
 }
 
-/** The name under which a function tool carries its mark among its provider options. */
+/** Key of a function tool's mark among its provider options. */
 const markKey = "effect-stream-recovery";
 
 // The key is an object that only `guardTools` makes, so that a copy of the definition proves nothing.
@@ -68,7 +68,7 @@ const marks = new WeakMap<object, MarkedTool>();
  * @param tools a set as `streamText` takes it
  * @param options the effects of its tools
  * @param dispatch starts a handler through the guard
- * @returns the same set, of the same type
+ * @returns the set, of the same type
  */
 export const guardTools = <T extends ToolSet>(tools: T, options: GuardOptions<T>, dispatch: Dispatch): T => {
   const guarded = Object.entries(tools).map(([name, tool]) => {
@@ -85,19 +85,22 @@ const markedDefinition = (tool: ToolSet[string], marked: MarkedTool): ToolSet[st
   const mark = {};
   marks.set(mark, marked);
   if (tool.type !== "provider") return { ...tool, providerOptions: { ...tool.providerOptions, [markKey]: mark } };
-  // Of a provider's tool the SDK hands on its arguments alone, as the same object.
+  // The SDK passes on only the arguments of a provider's tool, as the same object.
   const args = { ...tool.args };
   marks.set(args, marked);
   return { ...tool, args };
 };
 
-/** What a request exposes, and the request without the marks. */
+/** The tools that a request exposes, and the request without the marks. */
 export interface Exposed {
   readonly tools: (guard: ToolGuard["Service"]) => ReadonlyArray<ToolGuard.Tool>;
   readonly params: CallOptions;
 }
 
-/** Reads what a call exposes: guarded tools by their marks, other functions as unknown, the provider's own by the table. */
+/**
+ * Reads the tools that a call exposes: guarded tools by their marks, other functions as unknown, the provider's own by the
+ * table.
+ */
 export const exposed = (params: CallOptions): Exposed => {
   const given = params.tools ?? [];
   const outside = stateOf(params);
@@ -119,16 +122,16 @@ const boundariesOf = (
   return HostedTools.fromRequestTool(wireEntry(tool), keepsContainer(params)).map((hosted) =>
     hosted.executor === "runtime"
       ? (marked?.boundary(guard) ?? { ...hosted, name: label(tool.name) })
-      : // A declared effect wins over the table of hosted tools; the SDK calls the tool by its name in the set.
+      : // A declared effect overrides the table of hosted tools. The SDK calls the tool by its name in the set.
         { ...hosted, name: label(tool.name), effect: declared(marked) ?? hosted.effect },
   );
 };
 
-/** The declared effect; `unknown` stands for a tool without a declaration. */
+/** Returns the declared effect. `unknown` means that nothing was declared. */
 const declared = (marked: MarkedTool | undefined): ToolEffect | undefined =>
   marked === undefined || marked.effect === "unknown" ? undefined : marked.effect;
 
-/** A provider's tool as it stands in a request body: `openai.web_search` has the type `web_search`. */
+/** Converts a provider's tool to its form in a request body: `openai.web_search` has the type `web_search`. */
 const wireEntry = (tool: Extract<ExposedTool, { readonly type: "provider" }>): unknown => {
   const type = tool.id.slice(tool.id.indexOf(".") + 1);
   const { serverLabel, ...args } = tool.args;
@@ -143,7 +146,7 @@ const keepsContainer = (params: CallOptions): boolean => {
   return container !== undefined && container !== null;
 };
 
-/** What a call exposes beside its tools: hosted MCP servers, and a conversation that the provider keeps. */
+/** Returns what a call exposes besides its tools: hosted MCP servers, and a conversation that the provider keeps. */
 const stateOf = (params: CallOptions): ReadonlyArray<ToolGuard.Tool> => {
   const { mcpServers } = optionsOf(params, "anthropic");
   const servers = HostedTools.fromRequestTools({ mcp_servers: mcpServers });
@@ -161,7 +164,7 @@ const markOf = (tool: ExposedTool): MarkedTool | undefined => {
 
 const isMarkedFunction = (tool: ExposedTool): boolean => tool.type === "function" && markOf(tool) !== undefined;
 
-/** The definition as its caller wrote it, so that the request is that of the caller's own set of tools. */
+/** Restores the caller's own definition, so that the request matches the caller's set of tools. */
 const unmarked = (tool: ExposedTool): ExposedTool => {
   if (tool.type !== "function" || !isMarkedFunction(tool)) return tool;
   const { providerOptions, ...rest } = tool;

@@ -1,17 +1,17 @@
 /**
- * Carries the parts of a run, and its end, into the web stream that the AI SDK reads, on demand.
+ * Feeds the parts of a run, and its end, into the web stream that the AI SDK reads, on demand.
  */
 import { Cause, Context, Effect, Exit, type Fiber, Pull, Stream } from "effect";
 import { InterruptSignature, stopperOfSignal } from "../../runtime/contract/InterruptSignature.ts";
 import type { StreamPart } from "./Parts.ts";
 
-/** Starts an effect on the services of a recovery. */
+/** Starts an effect with the services of a recovery. */
 export type Fork = <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>;
 
 /** A web stream that is fed by a run. */
 export interface WebStream {
   readonly stream: ReadableStream<StreamPart>;
-  /** Resolves when the first parts are there, or when the run has ended without any. */
+  /** Resolves when the first parts have arrived, or when the run has ended without any. */
   readonly begun: Promise<void>;
 }
 
@@ -21,8 +21,8 @@ export interface WebStream {
  * A failure of the run is an error of the stream itself: after an `error` part `result.text` would be the text so far, and the
  * SDK could retry on top of the run (`streamRetries`).
  *
- * @param parts the parts that are handed over
- * @param signal the caller's abort: it stops the run in its user's name, unless its reason is a timeout
+ * @param parts the parts to deliver
+ * @param signal the caller's abort signal; it stops the run on behalf of the user, unless its reason is a timeout
  */
 export const webStreamOf = <E>(
   fork: Fork,
@@ -48,16 +48,16 @@ export const webStreamOf = <E>(
       pull: () => demand.ask(),
       cancel: () => stopping.abort(),
     },
-    // A part counts as shown once it was read (L4), so nothing is read ahead but the parts that came with the first.
+    // A part counts as shown once it was read (L4), so nothing is read ahead except the parts that came with the first.
     { highWaterMark: 0 },
   );
   return { stream, begun: begun.promise };
 };
 
 /**
- * Waits for a value of the services in the name of an abort signal, as `webStreamOf` does for a stream.
+ * Waits for the value of an effect on behalf of an abort signal, as `webStreamOf` does for a stream.
  *
- * @returns the value; it rejects with the signal's own reason when that has fired
+ * @returns the value; it rejects with the signal's own reason if the signal has aborted
  */
 export const promiseOf = async <A, E>(
   fork: Fork,
@@ -71,7 +71,7 @@ export const promiseOf = async <A, E>(
   throw errorOf(exit.cause, signal);
 };
 
-/** Interrupts a fiber when its caller's signal aborts; a fiber that has ended listens no more. */
+/** Interrupts a fiber when its caller's signal aborts, and stops listening when the fiber ends. */
 const interruptOnAbort = (fiber: Fiber.Fiber<unknown, unknown>, signal: AbortSignal | undefined): void => {
   if (signal === undefined) return;
   const aborted = () => fiber.interruptUnsafe(undefined, signatureOf(signal));
@@ -105,23 +105,23 @@ const end = <E>(
   else controller.close();
 };
 
-/** The run's own failure; where there is none, the reason for which it was stopped. */
+/** Returns the reason of an aborted signal, otherwise the run's own failure. */
 const errorOf = (cause: Cause.Cause<unknown>, signal: AbortSignal | undefined): unknown =>
   signal?.aborted === true ? signal.reason : Cause.squash(cause);
 
 const signedByUser = Context.make(InterruptSignature, "user");
 
-/** `AbortSignal.timeout`, and the timeouts of the SDK, are a limit of the caller and no user's cancel (L10). */
+/** `AbortSignal.timeout`, and the timeouts of the SDK, are limits of the caller and no cancellation by the user (L10). */
 const signatureOf = (signal: AbortSignal | undefined): Context.Context<never> | undefined =>
   stopperOfSignal(signal) === "user" ? signedByUser : undefined;
 
-/** Tells the feeding fiber when the reader wants more. */
+/** Signals to the feeding fiber that the reader wants more. */
 class Demand {
   #asked: (() => void) | undefined;
   #wanted: (() => void) | undefined;
   #over = false;
 
-  /** The reader wants a part; the promise resolves when one is there, or when none will come. */
+  /** Asks for a part. Resolves when one has been delivered, or when none will come. */
   ask(): Promise<void> {
     if (this.#over) return Promise.resolve();
     return new Promise((met) => {
@@ -130,7 +130,7 @@ class Demand {
     });
   }
 
-  /** Parts were handed over; the effect ends when the reader wants the next one. */
+  /** Settles the pending request after parts were delivered, and waits until the reader wants the next one. */
   readonly met: Effect.Effect<void> = Effect.callback((resume) => {
     this.#asked?.();
     this.#asked = undefined;

@@ -1,9 +1,9 @@
 /**
- * Gives the events of a recovered step to callers that can discard: parts and calls are handed over as they come.
+ * Emits the events of a recovered step for callers that can discard: parts and calls are delivered as they arrive.
  *
- * A call runs as soon as it is handed over, while the rest of the response still streams. After a break behind a settled call
- * the run continues from there: the next request holds the kept parts of the response, the results, and a sentence about every
- * other call.
+ * A call runs as soon as it is delivered, while the rest of the response still streams. If the response breaks after a settled
+ * call, the run continues from there: the next request holds the kept parts of the response, the results, and a sentence about
+ * every other call.
  */
 import { Cause, Effect, FiberSet, Queue, Stream } from "effect";
 import { type AiError, LanguageModel, Prompt, Response, type Tool, type Toolkit } from "effect/ai";
@@ -22,24 +22,24 @@ import { StopSignal } from "./StopSignal.ts";
 import type { AnyToolkit, AnyTools } from "./Tools.ts";
 import { type AgentEvent, type ToolSettled, Transcript } from "./Transcript.ts";
 
-/** One step. */
+/** Options of one step. */
 export interface AgentOptions<Tools extends AnyTools>
   extends Pick<RunOptions<never, never, never>, "continueText" | "reveal" | "runId" | "signal"> {
   readonly prompt: Prompt.RawInput;
-  /** The toolkit with its handlers (`yield* toolkit`). A tool that `needsApproval` is never run here: its call is denied. */
+  /** The toolkit with its handlers (`yield* toolkit`). A tool that `needsApproval` never runs here: its call is denied. */
   readonly toolkit?: Toolkit.WithHandler<Tools>;
   readonly toolChoice?: LanguageModel.ToolChoice<string>;
 }
 
-/** Events that wait for the caller; calls and parts behind them wait too. */
+/** Maximum events that wait for the caller. Calls and parts after them wait too. */
 const waitingMax = 16;
 
 /**
- * Runs one step of the language model, recovered, with its calls.
+ * Runs one recovered step of the language model, with its calls.
  *
  * @param options the prompt and the toolkit
- * @returns events by the grammar of RunEvent.ts; `Transcript` folds them into a history. It fails with `RunInterrupted`, or
- *   with what a handler failed with.
+ * @returns events by the grammar of RunEvent.ts, which `Transcript` folds into a history; it fails with `RunInterrupted`, or
+ * with the error of a handler
  */
 export const run = <Tools extends AnyTools = Record<never, never>>(
   options: AgentOptions<Tools>,
@@ -60,7 +60,7 @@ export const run = <Tools extends AnyTools = Record<never, never>>(
     // The handlers' errors and services are those of the toolkit that was given.
   ) as ReturnType<typeof run<Tools>>;
 
-/** The same error with the provider's own as its cause, where a part carried it (L12). */
+/** Makes the provider's own error the cause, if a part carried it (L12). */
 const withOriginal = (interrupted: RunInterrupted): RunInterrupted => {
   const cause = errorIn(interrupted.cause);
   if (cause === interrupted.cause) return interrupted;
@@ -69,15 +69,17 @@ const withOriginal = (interrupted: RunInterrupted): RunInterrupted => {
   return new RunInterrupted({ attempts, failure, message, reason, rule, run_id, ...by, cause });
 };
 
-/** One step: its run, its toolkit, and the transcript of its attempts. */
 class AgentStep {
   readonly run: RunOptions<ReadPart, unknown, never>;
   readonly #call: Call;
   readonly #toolkit: AnyToolkit | undefined;
   readonly #transcript = new Transcript();
-  /** Attempts that go on behind text that was shown: of them counts what leaves, and not what is decoded. */
+  /**
+   * Attempts that continue text that was shown. Their transcript holds the parts that were delivered, not those that were
+   * decoded.
+   */
   readonly #seams = new Set<number>();
-  /** The parts that have left. */
+  /** The parts that were delivered. */
   readonly #left = new WeakSet<Response.AnyPart>();
 
   constructor(
@@ -89,7 +91,7 @@ class AgentStep {
   ) {
     const { continueText, prompt, reveal, runId, toolChoice = "auto", toolkit } = options;
     this.#call = new Call(guard, { resolves: true, signal });
-    // `guarded` gives a toolkit of the same tools as it takes.
+    // `guarded` returns a toolkit of the tools that it was given.
     this.#toolkit = this.#call.guarded(toolkit) as AnyToolkit | undefined;
     const tools = Object.values(this.#toolkit?.tools ?? {});
     const request: StepRequest = { prompt: Prompt.make(prompt), tools, toolChoice };
@@ -108,7 +110,7 @@ class AgentStep {
     };
   }
 
-  /** The transcript takes parts as they are decoded; only the run knows which of them were handed over. */
+  /** Adds parts to the transcript as they are decoded. Only the run knows which of them were delivered. */
   #attempt(model: LanguageModel.LanguageModel, request: StepRequest, attempt: AttemptContext) {
     const transcript = this.#transcript;
     if (attempt.seam !== undefined) return this.#goesOn(model, request, attempt, attempt.seam);
@@ -126,7 +128,7 @@ class AgentStep {
     );
   }
 
-  /** The request that goes on behind shown text. What the attempt before has decoded and not shown is asked for again. */
+  /** Requests the continuation of shown text. Parts that the previous attempt decoded and did not show are requested again. */
   #goesOn(model: LanguageModel.LanguageModel, request: StepRequest, attempt: AttemptContext, { quote }: SeamPlan) {
     const transcript = this.#transcript;
     this.#seams.add(attempt.attempt);
@@ -201,7 +203,7 @@ const resultOf = (id: string, name: string, given: Result): ToolSettled["part"] 
     ...(given.modelOutput === undefined ? {} : { modelOutput: given.modelOutput }),
   });
 
-/** A continuation keeps an attempt through its last text or known call; open parts behind them are withdrawn. */
+/** Keeps an attempt through its last text or known call. Open parts after that are withdrawn. */
 const keepThrough = (transcript: Transcript, { attempt, calls }: AttemptContext): void => {
   const before = attempt - 1;
   const known = new Set(calls.filter((call) => call.attempt === before).map((call) => call.id));
@@ -211,7 +213,7 @@ const keepThrough = (transcript: Transcript, { attempt, calls }: AttemptContext)
   transcript.keep(before, last + 1);
 };
 
-/** Plays a run and its calls side by side; the run completes when its last call has settled. */
+/** Plays a run and its calls side by side. The run completes when its last call has settled. */
 const play = (events: Stream.Stream<RunEvent<ReadPart>, RunInterrupted>, step: AgentStep) =>
   Stream.unwrap(
     Effect.gen(function* () {

@@ -1,5 +1,5 @@
 /**
- * Holds one call of a recovered language model: its run, the calls that were handed over, and the tools that take them.
+ * Holds one call of a recovered language model: its run, the calls that were delivered, and the tools that take them.
  */
 import { Context, Effect, Option, Stream } from "effect";
 import type { AiError } from "effect/ai";
@@ -14,23 +14,23 @@ import { sourceOf } from "./LanguageModelError.ts";
 import { PartFold, type ReadPart } from "./Parts.ts";
 import { type AnyToolkit, boundaries, type Claim, type Guarded, guarded, wireName } from "./Tools.ts";
 
-/** The options of any call, as far as this adapter reads them. */
+/** The options of any call that this adapter reads. */
 export interface CallOptions {
   readonly toolkit?: unknown;
   readonly disableToolCallResolution?: boolean | undefined;
 }
 
-/** What a structured response is asked for with. */
+/** The schema of a structured response. */
 export interface ObjectRequest {
   readonly schema: unknown;
   readonly objectName?: string;
 }
 
-/** How the model was called. */
+/** The properties of a model call. */
 export interface CallRequest {
-  /** Whether the model runs the tools itself; otherwise the caller does, and this adapter does not see it. */
+  /** True if the model runs the tools itself. Otherwise the caller does, and this adapter does not see it. */
   readonly resolves: boolean;
-  /** The user's Stop. */
+  /** The signal of the user's Stop. */
   readonly signal: AbortSignal | undefined;
   readonly object?: ObjectRequest;
 }
@@ -47,11 +47,11 @@ export class Call {
   readonly resolves: boolean;
   readonly object: ObjectRequest | undefined;
   readonly #signal: AbortSignal | undefined;
-  /** What a structured response was decoded to. */
+  /** The decoded value of a structured response. */
   value: unknown;
   #handed: Array<HandedCall> = [];
   #started = false;
-  /** By their names in the toolkit. */
+  /** Tools by their names in the toolkit. */
   #tools: ReadonlyMap<string, ToolBoundary | Guarded> = new Map();
 
   constructor(guard: ToolGuard["Service"], { object, resolves, signal }: CallRequest) {
@@ -61,12 +61,12 @@ export class Call {
     this.#signal = signal;
   }
 
-  /** The option by which the run of the call hears the user's Stop. */
+  /** The option that passes the user's Stop to the run of the call. */
   get signalOption(): Pick<RunOptions<never, never, never>, "signal"> {
     return this.#signal === undefined ? {} : { signal: this.#signal };
   }
 
-  /** The tools of a request, as a run takes them; the run's calls are claimed from now on. */
+  /** Prepares the tools of a request for a run. From now on its toolkit handles only calls that the run has delivered. */
   begin(tools: ReadonlyArray<Tool.Any>): ReadonlyArray<ToolBoundary> {
     this.#started = true;
     this.#handed = [];
@@ -75,13 +75,13 @@ export class Call {
     return made;
   }
 
-  /** Parts were handed over: their calls may be claimed. */
+  /** Registers the calls of a delivered part, which may be claimed from now on. */
   handed(sent: ReadPart): void {
     const { attempt, calls, run_id } = sent;
     for (const { id, key, name } of calls) this.#handed.push({ name, id, reference: { run_id, attempt, call: key } });
   }
 
-  /** The toolkit of the call, behind the guard. */
+  /** Returns the toolkit of the call, behind the guard. */
   guarded(toolkit: unknown): unknown {
     if (toolkit === undefined || !this.resolves) return toolkit;
     // By the type of the options this is a toolkit with handlers, or an Effect of one.
@@ -91,7 +91,7 @@ export class Call {
       : guarded(given, this.#claim, this.#signal);
   }
 
-  /** A call that a person has approved in an earlier turn runs before the request, and belongs to no run. */
+  /** A call that a person approved in an earlier turn runs before the request, and belongs to no run. */
   readonly #claim: Claim = (name, id) => {
     if (!this.#started) return "unguarded";
     const at = this.#handed.findIndex((call) => call.name === name && call.id === id);
@@ -108,19 +108,19 @@ export const CurrentCall = Context.Reference<Call | undefined>("effect-stream-re
   defaultValue: () => undefined,
 });
 
-/** The attempt that a request is part of, for a provider that reports deliveries and bytes: `ProviderModel` does. */
+/** The attempt that a request is part of, for a provider that reports deliveries and bytes, as `ProviderModel` does. */
 export const CurrentAttempt = Context.Reference<AttemptContext | undefined>(
   "effect-stream-recovery/effect-ai/CurrentAttempt",
   { defaultValue: () => undefined },
 );
 
-/** What a step reads of the request that `effect/ai` asks a provider for. */
+/** The fields of an `effect/ai` provider request that a step reads. */
 export type StepRequest = Pick<LanguageModel.ProviderOptions, "prompt" | "toolChoice" | "tools"> &
   Partial<Pick<LanguageModel.ProviderOptions, "incrementalPrompt" | "previousResponseId" | "toolCallValidation">> & {
     readonly reasoning?: "live" | "held" | undefined;
   };
 
-/** One request of the wrapped model: a step, whose calls are resolved outside of the attempt. */
+/** Makes the attempts of one streamed request. Its calls are resolved outside the attempt. */
 export const attemptOf = (
   model: LanguageModel.LanguageModel,
   request: StepRequest,
@@ -137,7 +137,7 @@ export const attemptOf = (
     );
 };
 
-/** The same for a response that comes whole, structured where the call asks for an object. */
+/** Makes the attempts of a request for a whole response, structured if the call asks for an object. */
 export const wholeAttemptOf = (
   model: LanguageModel.LanguageModel,
   request: StepRequest,
@@ -155,7 +155,7 @@ export const wholeAttemptOf = (
     );
 };
 
-/** The names of a request's tools in the ledger, by their names in the toolkit. */
+/** Makes the fold of an attempt, with the ledger names of the request's tools by their names in the toolkit. */
 const foldOf = (attempt: AttemptContext, { reasoning, toolCallValidation, tools }: StepRequest): PartFold =>
   new PartFold(attempt, {
     names: new Map(tools.map((tool) => [String(tool.name), wireName(tool)])),
@@ -163,7 +163,7 @@ const foldOf = (attempt: AttemptContext, { reasoning, toolCallValidation, tools 
     holdsReasoning: reasoning === "held",
   });
 
-/** The wrapped model checks no call: the code that resolves a call checks it, outside of the attempt. */
+/** The wrapped model checks no call. The code that resolves a call checks it, outside the attempt. */
 const requestOptions = ({ prompt, toolChoice, tools }: StepRequest) => ({
   prompt: mended(prompt),
   ...(tools.length === 0 ? {} : { toolkit: withoutHandlers(tools), toolChoice }),
@@ -178,7 +178,7 @@ const withoutHandlers = (tools: ReadonlyArray<Tool.Any>): AnyToolkit => ({
   handle: () => Effect.die(new Error("a step of a recovered model resolves no calls")),
 });
 
-// The methods are overloaded by the type of the toolkit, which is not known here; these options fit every overload.
+// The methods are overloaded by the type of the toolkit, which is unknown here. These options fit every overload.
 const streamOf = (model: LanguageModel.LanguageModel, options: RequestOptions) =>
   (model.streamText as unknown as (options: RequestOptions) => Stream.Stream<Response.AnyPart, AiError.AiError>)(
     options,
@@ -201,8 +201,8 @@ const wholeOf = (model: LanguageModel.LanguageModel, options: RequestOptions, ca
 };
 
 /**
- * Which messages the provider has seen already is decided once a call, outside of the attempts, so that every attempt sends the
- * same request: a failed attempt must not count as a response to go on from.
+ * Decides which messages the provider has already seen, once per call and outside the attempts, so that every attempt sends
+ * the same request. A failed attempt must not count as a response to continue from.
  */
 const trackerOf = ({ incrementalPrompt, previousResponseId }: StepRequest): ResponseIdTracker.Service => ({
   clearUnsafe: () => undefined,

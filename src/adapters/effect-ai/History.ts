@@ -1,14 +1,14 @@
 /**
- * Keeps histories whole: no call without its result goes to a caller, or to a provider.
+ * Keeps histories whole: neither a caller nor a provider gets a call without its result.
  *
- * `Chat` writes down every part that it was handed, also of a stream that fails. So a call whose handler failed, died or was
- * cancelled gets a result that says so, before the failure is handed on. A consumer that has stopped listening cannot be handed
- * a result; the prompt of its next request closes the calls that it left open.
+ * `Chat` records every part that it was given, even from a stream that fails. So a call whose handler failed, died or was
+ * cancelled gets a result that says so, before the failure is passed on. A consumer that has stopped listening cannot get a
+ * result, so the prompt of its next request closes the calls that it left open.
  */
 import { Stream } from "effect";
 import { Prompt, Response } from "effect/ai";
 
-/** The result of a call whose outcome is not known, for the model and for a person. */
+/** The result of a call with an unknown outcome, for the model and for a person. */
 export const unfinished = {
   type: "execution-interrupted",
   reason: "The call was interrupted before its result was known. It may have run, in part or as a whole.",
@@ -57,9 +57,9 @@ const interruptedResult = (id: string, name: string): Response.AnyPart =>
   });
 
 /**
- * Closes in a prompt the calls that an earlier turn left open; a call that waits for approval is not open.
+ * Closes the calls in a prompt that an earlier turn left open. A call that waits for approval is not open.
  *
- * @returns the same prompt where nothing is open
+ * @returns the same prompt if nothing is open
  */
 export const mended = (prompt: Prompt.Prompt): Prompt.Prompt => {
   const closedIds = new Set<string>();
@@ -77,7 +77,7 @@ export const mended = (prompt: Prompt.Prompt): Prompt.Prompt => {
   );
 };
 
-/** The calls that have a result or wait for approval. */
+/** Returns the calls that have a result or wait for approval. */
 const closedIn = (message: Prompt.Message): ReadonlyArray<string> => {
   if (message.role !== "assistant" && message.role !== "tool") return [];
   return message.content.flatMap((part) => {

@@ -1,8 +1,8 @@
 /**
- * Says in the words of `effect/ai` what a run or an exchange failed with, and remembers the original error.
+ * Converts the failures of runs and exchanges to errors of `effect/ai`, and remembers the original errors.
  *
- * An `AiError` that the wrapped model failed with is handed on unchanged (L12). Where there is none, one is made. The original
- * is kept beside each, so that no failure is classified twice and a program need not read messages.
+ * An `AiError` of the wrapped model is passed on unchanged (L12). If there is none, one is made. The original is kept beside
+ * each, so that no failure is classified twice and a program need not read messages.
  */
 import { Duration } from "effect";
 import { AiError } from "effect/ai";
@@ -15,19 +15,19 @@ const exchanges = new WeakMap<AiError.AiError, ProviderError>();
 const made = new WeakMap<object, AiError.AiError>();
 
 /**
- * Says why a recovered model gave up: the run's rule, its failure, what happened and what is safe to do.
+ * Returns the reason why a recovered model gave up: the run's rule, its failure, what happened and what is safe to do.
  *
- * @param error what `streamText`, `generateText` or `generateObject` failed with
+ * @param error the error of `streamText`, `generateText` or `generateObject`
  * @returns undefined for an error that no run ended with
  */
 export const interruptionOf = (error: AiError.AiError): RunInterrupted | undefined => interruptions.get(error);
 
 /**
- * The error of a run that could not or must not go on.
+ * Makes the error of a run that could not or must not continue.
  *
  * @param method the method of the language model that was called
- * @param interrupted what the run ended with
- * @param cause the provider's own error where it stands elsewhere than in `interrupted`
+ * @param interrupted the end of the run
+ * @param cause the provider's own error, if it is not the cause of `interrupted`
  */
 export const ofRun = (method: string, interrupted: RunInterrupted, cause: unknown = interrupted.cause) => {
   const error =
@@ -42,10 +42,10 @@ export const ofRun = (method: string, interrupted: RunInterrupted, cause: unknow
 };
 
 /**
- * The error of one exchange with a provider.
+ * Makes the error of one exchange with a provider.
  *
  * @param method the method of the language model that was called
- * @param error what the client failed with
+ * @param error the client's error
  */
 export const ofExchange = (method: string, error: ProviderError): AiError.AiError => {
   const before = made.get(error);
@@ -57,7 +57,7 @@ export const ofExchange = (method: string, error: ProviderError): AiError.AiErro
   return found;
 };
 
-/** What an attempt fails with: the client's own error where an `AiError` was made from one, because it knows more. */
+/** Returns the client's own error if an `AiError` was made from one, because it knows more. */
 export const sourceOf = (error: AiError.AiError): AiError.AiError | ProviderError => exchanges.get(error) ?? error;
 
 const original = (cause: unknown): AiError.AiError | undefined => {
@@ -66,8 +66,8 @@ const original = (cause: unknown): AiError.AiError | undefined => {
 };
 
 /**
- * The reason that fits a failure. The reason of an ended run must not ask to be sent again as it is: the run has just decided
- * that this is not safe, so its transport failures are `UnknownError`.
+ * Picks the reason that fits a failure. The reason of an ended run must not invite another identical request, because the run
+ * has just decided that this is not safe. Its transport failures are therefore `UnknownError`.
  */
 const reasonOf = (
   failure: Failure,
@@ -117,14 +117,14 @@ const rejection = (
   }
 };
 
-/** The client's error keeps neither method nor address, because an address may hold a key. */
+/** Omits the address, because it may hold a key. */
 const network = (description: string, cause: unknown): AiError.AiErrorReason =>
   new AiError.NetworkError({ reason: "TransportError", method: "POST", url: "", description, cause });
 
-/** Longest text of a provider's error that goes into a description, in UTF-16 code units. */
+/** Maximum text of a provider's error in a description, in UTF-16 code units. */
 const wordsCharactersMax = 2_000;
 
-/** The provider's own words, where its response was an error: a person needs them, as with any provider package. */
+/** Returns the provider's own words if its response was an error. A person needs them, as with any provider package. */
 const wordsOf = (cause: unknown): string | undefined => {
   const body = typeof cause === "object" && cause !== null && "body" in cause ? cause.body : undefined;
   return typeof body === "string" && body !== "" ? body.slice(0, wordsCharactersMax) : undefined;

@@ -1,6 +1,6 @@
 /**
- * Wraps a language model of `effect/ai`: each of its requests, one step, is a run of StreamProcessor, and its tools run through
- * ToolGuard. EffectAi.ts says what a caller may rely on.
+ * Wraps a language model of `effect/ai`: each of its requests, one step, is a run of StreamProcessor, and its tools run
+ * through ToolGuard. EffectAi.ts states what a caller may rely on.
  */
 import { Effect, Layer, Option, Stream } from "effect";
 import { type AiError, LanguageModel, Model, type Response } from "effect/ai";
@@ -17,44 +17,44 @@ import { StopSignal } from "./StopSignal.ts";
 import type { AnyTools } from "./Tools.ts";
 
 /**
- * What every run of a recovered model is made with. With `reveal: "on_complete"` a response is handed over when it is whole, so
- * that a break in it is replayed unseen, also for a caller that cannot discard.
+ * Options for every run of a recovered model. With `reveal: "on_complete"` a response is delivered when it is whole, so a
+ * break in it is replayed unseen, even for a caller that cannot discard.
  */
 export interface Options
   extends Pick<RunOptions<never, never, never>, "budget" | "clocks" | "emptyIsFailure" | "policy" | "reveal"> {
-  /** Names the provider, and says whether the model reasons. Left out: what `effect/ai`'s `Model` says of itself. */
+  /** Names the provider, and says whether the model reasons. Default: the names that `effect/ai`'s `Model` gives. */
   readonly provider?: Provider;
   /**
-   * `live` (the default) hands reasoning on as it comes: a caller of `streamText` cannot discard it, so a break behind it
-   * ends the stream. `held` keeps it back until the first text or the end of the response: such a break is replayed unseen.
+   * `live` (the default) passes reasoning on as it arrives. A caller of `streamText` cannot discard it, so a break after it
+   * ends the stream. `held` keeps it back until the first text or the end of the response, so such a break is replayed unseen.
    */
   readonly reasoning?: "live" | "held";
-  /** Renews the credentials after a `rejected.auth`; tried once a run. */
+  /** Renews the credentials after a `rejected.auth`. Tried once per run. */
   readonly refreshCredentials?: Effect.Effect<unknown, unknown>;
 }
 
 /** The options with their provider. */
 export type RecoveryBase = Options & { readonly provider: Provider };
 
-/** A model and what its runs are made with. */
+/** A wrapped model, with the options of its runs. */
 export interface RecoveredModel {
   readonly model: LanguageModel.LanguageModel;
   readonly base: RecoveryBase;
 }
 
-/** The provider where neither the options nor `effect/ai` names one. */
+/** The provider if neither the options nor `effect/ai` names one. */
 const unnamed: Provider = { id: "effect-ai" };
 
 const wrappedModels = new WeakMap<LanguageModel.LanguageModel, RecoveredModel>();
 
-/** The model below a recovered one; a model that is not recovered stands for itself. */
+/** Returns the model below a recovered one. A model that is not recovered is returned itself. */
 export const recoveredModel = (model: LanguageModel.LanguageModel): RecoveredModel =>
   wrappedModels.get(model) ?? { model, base: { provider: unnamed } };
 
 /**
  * Recovers the language model that is provided to it.
  *
- * @param options what its runs are made with
+ * @param options the options of its runs
  */
 export const layer = (
   options: Options = {},
@@ -65,11 +65,11 @@ export const layer = (
   );
 
 /**
- * Makes a recovered model of another.
+ * Makes a recovered model from another.
  *
  * @param model any language model
- * @param options what its runs are made with
- * @returns a model with the same types, requirements and errors; `interruptionOf` says why it gave up
+ * @param options the options of its runs
+ * @returns a model with the same types, requirements and errors; `interruptionOf` explains why it gave up
  */
 export const make = Effect.fnUntraced(function* (
   model: LanguageModel.LanguageModel,
@@ -94,7 +94,7 @@ const providerOf = Effect.gen(function* () {
   return { id, ...(model === undefined ? {} : { model }) } satisfies RecoveryBase["provider"];
 });
 
-/** One streamed step, for a caller that cannot discard. */
+/** Runs one streamed step, for a caller that cannot discard. */
 const streamed = (
   processor: StreamProcessor["Service"],
   base: RecoveryBase,
@@ -118,7 +118,7 @@ const streamed = (
     }),
   );
 
-/** One step whose response comes whole. */
+/** Runs one step whose response arrives whole. */
 const generated = (
   processor: StreamProcessor["Service"],
   base: RecoveryBase,
@@ -142,7 +142,7 @@ const generated = (
         parts.push(...sent.parts);
       }),
     );
-    // The parts come from the content of a whole response, so they are those of one.
+    // The parts come from the content of a whole response, so they have its type.
     return parts as Array<Response.PartEncoded>;
   }).pipe(Effect.mapError((interrupted) => errorOf("generateText", interrupted)));
 
@@ -155,7 +155,7 @@ const callOf = (call: Call | undefined): Call => {
 
 type StreamParts = readonly [Response.StreamPartEncoded, ...Array<Response.StreamPartEncoded>];
 
-/** The parts of a stream, in order; their calls may be claimed from here on. */
+/** Returns the parts of a stream, in order. Their calls may be claimed from here on. */
 const handOver = (call: Call, sent: ReadonlyArray<ReadPart>): StreamParts => {
   for (const it of sent) call.handed(it);
   // Every ReadPart of a stream holds the one stream part that it was read from, and an array of a stream is never empty.
@@ -172,7 +172,7 @@ interface WholeResponse {
 type Generating = (options: CallOptions) => Effect.Effect<WholeResponse, AiError.AiError>;
 type ObjectOptions = CallOptions & ObjectRequest;
 
-/** The model's own methods, each call with its run and its tools behind the guard. */
+/** Makes the methods of the model, each call with its run and its tools behind the guard. */
 const methods = (
   steps: LanguageModel.LanguageModel,
   guard: ToolGuard["Service"],

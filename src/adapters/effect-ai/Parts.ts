@@ -1,7 +1,7 @@
 /**
- * Says what the parts of an `effect/ai` response prove, and writes them as a provider gives them.
+ * Derives observations from the parts of an `effect/ai` response, and encodes the parts as a provider gives them.
  *
- * One fold an attempt: calls are counted in the order in which they begin, and the ids that a model gives are labels.
+ * There is one fold per attempt. It numbers calls in the order in which they begin, and uses the model's ids only as labels.
  */
 import { Schema } from "effect";
 import { AiError, Response } from "effect/ai";
@@ -13,7 +13,7 @@ import * as Observation from "../../domain/Observation.ts";
 import { classify } from "../../failure/FailureClassifier.ts";
 import type { AttemptContext } from "../../runtime/contract/RunOptions.ts";
 
-/** A part on its way through a run: what of it is handed over, and what it proves. */
+/** A part in a run, as it is delivered, with its observation. */
 export interface ReadPart {
   readonly attempt: number;
   readonly run_id: string;
@@ -21,19 +21,18 @@ export interface ReadPart {
   /** The same parts as the wrapped model gave them. */
   readonly given: ReadonlyArray<Response.AnyPart>;
   readonly observation: Observation.Observation;
-  /** The runtime calls that this part makes whole. */
+  /** The runtime calls that this part completes. */
   readonly calls: ReadonlyArray<{ readonly key: string; readonly id: string; readonly name: string }>;
-  /** The error that this part carries. */
   readonly error?: unknown;
 }
 
-/** The original error of a run (L12): the run gives the part that carried it as its cause. */
+/** Returns the original error of a run (L12). The cause that the run gives is the part that carried it. */
 export const errorIn = (cause: unknown): unknown => (isReadPart(cause) ? cause.error : cause);
 
 const isReadPart = (cause: unknown): cause is ReadPart =>
   typeof cause === "object" && cause !== null && "observation" in cause && "parts" in cause;
 
-/** Where a part of `ProviderModel` describes calls that the provider ran itself: `metadata.stream_recovery.calls`. */
+/** Metadata key of the calls that the provider ran itself, in parts of `ProviderModel`: `metadata.stream_recovery.calls`. */
 export const hostedMetadata = "stream_recovery";
 
 interface BegunCall {
@@ -41,17 +40,17 @@ interface BegunCall {
   readonly executor: "runtime" | "provider";
 }
 
-/** What a request exposes, as far as reading its parts needs it. */
+/** The fields of a request that are needed to read its parts. */
 export interface Exposed {
-  /** The names under which the tools stand in the ledger, by their names in the toolkit. */
+  /** Names of the tools in the ledger, by their names in the toolkit. */
   readonly names: ReadonlyMap<string, string>;
-  /** The caller judges a call of an undeclared tool; otherwise such a call fails the attempt. */
+  /** True if the caller judges a call of an undeclared tool. Otherwise such a call fails the attempt. */
   readonly deferred: boolean;
-  /** Reasoning is handed over together with the text behind it, and shows nothing by itself. */
+  /** True if reasoning is delivered together with the text after it, so that it shows nothing by itself. */
   readonly holdsReasoning: boolean;
 }
 
-/** Longest reasoning that is held, in UTF-16 code units of one attempt; reasoning beyond it is handed over and counts as shown. */
+/** Maximum reasoning that is held, in UTF-16 code units of one attempt. Reasoning beyond it is delivered and counts as shown. */
 export const heldReasoningCharactersMax = 1024 * 1024;
 
 /** Reads the parts of one attempt. */
@@ -67,12 +66,11 @@ export class PartFold {
     this.#exposed = exposed;
   }
 
-  /** Reads one part of a stream. */
   read(part: Response.AnyPart): ReadPart {
     return this.#made([part], this.#observe(part));
   }
 
-  /** Reads a whole response: the model's success is its terminal marker, unless its finish says that it failed. */
+  /** Reads a whole response. The model's success is its terminal marker, unless its finish says that it failed. */
   readWhole(parts: ReadonlyArray<Response.AnyPart>): ReadPart {
     let seen: Observation.Observation = { ...Observation.none, progress: "output", terminal: true };
     const calls: Array<ReadPart["calls"][number]> = [];
@@ -184,7 +182,7 @@ export class PartFold {
       : Observation.calls([...first, this.#signal(known, id, name, "settled")]);
   }
 
-  /** Calls that the provider ran and that no part of `effect/ai` describes. */
+  /** Reads the calls that the provider ran and that no part of `effect/ai` describes. */
   #hosted(metadata: Response.ProviderMetadata): Observation.Observation {
     const entries = Json.list(Json.record(metadata[hostedMetadata])?.calls);
     const signals = entries.flatMap((entry) => {
@@ -226,7 +224,7 @@ const undeclared = (toolName: string, { names }: Exposed): AiError.AiError =>
     reason: new AiError.ToolNotFoundError({ toolName, availableTools: [...names.keys()] }),
   });
 
-/** An empty text only begins a block, and is no progress. */
+/** An empty text only opens a block, which is no progress. */
 const shown = (text: string): Observation.Observation =>
   text === "" ? Observation.lifecycle : Observation.text(text.length);
 
@@ -250,7 +248,7 @@ const encodeMetadata = Schema.encodeSync(Response.ResponseMetadataPart);
 const encodeFinish = Schema.encodeSync(Response.FinishPart);
 const encodeUrl = Schema.encodeSync(Response.UrlSourcePart);
 
-/** A part in the encoded form that a provider gives: most parts have the same form, the others are encoded. */
+/** Encodes a part as a provider gives it. Parts that have the same form pass through. */
 const encode = (part: Response.AnyPart): Response.AnyPartEncoded => {
   switch (part.type) {
     case "file":

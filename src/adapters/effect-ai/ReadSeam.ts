@@ -1,9 +1,9 @@
 /**
- * Joins the parts of a continued step to those that a caller has read: the text by the rule of every seam, and its blocks, so that
- * text in one block stays in one.
+ * Joins the parts of a continued step to those that a caller has read: the text by the rule of every seam, and its blocks, so
+ * that text in one block stays in one.
  *
- * A continuation names its blocks anew. The one that the seam lies in goes on under the id of the block that the break has left
- * open; where that had ended it begins as one of its own.
+ * A continuation gives its blocks new ids. The block that contains the seam continues under the id of the block that the break
+ * left open. If that one had ended, it begins as a new block.
  */
 import { type LanguageModel, Response } from "effect/ai";
 import type { Observation } from "../../domain/Observation.ts";
@@ -12,10 +12,10 @@ import * as PlainSeam from "../../seam/PlainSeam.ts";
 import type { SeamJoin, SeamPassed, TextSeam } from "../../seam/TextSeam.ts";
 import type { ReadPart } from "./Parts.ts";
 
-/** The step whose text goes on. */
+/** The step whose text is continued. */
 export interface SeamStep {
   readonly toolChoice: LanguageModel.ToolChoice<string>;
-  /** Called with every part that has left for the caller. */
+  /** Called with every part that was delivered to the caller. */
   readonly left: (part: ReadPart) => void;
 }
 
@@ -23,7 +23,7 @@ export interface SeamStep {
 export const make = (step: SeamStep): TextSeam<ReadPart> => {
   const inner = PlainSeam.make<ReadPart>({ text: textOf, withText })();
   const isForced = demandsCall(step.toolChoice);
-  /** The text block that the caller reads. */
+  /** Id of the text block that the caller is reading. */
   let open: string | undefined;
   return {
     ...inner,
@@ -58,15 +58,15 @@ const withText = (read: ReadPart, text: string): ReadPart => {
 
 type TextPart = Response.TextPart | Response.TextStartPart | Response.TextDeltaPart | Response.TextEndPart;
 
-/** Parts of text have one form, whether encoded or not. */
+/** Parts of text have the same form, encoded or not. */
 const withPart = (read: ReadPart, part: TextPart): ReadPart => ({ ...read, given: [part], parts: [part] });
 
-/** Names the text blocks of a continuation as the caller knows them. */
+/** Gives the text blocks of a continuation the ids that the caller knows. */
 class BlockJoin implements SeamJoin<ReadPart> {
   readonly #inner: SeamJoin<ReadPart>;
-  /** The block that the break has left open, until it ends. */
+  /** The block that the break left open, until it ends. */
   #open: string | undefined;
-  /** The block of the continuation that the seam lies in; undefined until its text leaves. */
+  /** The block of the continuation that contains the seam; undefined until its text is delivered. */
   #joining: string | undefined;
   /** Blocks of the continuation that have begun for the caller. */
   readonly #begun = new Set<string>();
@@ -97,7 +97,7 @@ class BlockJoin implements SeamJoin<ReadPart> {
     return { ...passed, parts, observations };
   }
 
-  /** The ends and beginnings of blocks that the caller lacks in front of a part. */
+  /** Returns the ends and starts of blocks that the caller needs before a part. */
   #blocks(read: ReadPart): ReadonlyArray<ReadPart> {
     const [part] = read.given;
     const begins = part?.type === "text-delta" && !this.#begun.has(part.id) && !this.#goesOn(part.id);
@@ -113,14 +113,17 @@ class BlockJoin implements SeamJoin<ReadPart> {
     return [...own, withPart(bare, Response.makePart("text-start", { id: part.id, metadata: {} }))];
   }
 
-  /** Whether the text of a block goes on in the one that the break has left open: the first that has any left does. */
+  /**
+   * Returns true if the text of a block continues in the one that the break left open: the first block that has any text left
+   * does.
+   */
   #goesOn(id: string): boolean {
     if (this.#open === undefined) return false;
     this.#joining ??= id;
     return this.#joining === id;
   }
 
-  /** The part under the id that the caller knows; undefined for the end of a block that the caller never saw begin. */
+  /** Returns the part under the id that the caller knows; undefined for the end of a block that the caller never saw begin. */
   #renamed(read: ReadPart): ReadPart | undefined {
     const [part] = read.given;
     if (part?.type === "text-start") this.#begun.add(part.id);
@@ -133,6 +136,6 @@ class BlockJoin implements SeamJoin<ReadPart> {
   }
 }
 
-/** Whether no text of an open block comes behind a part. */
+/** Returns true if no text of an open block can follow a part. */
 const endsText = (part: Response.AnyPart | undefined): boolean =>
   part?.type === "finish" || part?.type === "text-start" || part?.type === "tool-params-start";

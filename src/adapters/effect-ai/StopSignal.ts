@@ -1,5 +1,5 @@
 /**
- * Lets a program stop a recovered model in its user's name (L10): the run, and the calls that run behind its response.
+ * Lets a program stop a recovered model on behalf of its user (L10): the run, and the calls that run after its response.
  */
 import { Context, Effect, Stream } from "effect";
 import type { AiError } from "effect/ai";
@@ -9,23 +9,24 @@ import type { CallReference } from "../../runtime/contract/ToolCall.ts";
 import { ofRun } from "./LanguageModelError.ts";
 
 /**
- * The signal of the user's Stop, for every request of an effect or a stream:
- * `Stream.provideService(chat.streamText({ prompt, toolkit }), EffectAi.StopSignal, stop.signal)`.
+ * The signal of the user's Stop, for every request of an effect or a stream: `Stream.provideService(chat.streamText({ prompt,
+ * toolkit }), EffectAi.StopSignal, stop.signal)`.
  *
- * When it aborts, the run under way ends as `user_cancelled`, a running tool is interrupted, and a later request sends nothing.
- * A signal that aborts by a timeout (`AbortSignal.timeout`) stops them too, and is no user's cancel.
+ * When it aborts, the run in flight ends as `user_cancelled`, a running tool is interrupted, and a later request sends
+ * nothing. A signal that aborts by a timeout (`AbortSignal.timeout`) stops them too, but not on behalf of the user.
  */
 export const StopSignal = Context.Reference<AbortSignal | undefined>("effect-stream-recovery/effect-ai/StopSignal", {
   defaultValue: () => undefined,
 });
 
-/** Which call a stop reaches. */
+/** The call that a stop reaches. */
 type Stopped = Pick<CallReference, "run_id"> & { readonly attempt?: number };
 
 /**
- * Runs a call's work until the signal aborts: the run of its response may have ended by then, and an ended run does not listen.
+ * Runs a call's work until the signal aborts. The run of its response may have ended by then, and an ended run does not
+ * listen.
  *
- * @param call the call whose work it is; left out for a call that belongs to no run
+ * @param call the call that the work belongs to; omitted for a call that belongs to no run
  */
 export const untilStopped = <A, E, R>(
   work: Effect.Effect<A, E, R>,
@@ -34,11 +35,11 @@ export const untilStopped = <A, E, R>(
 ): Effect.Effect<A, E | AiError.AiError, R> => {
   if (signal === undefined) return work;
   const stop = stopped(signal, call);
-  // Work whose signal has aborted before must not start.
+  // Work must not start if its signal has already aborted.
   return Effect.suspend(() => (signal.aborted ? stop : Effect.raceFirst(work, stop)));
 };
 
-/** The same for results that come one by one. */
+/** Emits results that arrive one by one until the signal aborts. */
 export const streamUntilStopped = <A, E, R>(
   results: Stream.Stream<A, E, R>,
   signal: AbortSignal | undefined,
@@ -48,7 +49,6 @@ export const streamUntilStopped = <A, E, R>(
   return Stream.suspend(() => (signal.aborted ? Stream.fromEffect(stop) : Stream.interruptWhen(results, stop)));
 };
 
-/** Fails when the signal has aborted. */
 const stopped = (signal: AbortSignal, call?: Stopped): Effect.Effect<never, AiError.AiError> =>
   Effect.callback((resume) => {
     const heard = () => resume(Effect.fail(errorOf(signal, call)));

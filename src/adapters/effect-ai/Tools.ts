@@ -1,5 +1,5 @@
 /**
- * Says what the tools of `effect/ai` do, and runs a toolkit's calls through ToolGuard.
+ * Determines what the tools of `effect/ai` do, and runs a toolkit's calls through ToolGuard.
  */
 import { Cause, Context, Effect, Option, Queue, Schema, Stream } from "effect";
 import { AiError, Tool, type Toolkit } from "effect/ai";
@@ -11,9 +11,9 @@ import { type GuardedTool, type ToolGuard, ToolRefused } from "../../runtime/too
 import { streamUntilStopped, untilStopped } from "./StopSignal.ts";
 
 /**
- * Declares what running a tool does: `tool.annotate(ToolEffect, "read_only")`. Without it the annotations of `effect/ai` decide:
- * `Readonly` means read_only; `Destructive` or `Idempotent`, with either value, mean mutating (an idempotent call may run twice,
- * but a repeated response need not repeat the call's arguments); without any of them a tool is unknown.
+ * Declares what running a tool does: `tool.annotate(ToolEffect, "read_only")`. Without it the annotations of `effect/ai`
+ * decide. `Readonly` means read_only. `Destructive` or `Idempotent`, with either value, mean mutating: an idempotent call may
+ * run twice, but a repeated response need not repeat the call's arguments. A tool without any of them is unknown.
  */
 export class ToolEffect extends Context.Service<ToolEffect, Effects>()("effect-stream-recovery/effect-ai/ToolEffect") {}
 
@@ -26,19 +26,19 @@ export type AnyToolkit = Toolkit.WithHandler<AnyTools>;
 type Handled = Effect.Success<ReturnType<AnyToolkit["handle"]>>;
 type HandlerResult = Stream.Success<Handled>;
 
-/** A call's work: the handler, from reading its input to its last result. */
+/** The work of a call: the handler, from reading its input to its last result. */
 type Work = Effect.Effect<void, unknown, unknown>;
 
 /** A guarded tool of a toolkit. */
 export type Guarded = GuardedTool<Work, void, unknown, unknown>;
 
-/** Whether the provider runs the tool on its own side. */
+/** Returns true if the provider runs the tool itself. */
 export const isHosted = (tool: Tool.Any): boolean => Tool.isProviderDefined(tool) && !tool.requiresHandler;
 
-/** What a tool does, by its annotations or, for a tool that the provider runs, by the table of hosted tools. */
+/** Returns the effect of a tool, by its annotations or, for a tool that the provider runs, by the table of hosted tools. */
 export const effectOf = (tool: Tool.Any): Effects => {
   const declared = Option.getOrUndefined(Context.getOption(tool.annotations, ToolEffect));
-  // The types let any text pass here; a text that is no effect counts as unknown.
+  // The types let any text pass here. A text that is no effect counts as unknown.
   if (declared !== undefined) return isEffect(declared) ? declared : "unknown";
   if (Context.get(tool.annotations, Tool.Readonly)) return "read_only";
   const { mapUnsafe } = tool.annotations;
@@ -48,14 +48,14 @@ export const effectOf = (tool: Tool.Any): Effects => {
 
 const isEffect = Schema.is(Effects);
 
-/** The name under which a provider knows a tool. */
+/** Returns the provider's name of a tool. */
 export const wireName = (tool: Tool.Any): string =>
   label(Tool.isProviderDefined(tool) ? tool.providerName : String(tool.name));
 
 /**
- * The boundaries of the tools of one request: guarded where the model resolves the calls itself.
+ * Returns the boundaries of the tools of one request, guarded if the model resolves the calls itself.
  *
- * @param guard makes the guarded boundaries; left out where the caller resolves the calls, which proves nothing
+ * @param guard makes the guarded boundaries; omitted if the caller resolves the calls, which proves nothing
  */
 export const boundaries = (
   tools: ReadonlyArray<Tool.Any>,
@@ -70,18 +70,18 @@ export const boundaries = (
 
 const perform = (work: Work): Work => work;
 
-/** Finds the call that a toolkit is asked to handle: its tool and reference, `unguarded` before any run, else `refused`. */
+/** Finds the call that a toolkit is asked to handle: its tool and reference, `unguarded` before any run, otherwise `refused`. */
 export type Claim = (
   name: string,
   id: string | undefined,
 ) => { readonly tool: Guarded; readonly reference: CallReference } | "unguarded" | "refused";
 
 /**
- * A toolkit whose handlers can only be reached through the fence.
+ * Makes a toolkit whose handlers can only be reached through the guard.
  *
  * @param toolkit the toolkit with its handlers
  * @param claim finds the call; each call is found once
- * @param signal the user's Stop: it interrupts the handlers
+ * @param signal the user's Stop, which interrupts the handlers
  */
 export const guarded = (toolkit: AnyToolkit, claim: Claim, signal: AbortSignal | undefined): AnyToolkit => {
   const handle = (name: string, params: unknown, id: string | undefined, options: unknown) => {
@@ -91,7 +91,7 @@ export const guarded = (toolkit: AnyToolkit, claim: Claim, signal: AbortSignal |
     if (call === "refused") return refuse(name, "no such call was handed over, or it has started before");
     return Effect.succeed(through(call.tool, call.reference, name, work, signal));
   };
-  // The type of `handle` names each tool's own results; here they pass through unread.
+  // The type of `handle` names each tool's own results, which pass through unread here.
   return { tools: toolkit.tools, handle: handle as unknown as AnyToolkit["handle"] };
 };
 
@@ -102,12 +102,12 @@ const forwarded = (
   id: string | undefined,
   options: unknown,
 ): ReturnType<AnyToolkit["handle"]> => {
-  // The arguments came in by the typed handle and go out by it, so they have the caller's types.
+  // The arguments came in through the typed handle and go out through it, so they have the caller's types.
   const args = [name, params, id, options] as unknown as Parameters<AnyToolkit["handle"]>;
   return toolkit.handle(...args);
 };
 
-/** The results of a call that runs in the guard, as they come; the call settles with its last result. */
+/** Emits the results of a call that runs in the guard, as they arrive. The call settles with its last result. */
 const through = (
   tool: Guarded,
   reference: CallReference,

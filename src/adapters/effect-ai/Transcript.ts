@@ -1,12 +1,12 @@
 /**
- * Keeps the valid parts of a run, attempt by attempt, and writes them as a prompt.
+ * Keeps the valid parts of a run, attempt by attempt, and converts them to a prompt.
  */
 import { Prompt, type Response } from "effect/ai";
 import type { RunEvent } from "../../runtime/contract/RunEvent.ts";
 import type { SettledCall } from "../../runtime/contract/ToolCall.ts";
 import { unfinished } from "./History.ts";
 
-/** A call of the step has its result, or a preliminary one. */
+/** A call of the step has a result, final or preliminary. */
 export interface ToolSettled {
   readonly _tag: "ToolSettled";
   readonly attempt: number;
@@ -21,14 +21,14 @@ interface AttemptParts {
   readonly results: Map<string, Response.AnyPart>;
 }
 
-/** The parts of one response, of one attempt or of several. */
+/** The parts of one response, from one attempt or several. */
 interface JoinedParts {
   readonly attempts: ReadonlyArray<number>;
   readonly parts: ReadonlyArray<Response.AnyPart>;
   readonly results: ReadonlyMap<string, Response.AnyPart>;
 }
 
-/** What a continuation's request says of a call without a result. */
+/** Sentences about calls without a result, for a continuation's request. */
 const outcomeSentences: Readonly<Record<SettledCall["outcome"], string>> = {
   settled: "The call ran, and its result was lost.",
   it_ran: "The call ran, and its result was lost.",
@@ -37,13 +37,13 @@ const outcomeSentences: Readonly<Record<SettledCall["outcome"], string>> = {
   unknown: unfinished.reason,
 };
 
-/** The valid parts of a run: discarded parts are gone, and no call is without a result. */
+/** The valid parts of a run. Discarded parts are removed, and every call has a result. */
 export class Transcript {
   readonly #attempts = new Map<number, AttemptParts>();
-  /** Attempts that go on with the response of the one before them. */
+  /** Attempts that continue the response of the attempt before them. */
   readonly #joined = new Set<number>();
 
-  /** Takes an event of a run: adds parts and results, and withdraws discarded parts. */
+  /** Applies an event of a run: adds parts and results, and withdraws discarded parts. */
   take(event: AgentEvent): void {
     if (event._tag === "Part") this.add(event.attempt, event.part);
     else if (event._tag === "Continued") this.join(event.attempt);
@@ -51,23 +51,22 @@ export class Transcript {
     else if (event._tag === "AttemptDiscarded") this.keep(event.attempt, event.keep_through);
   }
 
-  /** Adds a part of an attempt. */
   add(attempt: number, part: Response.AnyPart): void {
     const kept = this.#of(attempt);
     kept.parts = [...kept.parts, part];
   }
 
-  /** Adds the result of a call. */
+  /** Adds the result of a call. A preliminary result is ignored. */
   settle(attempt: number, part: Response.AnyPart): void {
     if (part.type === "tool-result" && !part.preliminary) this.#of(attempt).results.set(part.id, part);
   }
 
-  /** The parts of an attempt go on with the response of the attempts before it: together they are one message. */
+  /** Joins an attempt to the response of the attempts before it, so that together they are one message. */
   join(attempt: number): void {
     this.#joined.add(attempt);
   }
 
-  /** Keeps those parts of an attempt that have left for the caller. */
+  /** Keeps those parts of an attempt that were delivered to the caller. */
   keepLeft(attempt: number, left: { readonly has: (part: Response.AnyPart) => boolean }): void {
     const kept = this.#of(attempt);
     kept.parts = kept.parts.filter((part) => left.has(part));
@@ -79,15 +78,14 @@ export class Transcript {
     kept.parts = kept.parts.slice(0, count);
   }
 
-  /** The parts of an attempt that are kept. */
   partsOf(attempt: number): ReadonlyArray<Response.AnyPart> {
     return this.#of(attempt).parts;
   }
 
   /**
-   * The kept parts, as the messages that follow a prompt.
+   * Returns the kept parts as the messages that follow a prompt.
    *
-   * @param calls the outcomes of calls that have no result, where they are known
+   * @param calls the known outcomes of calls that have no result
    */
   prompt(calls: ReadonlyArray<SettledCall> = []): Prompt.Prompt {
     let prompt = Prompt.empty;
@@ -106,7 +104,7 @@ export class Transcript {
     return prompt;
   }
 
-  /** The attempts in their order, those of one response together. */
+  /** Returns the attempts in order, those of one response together. */
   #responses(): ReadonlyArray<JoinedParts> {
     const responses: Array<JoinedParts> = [];
     for (const [attempt, { parts, results }] of [...this.#attempts].sort(([one], [other]) => one - other)) {
@@ -127,7 +125,7 @@ export class Transcript {
   }
 }
 
-/** A call that the provider ran and gave no result of: no provider takes such a call back. */
+/** Returns true for a call that the provider ran without giving a result. No provider takes such a call back. */
 const isOpenHosted = (part: Response.AnyPart, parts: ReadonlyArray<Response.AnyPart>): boolean =>
   part.type === "tool-call" &&
   part.providerExecuted === true &&

@@ -1,6 +1,6 @@
 /**
- * Reads what a call of `fetch` asks for, in each form that `fetch` takes, and keeps its body readable for a request that passes
- * through untouched.
+ * Reads the request of a `fetch` call, in each form that `fetch` takes, and keeps its body readable for a request that passes
+ * through unchanged.
  */
 
 import { type DeclaredTools, mayBeRelayed, type RelayPlan, recognise } from "../relay/RelayPlan.ts";
@@ -13,11 +13,11 @@ export type FetchInput = Parameters<typeof globalThis.fetch>[0];
 
 /** A call of `fetch`. */
 export interface FetchCall {
-  /** Undefined: there is nothing to recover, and `input` and `init` pass through as they are. */
+  /** Undefined if there is nothing to recover. `input` and `init` then pass through unchanged. */
   readonly plan: RelayPlan | undefined;
   readonly extras: FetchExtras;
   readonly signal: AbortSignal | undefined;
-  /** Puts headers into the form in which the call gave its own. */
+  /** Converts headers to the form in which the call gave its own. */
   readonly formed: (headers: Headers) => FetchHeaders;
   readonly input: FetchInput;
   readonly init: RequestInit | undefined;
@@ -26,7 +26,7 @@ export interface FetchCall {
 /**
  * Reads a call.
  *
- * @param declared what the caller's tools do
+ * @param declared the effects of the caller's tools
  * @throws the error of the body's own stream
  */
 export const readCall = async (
@@ -50,15 +50,15 @@ export const readCall = async (
 };
 
 interface ReadBody {
-  /** Undefined for a form or nothing, which is no JSON. */
+  /** Undefined for no body, or for a form, which is not JSON. */
   readonly body: string | Uint8Array<ArrayBuffer> | undefined;
-  /** The caller's own body can be read only once, and was read. */
+  /** True if the caller's own body can be read only once, and was read. */
   readonly used: boolean;
 }
 
 const bodyOf = async (given: RequestInit["body"], request: Request | undefined): Promise<ReadBody> => {
   if (typeof given === "string") return { body: given, used: false };
-  // The caller may write to the buffer of a view later, and a later attempt must send the same bytes: so they are copied.
+  // The caller may write to the buffer of a view later, but a later attempt must send the same bytes, so they are copied.
   if (ArrayBuffer.isView(given))
     return { body: new Uint8Array(given.buffer, given.byteOffset, given.byteLength).slice(), used: false };
   if (given instanceof ArrayBuffer) return { body: new Uint8Array(given.slice(0)), used: false };
@@ -72,8 +72,8 @@ const bodyOf = async (given: RequestInit["body"], request: Request | undefined):
 const headersOf = (given: RequestInit["headers"]): RelayHeaders => [...new Headers(given)];
 
 /**
- * A `fetch` below may read its headers as an object, or spread them: it gets a record for a record, whose names are written as they were,
- * pairs for pairs, and else a `Headers`.
+ * A `fetch` below may read its headers as an object, or spread them. It gets a record for a record, with the names as they
+ * were written, pairs for pairs, and otherwise a `Headers`.
  */
 const formOf = (given: RequestInit["headers"]): FetchCall["formed"] => {
   if (given === undefined || typeof Reflect.get(given, "entries") === "function")

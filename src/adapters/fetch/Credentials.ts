@@ -1,6 +1,6 @@
 /**
- * Gives the repeats of a request fresh credentials: the client below which a fetch stands builds its headers once a call, and a
- * repeat may leave minutes later.
+ * Gives the repeats of a request fresh credentials. A client builds the headers for its fetch once per call, and a repeat may
+ * be sent minutes later.
  */
 import { Effect, Schema } from "effect";
 import { Failure } from "../../domain/Failure.ts";
@@ -11,7 +11,7 @@ import type { RelayRequest } from "../relay/RelayTransport.ts";
 export type FetchHeaders = NonNullable<RequestInit["headers"]>;
 
 /**
- * Gives the headers that a repeat sets in place of those of the first request.
+ * Returns the headers that a repeat sets in place of those of the first request.
  *
  * @param headers a copy of the first request's headers
  */
@@ -46,7 +46,7 @@ export const renew = (
     }),
   );
 
-/** An error of `Headers` quotes the value, which is a credential here. */
+/** Replaces the error of `Headers`, which quotes the value. Here the value is a credential. */
 const sendable = (given: object): Headers => {
   try {
     // The caller's type says so, and Headers itself refuses other objects.
@@ -56,7 +56,7 @@ const sendable = (given: object): Headers => {
   }
 };
 
-/** The headers of a request, in an object of their own. */
+/** Returns the headers of a request in a new object. */
 export const headersOf = ({ headers }: Pick<RelayRequest, "headers">): Headers =>
   new Headers(headers.map(([name, value]): [string, string] => [name, value]));
 

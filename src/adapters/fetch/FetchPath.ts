@@ -1,19 +1,22 @@
 /**
- * Names the path of a request that a `fetch` sends. `fetch` cannot make a connection without a request, so the path has no way to be asked:
- * a waiting request is let go as the probe.
+ * Names the path of a request that a `fetch` sends. `fetch` cannot make a connection without a request, so the path cannot be
+ * probed: a waiting request is sent as the probe.
  */
 import type { Path } from "../../paths/Path.ts";
 import type { RelayRequest } from "../relay/RelayTransport.ts";
 import { credentialIn, digestCharacters } from "../relay/RelayTransport.ts";
 
-/** The path of a request: its origin, with a digest of the credential that it carries. */
+/** Returns the path of a request: its origin, with a digest of the credential that it carries. */
 export const pathOf = async ({ headers, url }: Pick<RelayRequest, "headers" | "url">): Promise<Path> => {
   const id = new URL(url).origin;
   const credential = credentialIn(url, headers);
   return credential === "" ? { id } : { id, credential: await digestOf(credential) };
 };
 
-/** A key of this process that cannot be read out: a digest that is seen somewhere cannot be tried against guessed credentials. */
+/**
+ * A key of this process that cannot be exported, so a digest that is seen somewhere cannot be tested against guessed
+ * credentials.
+ */
 let key: ReturnType<typeof newKey> | undefined;
 
 const newKey = () => crypto.subtle.generateKey({ name: "HMAC", hash: "SHA-256" }, false, ["sign"]);

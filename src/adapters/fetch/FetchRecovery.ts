@@ -1,20 +1,20 @@
 /**
- * A `fetch` that recovers broken model streams below clients that take one: openai, @anthropic-ai/sdk, LangChain, and any
- * other that speaks one of the four protocols.
+ * Recovers broken model streams in a `fetch`, below clients that take one: openai, @anthropic-ai/sdk, LangChain, and any other
+ * that speaks one of the four protocols.
  *
  * ```ts
  * const fetch = recoveringFetch();
  * const openai = new OpenAI({ fetch, maxRetries: 0 });
  * ```
  *
- * It recovers what a client that only sees bytes permits (`Relay.ts`): everything until content was shown, and calls until their
- * end is proven. A break that cannot be recovered is an error of the body, never a clean end. Requests to other endpoints pass
- * through untouched.
+ * It recovers what a client that only sees bytes permits (`Relay.ts`): everything until content was shown, and calls until
+ * their end is proven. A break that cannot be recovered is an error of the body, never a clean end. Requests to other
+ * endpoints pass through unchanged.
  *
- * SDKs retry by themselves, twice by default, each time with a whole budget: set `maxRetries: 0`. Where an SDK does retry, the
+ * SDKs retry by themselves, twice by default, each time with a whole budget, so set `maxRetries: 0`. If an SDK does retry, the
  * repeat of a request that has just failed gets the remaining budget of that request instead of a fresh one.
  *
- * Node's own `fetch` gives up on its side after 300 s without a head or a byte; a run takes that for a broken connection.
+ * Node's own `fetch` gives up after 300 s without a head or a byte. A run treats that as a broken connection.
  */
 import { Cause, type Context, Effect, Exit, Layer, ManagedRuntime, References, Scope } from "effect";
 import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
@@ -34,44 +34,44 @@ export { RelayInterrupted } from "../relay/RelayInterrupted.ts";
 export type { RelayEvent } from "../relay/RelayReader.ts";
 export { CredentialsNotRefreshed, type FetchHeaders, type RefreshCredentials } from "./Credentials.ts";
 
-/** How a recovering fetch works; everything has a default. */
+/** Options of a recovering fetch. Each has a default. */
 export interface FetchRecoveryOptions
   extends Pick<
     Relay.RelayOptions,
     "reveal" | "head" | "continueText" | "prefills" | "budget" | "clocks" | "policy" | "tolerance" | "onEvent"
   > {
   /**
-   * Goes on with the response of a gateway whose connection broke, from the very next byte, where the gateway keeps its runs for
-   * clients that come back (`--linger-ms`). Where no gateway stands behind, it changes nothing, but that a repeat to a server that has
-   * never answered carries `x-recovery-attach: 1`. Default false.
+   * Resumes the response of a gateway whose connection broke, from the very next byte, if the gateway keeps its runs for
+   * clients that come back (`--linger-ms`). Without a gateway it has one effect: a repeat to a server that has never answered
+   * carries `x-recovery-attach: 1`. Default false.
    */
   readonly attach?: boolean;
   /** Sends the requests. Default `globalThis.fetch`, looked up at each call. */
   readonly fetch?: typeof globalThis.fetch;
   /**
-   * Gives the headers that a repeat sets, such as a token that is not about to expire: called with the request's headers before each
-   * repeat. With it, a request that is refused for its credentials is repeated once. If it fails, or takes longer than 30 s, the run
-   * ends with `CredentialsNotRefreshed`. Left out, a repeat has the credentials of the first request.
+   * Returns the headers that a repeat sets, for example a token that is not about to expire. Called with the request's headers
+   * before each repeat. With it, a request that is refused for its credentials is repeated once. If it fails, or takes longer
+   * than 30 s, the run ends with `CredentialsNotRefreshed`. Omitted: a repeat has the credentials of the first request.
    */
   readonly refreshCredentials?: RefreshCredentials;
-  /** What the tools of the requests do, by name. A tool that is not named is `unknown`. */
+  /** The effects of the requests' tools, by name. A tool that is not named is `unknown`. */
   readonly tools?: DeclaredTools;
-  /** An application's own processor; it outlives this fetch. */
+  /** An application's own processor, which outlives this fetch. */
   readonly runtime?: Pick<ManagedRuntime.ManagedRuntime<StreamProcessor, unknown>, "context">;
   /** Makes the processor of this fetch. Default: runs are kept in memory, no person is asked, nothing is logged. */
   readonly layer?: Layer.Layer<StreamProcessor, unknown>;
 }
 
-/** A `fetch`, and its end. */
+/** A `fetch` that can be closed. */
 export type RecoveringFetch = typeof globalThis.fetch & {
-  /** Stops what runs and closes the processor that was made for it. A processor that was given stays open. */
+  /** Closes the processor that was made for this fetch, and stops its runs. A given processor stays open. */
   readonly close: () => Promise<void>;
 };
 
 /**
  * Makes a recovering fetch. Its processor is made with the first request that is recovered.
  *
- * @param options how it works
+ * @param options recovery options; each has a default
  */
 export const recoveringFetch = (options: FetchRecoveryOptions = {}): RecoveringFetch => {
   const repeats = new RelayRepeats();
@@ -98,11 +98,11 @@ export const recoveringFetch = (options: FetchRecoveryOptions = {}): RecoveringF
     const { signal } = asked;
     const heeding = signal === undefined ? {} : { signal };
     const path = await pathOf(asked.plan.request);
-    // Its caller may have gone while this was put together.
+    // The caller may have left while the request was prepared.
     signal?.throwIfAborted();
     return relay(asked.plan, asked, context, { ...relayOptions(options), ...heeding, path, transport, repeats });
   };
-  // SDKs look at what a fetch has beside itself, such as its Response.
+  // SDKs read properties of a fetch, for example its Response.
   return Object.assign(call, options.fetch, { close: async () => own?.dispose() });
 };
 
@@ -125,7 +125,7 @@ const relayOptions = ({
   ...(refreshCredentials === undefined ? {} : { refreshCredentials: Effect.void }),
 });
 
-/** Runs a request; the promise resolves with its head, as that of a fetch does. */
+/** Runs a request. The promise resolves with its head, as that of a fetch does. */
 const relay = (
   plan: RelayPlan,
   { signal }: FetchCall,
@@ -141,7 +141,8 @@ const relay = (
     );
     const fiber = run(opening);
     const aborted = () => {
-      // Before the interrupt: that ends the fiber within the call, and the fiber's end would reject without the reason.
+      // Reject before the interrupt, because the interrupt ends the fiber within the call, which would reject without the
+      // reason.
       reject(signal?.reason);
       // The interrupt needs no signature: the run listens to the signal itself (L10).
       fiber.interruptUnsafe();
@@ -164,7 +165,7 @@ const responseOf = (
   const run = Effect.runForkWith(context);
   return respond(answer.head, answer.plan.request.url, {
     read: () => Effect.runPromiseExitWith(context)(answer.read),
-    // The run has heard an aborted signal; a reader that leaves without one cancels in the user's name.
+    // The run has seen an aborted signal. A reader that leaves without one cancels on behalf of the user.
     cancel: () => void run(signal?.aborted === true ? close : Effect.andThen(answer.cancel, close)),
     close: () => void run(close),
     signal,

@@ -1,25 +1,25 @@
 /**
- * Makes the `Response` that a caller of `fetch` gets of a relayed request: bytes on demand, an error where the run broke.
+ * Makes the `Response` that a caller of `fetch` gets for a relayed request: bytes on demand, and an error if the run broke.
  */
 import { Cause, Exit } from "effect";
 import { RelayInterrupted } from "../relay/RelayInterrupted.ts";
 import type { RelayBytes } from "../relay/RelayReader.ts";
 import type { RelayHead, RelayRefusal } from "../relay/RelayTransport.ts";
 
-/** Where the bytes of a body come from. */
+/** The source of a body's bytes. */
 export interface BodySource {
   readonly read: () => Promise<Exit.Exit<RelayBytes, RelayInterrupted>>;
-  /** The reader has gone. */
+  /** Called when the reader has left. */
   readonly cancel: () => void;
-  /** Everything was read, or the run broke. */
+  /** Called when everything was read, or when the run broke. */
   readonly close: () => void;
   readonly signal: AbortSignal | undefined;
 }
 
 /**
- * A response whose body is read on demand: no chunk is queued before its reader asks for it.
+ * Makes a response whose body is read on demand: no chunk is queued before its reader asks for it.
  *
- * @param url where the request went, for `Response.url`
+ * @param url address of the request, for `Response.url`
  */
 export const respond = (head: RelayHead, url: string, source: BodySource): Response => {
   if (!bodyless.has(head.status)) return responseOf(head, url, streamOf(source));
@@ -28,9 +28,9 @@ export const respond = (head: RelayHead, url: string, source: BodySource): Respo
 };
 
 /**
- * The provider's own refusal as it came; one that was not read whole breaks at its end.
+ * Returns the provider's own refusal unchanged. A refusal that was not read whole breaks at its end.
  *
- * @param extra headers behind its own
+ * @param extra headers to append
  */
 export const refuse = (refusal: RelayRefusal, url: string, extra: RelayHead["headers"]): Response => {
   const head = { ...refusal.head, headers: [...refusal.head.headers, ...extra] };
@@ -45,7 +45,7 @@ export const refuse = (refusal: RelayRefusal, url: string, extra: RelayHead["hea
   return responseOf(head, url, body);
 };
 
-/** The error that a caller of `fetch` gets for a run that broke: the original one where there was one. */
+/** Returns the error that a caller of `fetch` gets for a broken run: the original one if there was one. */
 export const errorOf = (error: unknown): unknown =>
   error instanceof RelayInterrupted ? (error.original ?? error) : error;
 
@@ -95,13 +95,13 @@ const streamOf = (source: BodySource): ReadableStream<Uint8Array<ArrayBuffer>> =
   return stream;
 };
 
-/** A body that was garbage-collected will not be read: its run ends, as the socket of a plain fetch does. */
+/** A garbage-collected body will not be read, so its run ends, as the socket of a plain fetch does. */
 const unread = new FinalizationRegistry<() => void>((cancel) => cancel());
 
 const responseOf = (head: RelayHead, url: string, body: ReadableStream | null): Response => {
   const headers = head.headers.map(([name, value]): [string, string] => [name, value]);
   const response = new Response(body, { status: head.status, statusText: head.statusText, headers });
-  // A constructed response has no address, and clients print it.
+  // A constructed response has no address, but clients print it.
   Object.defineProperty(response, "url", { value: url });
   return response;
 };

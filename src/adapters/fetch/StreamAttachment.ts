@@ -1,46 +1,47 @@
 /**
- * Goes on reading a response of a gateway whose connection broke: the gateway keeps its run for a while (`x-recovery-linger`), and gives
- * the response on from the very next byte (`GET /recovery/streams/RUN`).
+ * Resumes a gateway's response whose connection broke. The gateway keeps its run for a while (`x-recovery-linger`), and serves
+ * the response from the very next byte (`GET /recovery/streams/RUN`).
  *
- * Only a response that names such a run is gone on with, so that nothing changes where no gateway stands behind a `fetch`.
+ * Only a response that names such a run is resumed, so nothing changes for a `fetch` without a gateway.
  */
 import { dropOldest } from "../../domain/Limits.ts";
 import type { RelayHead, RelayHeaders, RelayRequest } from "../relay/RelayTransport.ts";
 import { headerOf } from "../relay/RelayTransport.ts";
 import { headersOf } from "./Credentials.ts";
 
-/** Everything of a call that is neither method, address, header, body nor signal (`dispatcher`, `redirect`, …). */
+/** Every option of a call besides method, address, headers, body and signal (`dispatcher`, `redirect`, …). */
 export type FetchExtras = Omit<RequestInit, "method" | "headers" | "body" | "signal">;
 
-/** Most times that a broken response is asked for again, in a row without a byte of it. */
+/** Maximum consecutive requests for the rest of a broken response that bring no byte of it. */
 export const attachTriesMax = 5;
 
-/** The wait before the first of them, in milliseconds; each further one is twice as long. */
+/** Wait before the first of these requests, in milliseconds. Each further wait is twice as long. */
 export const attachWaitMs = 250;
 
-/** What attaching needs of its embedder. */
+/** The services that attaching needs. */
 export interface Attaching {
-  /** Waits so many milliseconds. */
   readonly sleep: (ms: number) => Promise<void>;
   readonly origins: GatewayOrigins;
 }
 
-/** Most origins that are remembered: a program has one or two gateways. */
+/** Maximum origins that are remembered. A program has one or two gateways. */
 const originsMax = 64;
 
-/** Knows at which origins gateways stand that keep runs, as their responses have said. */
+/** Remembers which origins are gateways that keep runs, as their responses have said. */
 export class GatewayOrigins {
   readonly #known = new Map<string, boolean>();
 
   /**
-   * Whether a gateway may stand there. One that has not answered yet may be one: a connection that breaks before the first head of all
-   * must not cost a second generation.
+   * Returns true if the origin may be a gateway. One that has not answered yet may be: a connection that breaks before the
+   * very first head must not cost a second generation.
    */
   mayBe(origin: string): boolean {
     return this.#known.get(origin) !== false;
   }
 
-  /** A server has answered. What stands before a gateway may refuse in its stead, so that an error says nothing of it. */
+  /**
+   * Records an answer of a server. An error says nothing about the gateway, because a proxy before it may refuse in its place.
+   */
   answered(origin: string, keeps: boolean, status: number): void {
     if (!keeps && (status >= 400 || this.#known.get(origin) === true)) return;
     this.#known.delete(origin);
@@ -51,14 +52,14 @@ export class GatewayOrigins {
 
 type Fetch = typeof globalThis.fetch;
 
-/** A response of a gateway that may be attached to. */
+/** A gateway's response that may be attached to. */
 export class StreamAttachment {
   readonly #fetch: Fetch;
   readonly #extras: FetchExtras;
   readonly #url: string;
   readonly #headers: ReadonlyArray<[string, string]>;
   readonly #attaching: Attaching;
-  /** The byte that was asked for last, and how often. */
+  /** The last requested byte, and the number of requests for it. */
   #from = 0;
   #tried = 0;
 
@@ -71,9 +72,9 @@ export class StreamAttachment {
   }
 
   /**
-   * What a response may be gone on with; undefined where it names no run that is kept.
+   * Returns the attachment of a response; undefined if the response names no run that is kept.
    *
-   * @param request that it is the response to
+   * @param request the request that it is the response to
    */
   static readonly of = (
     { headers, status }: Pick<RelayHead, "headers" | "status">,
@@ -89,13 +90,13 @@ export class StreamAttachment {
   };
 
   /**
-   * Asks for the rest of the response.
+   * Requests the rest of the response.
    *
-   * @param from how many bytes of it there are
-   * @returns undefined where it cannot be had
+   * @param from the number of bytes received so far
+   * @returns undefined if the rest cannot be had
    */
   async rest(from: number, signal: AbortSignal): Promise<Response | undefined> {
-    // A response that is given and breaks again without a byte counts too: else a run that broke would be asked for without end.
+    // A response that breaks again without a byte counts as a try. Otherwise a broken run would be requested without end.
     if (from > this.#from) this.#tried = 0;
     this.#from = from;
     while (this.#tried < attachTriesMax && !signal.aborted) {
@@ -114,7 +115,7 @@ export class StreamAttachment {
     return undefined;
   }
 
-  /** Tells the gateway that its client wants no more of the response: the run ends at once. */
+  /** Tells the gateway that its client wants no more of the response, so the run ends at once. */
   stop(): void {
     this.#ask("DELETE", [], undefined)
       .then((response) => response.body?.cancel())
@@ -135,14 +136,17 @@ export class StreamAttachment {
   }
 }
 
-/** Where a gateway gives the response of a run; a token in the path is the gateway's, and a key in the query the client's. */
+/**
+ * Returns the address of a run's response at a gateway. A token in the path belongs to the gateway, a key in the query to the
+ * client.
+ */
 const streamOf = (url: string, run: string): string => {
   const { origin, pathname, search } = new URL(url);
   const token = /^\/t\/[^/]+(?=\/)/.exec(pathname)?.[0] ?? "";
   return `${origin}${token}/recovery/streams/${run}${search}`;
 };
 
-/** The headers of a request without those of its body and of its repetition: whatever shows a credential is among them. */
+/** Returns the headers of a request without those of its body and its repetition. Any credential is among them. */
 const shownBy = (headers: RelayHeaders): ReadonlyArray<[string, string]> =>
   headers
     .filter(

@@ -1,7 +1,7 @@
 /**
  * Reaches a provider through a `fetch` function: the transport of `recoveringFetch`.
  *
- * `fetch` does not report how far a request got before its head, so an attempt is `ambiguous` from its start.
+ * `fetch` does not report how far a request got before its head, so an attempt is `ambiguous` as soon as `fetch` is called.
  */
 import {
   headerOf,
@@ -15,11 +15,10 @@ import {
 import { headersOf } from "./Credentials.ts";
 import { type Attaching, type FetchExtras, StreamAttachment } from "./StreamAttachment.ts";
 
-/** The options of repeats: a gateway's response to attach to, and fresh credentials. */
+/** Options for repeats: attaching to a gateway's response, and fresh credentials. */
 export interface FetchRepeats {
-  /** Goes on with a gateway's response whose connection breaks; left out, a break is the attempt's end. */
+  /** Resumes a gateway's response whose connection breaks. Omitted: a break ends the attempt. */
   readonly attaching?: Attaching;
-  /** Gives a repeat fresh credentials before it is sent. */
   readonly renew?: Renew;
 }
 
@@ -28,8 +27,8 @@ type Renew = (request: RelayRequest) => Promise<RelayRequest>;
 /**
  * Makes the transport of one call.
  *
- * @param fetch sends a request; it is called once an attempt
- * @param extras handed on with every attempt
+ * @param fetch sends a request
+ * @param extras passed on with every attempt
  */
 export const fetchTransport = (
   fetch: typeof globalThis.fetch,
@@ -49,8 +48,8 @@ export const fetchTransport = (
 };
 
 /**
- * A repeat says to a gateway that it is one, so that it is given what there is of the first. A server that has answered as none does not
- * hear the word, and a caller's own word stays.
+ * Marks a repeat for a gateway, so that it returns what there is of the first response. A server that is known to be no
+ * gateway does not get the mark, and a caller's own mark stays.
  */
 const repeated = (request: RelayRequest, { origins }: Attaching): RelayRequest =>
   headerOf(request.headers, attach) !== undefined || !origins.mayBe(new URL(request.url).origin)
@@ -59,7 +58,7 @@ const repeated = (request: RelayRequest, { origins }: Attaching): RelayRequest =
 
 const attach = "x-recovery-attach";
 
-/** What is sent, and how a break of its response is gone on with. */
+/** A request to send, with the means to renew it and to resume its response. */
 interface Sending {
   readonly request: RelayRequest;
   readonly attaching: Attaching | undefined;
@@ -73,7 +72,7 @@ class FetchExchange implements RelayExchange {
   readonly #attaching: Attaching | undefined;
   readonly #way: readonly [typeof globalThis.fetch, FetchExtras];
   #attachment: StreamAttachment | undefined;
-  /** As it was sent, with fresh credentials. */
+  /** The request as it was sent, with fresh credentials. */
   #request: RelayRequest;
   #received = 0;
   #over = false;
@@ -90,7 +89,7 @@ class FetchExchange implements RelayExchange {
     this.#request = request;
     this.#way = [fetch, extras];
     this.#response = this.#send(renew);
-    // `head` gives the rejection to its caller; an attempt that is given up before never calls it.
+    // `head` passes the rejection to its caller, but an attempt that was abandoned earlier never calls it.
     this.#response.catch(() => undefined);
   }
 
@@ -100,7 +99,7 @@ class FetchExchange implements RelayExchange {
     const head = { status: response.status, statusText: response.statusText, headers: [...response.headers] };
     const attaching = this.#attaching;
     if (attaching !== undefined) this.#attachment = StreamAttachment.of(head, this.#request, [...this.#way, attaching]);
-    // The caller has gone while the head came.
+    // The caller left while the head was arriving.
     if (this.#abort.signal.aborted) this.#attachment?.stop();
     return head;
   }
@@ -116,7 +115,10 @@ class FetchExchange implements RelayExchange {
     return [next.value];
   }
 
-  /** The next bytes, those of the same response over another connection too: a gateway that keeps it goes on where this one broke. */
+  /**
+   * Reads the next bytes. If the connection breaks and a gateway keeps the response, reading continues over another
+   * connection.
+   */
   async #next(): Promise<
     Awaited<ReturnType<ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>["read"]>> | undefined
   > {
@@ -137,9 +139,10 @@ class FetchExchange implements RelayExchange {
   abort(): void {
     if (this.#abort.signal.aborted) return;
     this.#abort.abort();
-    // A response that its reader leaves costs nothing more: a connection that is closed would only be a client that may come back.
+    // Stop the run, so that an abandoned response costs nothing more. A closed connection alone could be a client that may come
+    // back.
     if (!this.#over) this.#attachment?.stop();
-    // A fetch that ignores its signal still loses its reader; the attempt is over, so an error of the cancel is dropped.
+    // A fetch that ignores its signal still loses its reader. The attempt is over, so an error of the cancel is dropped.
     this.#reader?.cancel().catch(() => undefined);
     this.#reader?.releaseLock();
   }
@@ -149,7 +152,7 @@ class FetchExchange implements RelayExchange {
     if (renew !== undefined) {
       this.#reporters.delivery("not_sent");
       this.#request = await renew(this.#request);
-      // A fetch that ignores its signal must not send what was given up meanwhile.
+      // A fetch that ignores its signal must not send a request that was abandoned in the meantime.
       this.#abort.signal.throwIfAborted();
     }
     this.#reporters.delivery("ambiguous");

@@ -1,8 +1,8 @@
 /**
- * Sends the traces, metrics and logs of the program to an OpenTelemetry collector, as the standard variables say.
+ * Sends the traces, metrics and logs of the program to an OpenTelemetry collector, as configured by the standard variables.
  *
- * It sends everything that the program, this package included, gives to Effect's tracer, metrics and logger. Without an endpoint
- * in the environment the layer does nothing.
+ * It sends everything that the program, including this package, gives to Effect's tracer, metrics and logger. Without an
+ * endpoint in the environment the layer does nothing.
  */
 import { Duration, Effect, Layer } from "effect";
 import { FetchHttpClient } from "effect/http";
@@ -11,12 +11,12 @@ import { type OtlpConfigError, type OtlpSettings, read, type SignalSettings } fr
 
 export { OtlpConfigError } from "./Settings.ts";
 
-/** How the program names itself where the environment does not. */
+/** The program's identity if the environment does not name it. */
 export interface OtlpOptions {
-  /** Taken when neither `OTEL_SERVICE_NAME` nor `OTEL_RESOURCE_ATTRIBUTES` names the service. */
+  /** Used if neither `OTEL_SERVICE_NAME` nor `OTEL_RESOURCE_ATTRIBUTES` names the service. */
   readonly serviceName?: string;
   readonly serviceVersion?: string;
-  /** Resource attributes; those of `OTEL_RESOURCE_ATTRIBUTES` are added, and these win. */
+  /** Resource attributes. They override those of `OTEL_RESOURCE_ATTRIBUTES`, which are added. */
   readonly attributes?: Readonly<Record<string, string>>;
 }
 
@@ -24,16 +24,16 @@ export interface OtlpOptions {
 export const serviceNameDefault = "unknown_service:node";
 
 /**
- * Exports telemetry by the standard variables.
+ * Exports telemetry as configured by the standard variables.
  *
  * `OTEL_EXPORTER_OTLP_ENDPOINT`, `_HEADERS`, `_PROTOCOL` (`http/protobuf`, the default, or `http/json`), `_COMPRESSION` and
  * `_TIMEOUT`, each also for one signal (`OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`); `OTEL_TRACES_EXPORTER=none` and its like;
  * `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_SDK_DISABLED`; the intervals `OTEL_BSP_SCHEDULE_DELAY`,
- * `OTEL_METRIC_EXPORT_INTERVAL` and `OTEL_BLRP_SCHEDULE_DELAY`. Buffered telemetry is sent when the layer closes; a collector
- * that does not respond delays only that, by `_TIMEOUT` at most (default 3 s).
+ * `OTEL_METRIC_EXPORT_INTERVAL` and `OTEL_BLRP_SCHEDULE_DELAY`. Buffered telemetry is sent when the layer closes. A collector
+ * that does not respond delays only that, by at most `_TIMEOUT` (default 3 s).
  *
  * @returns the exporters, and the `Flusher` that sends buffered telemetry; it fails with `OtlpConfigError` on a variable that
- *   cannot be read
+ * cannot be read
  */
 export const layer = (options: OtlpOptions = {}): Layer.Layer<OtlpExporter.Flusher, OtlpConfigError> =>
   Layer.unwrap(Effect.map(read, (settings) => exporting(settings, options)));
@@ -53,7 +53,7 @@ const exporting = (settings: OtlpSettings, options: OtlpOptions): Layer.Layer<Ot
   ).pipe(Layer.provide(FetchHttpClient.layer));
 };
 
-/** The exporter of one signal, with its own protocol; for a signal that is off, only the flusher that all share. */
+/** Makes the exporter of one signal, with its own protocol. A signal that is off gets only the flusher that all share. */
 const sending = <R>(
   signal: SignalSettings | undefined,
   make: (to: Destination) => Layer.Layer<OtlpExporter.Flusher, never, R | OtlpSerialization.OtlpSerialization>,

@@ -1,7 +1,8 @@
 /**
- * Reads the standard variables of OpenTelemetry that say where telemetry goes.
+ * Reads the standard variables of OpenTelemetry that configure where telemetry is sent.
  *
- * A variable that is set and cannot be read is an error that names it. Its value is never repeated: it may be a credential.
+ * A variable that is set and cannot be read is an error that names it. Its value is never repeated, because it may be a
+ * credential.
  */
 import { Config, Effect, Option, Result, Schema } from "effect";
 
@@ -15,19 +16,19 @@ export class OtlpConfigError extends Schema.TaggedError<OtlpConfigError>()("Otlp
 /** The kinds of telemetry, by the word in their variables. */
 export type Signal = "TRACES" | "METRICS" | "LOGS";
 
-/** Where and how one signal is sent. A time that is left out has the exporter's default. */
+/** Destination and format of one signal. The exporter's default applies to an undefined time. */
 export interface SignalSettings {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly protocol: "http/protobuf" | "http/json";
   readonly compression: "gzip" | "none";
-  /** Between two exports, in milliseconds. */
+  /** Interval between two exports, in milliseconds. */
   readonly intervalMs: number | undefined;
-  /** How long the last export may take when the layer closes, in milliseconds. */
+  /** Maximum duration of the last export when the layer closes, in milliseconds. */
   readonly timeoutMs: number | undefined;
 }
 
-/** The variables, read. A signal that is undefined is not exported. */
+/** The parsed variables. A signal that is undefined is not exported. */
 export interface OtlpSettings {
   readonly serviceName: string | undefined;
   readonly temporality: "cumulative" | "delta";
@@ -36,7 +37,7 @@ export interface OtlpSettings {
   readonly LOGS: SignalSettings | undefined;
 }
 
-/** Reads all variables. With `OTEL_SDK_DISABLED` the others are not looked at. */
+/** Reads all variables. With `OTEL_SDK_DISABLED` the others are ignored. */
 export const read: Effect.Effect<OtlpSettings, OtlpConfigError> = Effect.gen(function* () {
   const disabled = yield* variable("OTEL_SDK_DISABLED", oneOf(["true", "false"]));
   if (disabled === "true") return off;
@@ -82,10 +83,10 @@ const signal = (name: Signal, interval: string): Effect.Effect<SignalSettings | 
     };
   });
 
-/** The value, or what was expected instead of it. */
+/** Parses a value. A failure is what was expected instead. */
 type Parse<A> = (value: string) => Result.Result<A, string>;
 
-/** Reads a variable; undefined when it is not set or empty, which the specification calls the same. */
+/** Reads a variable; undefined if it is unset or empty, which the specification treats alike. */
 const variable = <A>(name: string, parse: Parse<A>): Effect.Effect<A | undefined, OtlpConfigError> =>
   Effect.gen(function* () {
     const found = yield* Config.option(Config.String(name));
@@ -116,7 +117,7 @@ const oneOf =
     return word === undefined ? Result.fail(`${words.join(" or ")}; others are not supported`) : Result.succeed(word);
   };
 
-/** Words of the specification. All but `otlp` and `none` belong to other exporters of the same program. */
+/** Words of the specification. All except `otlp` and `none` belong to other exporters of the same program. */
 const exporterWords: ReadonlySet<string> = new Set(["otlp", "none", "console", "logging", "prometheus", "zipkin"]);
 
 const exporterList: Parse<ReadonlyArray<string>> = (value) => {
@@ -141,14 +142,14 @@ const endpoint: Parse<URL> = (value) => {
     : Result.succeed(url);
 };
 
-/** The general endpoint has a path of its own for each signal; a signal's own endpoint is taken as it is. */
+/** Appends the path of a signal to the general endpoint. A signal's own endpoint is used unchanged. */
 const below = (base: URL, name: Signal): URL => {
   const url = new URL(base);
   url.pathname = `${url.pathname.replace(/\/$/, "")}/v1/${name.toLowerCase()}`;
   return url;
 };
 
-/** `name=value` with commas between, values percent-encoded (W3C Baggage, as the specification says). */
+/** Parses comma-separated `name=value` pairs with percent-encoded values (W3C Baggage, as the specification says). */
 const pairs: Parse<Record<string, string>> = (value) => {
   const entries: Array<readonly [string, string]> = [];
   for (const pair of value.split(",").filter((it) => it.trim() !== "")) {

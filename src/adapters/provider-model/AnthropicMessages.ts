@@ -1,5 +1,5 @@
 /**
- * Writes a request in Anthropic Messages.
+ * Writes requests in the Anthropic Messages protocol.
  */
 import type { Prompt } from "effect/ai";
 import * as Json from "../../domain/Json.ts";
@@ -20,10 +20,10 @@ import {
 
 const protocol = "anthropic-messages";
 
-/** The most tokens of a response where the caller does not say it: the protocol has no default. */
+/** Default maximum tokens of a response. The protocol requires a value and has no default. */
 export const maxTokensDefault = 8_192;
 
-/** The body of a request, streaming. */
+/** Writes the body of a streaming request. */
 export const anthropicMessages = (written: Written): Body => {
   const schema = answerSchema(written);
   const system = systemOf(written.prompt);
@@ -81,7 +81,7 @@ const contentOf = (message: Prompt.Message): ReadonlyArray<Body> => {
   }
 };
 
-/** An empty text block is refused. */
+/** Anthropic refuses an empty text block. */
 const textOf = (text: string): ReadonlyArray<Body> => (text === "" ? [] : [{ type: "text", text }]);
 
 const file = (part: Prompt.FilePart): Body => {
@@ -97,7 +97,9 @@ const file = (part: Prompt.FilePart): Body => {
   throw unsupported(protocol, media_type);
 };
 
-/** Thinking goes back with its signature, which proves that it was not changed; without one it is refused. */
+/**
+ * Thinking is returned with its signature, which proves that it was not changed. It is refused without one, so it is left out.
+ */
 const assistantPart = (part: Prompt.AssistantMessagePart): ReadonlyArray<Body> => {
   if (part.type === "text") return textOf(part.text);
   if (part.type === "tool-call" && !part.providerExecuted)

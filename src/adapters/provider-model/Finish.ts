@@ -1,11 +1,11 @@
 /**
- * Says in the words of `effect/ai` why a response finished and what it cost.
+ * Converts the finish and the usage of a response to the terms of `effect/ai`.
  */
 import type { Response } from "effect/ai";
 import * as Json from "../../domain/Json.ts";
 import type { UsageForm } from "../../provider/protocol/WireProtocol.ts";
 
-/** Finish reasons by the providers' words, in lower case. Words of all four protocols stand in one table: none clash. */
+/** Finish reasons by the providers' words, in lower case. One table holds the words of all four protocols, because none clash. */
 const reasons: ReadonlyMap<string, Response.FinishReason> = new Map([
   ["stop", "stop"],
   ["end_turn", "stop"],
@@ -33,10 +33,11 @@ const reasons: ReadonlyMap<string, Response.FinishReason> = new Map([
 ]);
 
 /**
- * The finish reason of a response.
+ * Returns the finish reason of a response.
  *
  * @param finish the provider's own word
- * @param called whether a whole call of the caller's came: the decoders vouch for it, so the word does not matter
+ * @param called true if a whole call of the caller's tools came; the decoders vouch for it, so it overrides `stop` and unknown
+ * words
  */
 export const finishReason = (finish: string | undefined, called: boolean): Response.FinishReason => {
   const reason = reasons.get((finish ?? "").toLowerCase()) ?? "other";
@@ -46,10 +47,10 @@ export const finishReason = (finish: string | undefined, called: boolean): Respo
 type Usage = Response.FinishPartEncoded["usage"];
 
 /**
- * The usage of a response: totals hold what the provider counts apart from them.
+ * Returns the usage of a response. Totals include what the provider counts separately.
  *
- * @param form what it counts apart
- * @param told the provider's own object, as it came last
+ * @param form the counts that the provider reports separately
+ * @param told the provider's own usage object, in its last state
  */
 export const usageOf = ({ cachedApart, reasoningApart }: UsageForm, told: Json.JsonRecord): Usage => {
   const count = (...values: ReadonlyArray<unknown>): number | undefined => values.map(Json.natural).find(isKnown);
@@ -80,7 +81,7 @@ export const usageOf = ({ cachedApart, reasoningApart }: UsageForm, told: Json.J
 const isKnown = (value: number | undefined): value is number => value !== undefined;
 
 const some = <Name extends string>(name: Name, value: number | undefined): Partial<Record<Name, number>> =>
-  // A record of one known name.
+  // The record has exactly this one known name.
   value === undefined ? {} : ({ [name]: value } as Partial<Record<Name, number>>);
 
 const sum = (...values: ReadonlyArray<number | undefined>): number | undefined => {

@@ -1,5 +1,5 @@
 /**
- * Writes a request for Google Gemini, `streamGenerateContent`.
+ * Writes requests for Google Gemini, `streamGenerateContent`.
  */
 import type { Prompt } from "effect/ai";
 import * as Json from "../../domain/Json.ts";
@@ -19,7 +19,7 @@ import {
 
 const protocol = "google-gemini";
 
-/** The body of a request; the model and streaming stand in the address. */
+/** Writes the body of a request. The model and streaming are part of the address. */
 export const googleGemini = (written: Written): Body => {
   const schema = answerSchema(written);
   const system = systemOf(written.prompt);
@@ -82,7 +82,7 @@ const partsOf = (message: Prompt.Message): ReadonlyArray<Body> => {
   }
 };
 
-/** The protocol wants an object. */
+/** The protocol requires an object. */
 const response = (part: Prompt.ToolResultPart): Body =>
   part.isFailure
     ? { error: resultText(part) }
@@ -96,13 +96,13 @@ const file = (part: Prompt.FilePart): Body => {
     : { fileData: { mimeType, fileUri: data.url } };
 };
 
-/** Thought signatures go back on the parts that they came with; without them Gemini 3 refuses the calls of its last turn. */
+/** Thought signatures are returned on the parts that they came with. Without them Gemini 3 refuses the calls of its last turn. */
 const assistantPart = (part: Prompt.AssistantMessagePart): ReadonlyArray<Body> => {
   const thoughtSignature = Json.string(keptOf(protocol, "options" in part ? part.options : {}).thought_signature);
   const signed = thoughtSignature === "" ? {} : { thoughtSignature };
   if (part.type === "text") return part.text === "" && thoughtSignature === "" ? [] : [{ text: part.text, ...signed }];
   if (part.type === "tool-call" && !part.providerExecuted)
     return [{ functionCall: { name: part.name, args: part.params }, ...signed }];
-  // Thoughts are summaries for people; only their signature means something to the model.
+  // Thoughts are summaries for people. Only their signature means something to the model.
   return [];
 };

@@ -1,5 +1,5 @@
 /**
- * Writes a request in OpenAI Chat Completions.
+ * Writes requests in the OpenAI Chat Completions protocol.
  */
 import type { Prompt } from "effect/ai";
 import * as Json from "../../domain/Json.ts";
@@ -17,7 +17,7 @@ import {
 
 const protocol = "openai-chat";
 
-/** The body of a request, streaming with usage. */
+/** Writes the body of a streaming request, with usage. */
 export const openAiChat = (written: Written): Body => {
   const schema = answerSchema(written);
   return {
@@ -68,7 +68,7 @@ const messages = (message: Prompt.Message): ReadonlyArray<Body> => {
   }
 };
 
-/** A text alone is sent as text: many servers take nothing else. */
+/** Text alone is sent as a string, because many servers accept nothing else. */
 const userContent = (parts: ReadonlyArray<Prompt.UserMessagePart>): unknown =>
   parts.every((part) => part.type === "text")
     ? parts.map((part) => (part.type === "text" ? part.text : "")).join("\n")
@@ -87,7 +87,7 @@ const file = (part: Prompt.FilePart): Body => {
   return { type: "file", file: { filename: part.fileName ?? "file", file_data: data.url } };
 };
 
-/** A provider that reasons between its calls wants its reasoning back in the field in which it came (DeepSeek). */
+/** A provider that reasons between its calls requires its reasoning back in the field in which it came (DeepSeek). */
 const assistant = (message: Prompt.AssistantMessage): ReadonlyArray<Body> => {
   const { content } = message;
   const text = content.map((part) => (part.type === "text" ? part.text : "")).join("");

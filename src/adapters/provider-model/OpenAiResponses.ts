@@ -1,5 +1,6 @@
 /**
- * Writes a request in OpenAI Responses. Nothing is stored at the provider: every request carries its whole conversation.
+ * Writes requests in the OpenAI Responses protocol. Nothing is stored at the provider, so every request carries its whole
+ * conversation.
  */
 import type { Prompt } from "effect/ai";
 import * as Json from "../../domain/Json.ts";
@@ -17,7 +18,7 @@ import {
 
 const protocol = "openai-responses";
 
-/** The body of a request, streaming and not stored. */
+/** Writes the body of a streaming request that is not stored. */
 export const openAiResponses = (written: Written): Body => {
   const schema = answerSchema(written);
   return {
@@ -41,7 +42,7 @@ const toolsOf = ({ toolChoice, tools }: Written): Body => {
         name,
         ...(description === undefined ? {} : { description }),
         parameters,
-        // Left out it means true here, and a schema that is not made for it is refused.
+        // The API's default is true, and it refuses a schema that is not made for that.
         strict: strict ?? false,
       })),
       ...hosted.map(({ args, type }) => ({ type, ...args })),
@@ -76,7 +77,7 @@ const userPart = (part: Prompt.UserMessagePart): Body => {
   return { type: "input_file", filename: part.fileName ?? "file", file_data: data.url };
 };
 
-/** Reasoning goes back with its encrypted content only: its id alone means nothing where nothing is stored. */
+/** Reasoning is returned only with its encrypted content, because its id alone means nothing if nothing is stored. */
 const assistant = (message: Prompt.AssistantMessage): ReadonlyArray<Body> =>
   message.content.flatMap((part): ReadonlyArray<Body> => {
     if (part.type === "text")

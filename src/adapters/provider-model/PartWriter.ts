@@ -1,8 +1,8 @@
 /**
  * Writes a provider's stream as parts of `effect/ai`.
  *
- * One writer a response. A call is written when its decoder says that it is whole; the finish when the stream has ended, so
- * that what comes behind the marker (usage, mostly) stands in it.
+ * There is one writer per response. A call is written when its decoder says that it is whole. The finish is written when the
+ * stream has ended, so that it holds what follows the marker (usually the usage).
  */
 import type { Response } from "effect/ai";
 import * as Json from "../../domain/Json.ts";
@@ -34,19 +34,19 @@ export class PartWriter {
   #usage: Json.JsonRecord = {};
   readonly #open = new Map<number, string>();
   readonly #ids = new Set<string>();
-  /** What goes back with a call, by its key. */
+  /** Fields to return to the provider with a call, by the call's key. */
   readonly #keeps = new Map<string, OpaqueFields>();
 
   /**
    * @param protocol the protocol of the stream
-   * @param prefix begins the ids of calls that the provider gave none
+   * @param prefix start of the ids of calls that the provider gave none
    */
   constructor(protocol: WireProtocol, prefix: string) {
     this.#protocol = protocol;
     this.#prefix = prefix;
   }
 
-  /** Takes a decoded event. */
+  /** Converts a decoded event to parts. */
   take(part: Part): ReadonlyArray<StreamPart> {
     const { observation } = part;
     const out: Array<StreamPart> = [];
@@ -61,11 +61,11 @@ export class PartWriter {
     return out;
   }
 
-  /** The response is over: closes what is open and writes the finish. */
+  /** Ends the response: closes what is open and writes the finish. */
   end(): ReadonlyArray<StreamPart> {
     const out: Array<StreamPart> = [];
     this.#close(out);
-    // What a limit cut stays a call that never was; its parameters end here.
+    // A call that a limit has cut never becomes a call. Only its parameters end here.
     for (const id of this.#open.values()) out.push({ type: "tool-params-end", id });
     this.#open.clear();
     const reason = finishReason(this.#finish, this.#called);
@@ -78,7 +78,7 @@ export class PartWriter {
     return out;
   }
 
-  /** The response's own id and model, once, and its usage as it comes. */
+  /** Writes the response's own id and model once, and collects its usage. */
   #describe({ json }: Part, out: Array<StreamPart>): void {
     const record = Json.record(json);
     if (record === undefined) return;
@@ -103,7 +103,7 @@ export class PartWriter {
       out.push({ type: "file", mediaType: file.mediaType, data: file.data });
     }
     if (kind !== "text" && kind !== "reasoning") return;
-    // An empty text opens nothing; empty reasoning may be hidden, and what goes back with it is kept.
+    // An empty text opens nothing. Empty reasoning may be hidden, and the fields to return with it are kept.
     const opens = text !== "" || (kind === "reasoning" && keep !== undefined);
     const block = opens ? this.#at(kind, key, out) : this.#block;
     if (block === undefined || block.kind !== kind) return;
@@ -140,7 +140,7 @@ export class PartWriter {
       else if (signal.phase === "input_started") this.#start(signal, out);
       else if (signal.phase === "ready") this.#ready(signal, this.#keeps.get(keyOfCall(signal)), out);
     }
-    // No part of effect/ai describes a call that its toolkit does not hold; the recovery of the model reads it here.
+    // No part of effect/ai describes a call that its toolkit does not hold. The recovery of the model reads it here.
     if (hosted.length > 0) out.push({ type: "response-metadata", metadata: { [hostedMetadata]: { calls: hosted } } });
   }
 
@@ -165,7 +165,7 @@ export class PartWriter {
     out.push({ type: "tool-call", id, name: signal.tool ?? "", params, ...this.#metadata(keep ?? {}) });
   }
 
-  /** Ids come empty or repeated: a history tells calls apart by theirs, so such a call gets one of its own. */
+  /** Gives a call its own id if the provider's is empty or repeated, because a history distinguishes calls by their ids. */
   #idOf({ id = "", ordinal }: CallSignal): string {
     const own = id === "" || this.#ids.has(id) ? `${this.#prefix}_${ordinal}` : id;
     this.#ids.add(own);
@@ -179,7 +179,7 @@ const hostedCall = ({ id = "", ordinal, phase, tool = "" }: CallSignal): Record<
   tool,
 });
 
-/** Totals come in pieces, and some servers repeat a known one as 0 at the end. */
+/** Totals arrive in pieces, and some servers repeat a known one as 0 at the end. */
 const merged = (before: Json.JsonRecord, usage: Json.JsonRecord): Json.JsonRecord => {
   const next: Record<string, unknown> = { ...before };
   for (const [name, value] of Object.entries(usage)) if (value !== 0 || next[name] === undefined) next[name] = value;

@@ -1,8 +1,8 @@
 /**
- * A language model of `effect/ai` on this package's own decoders and client.
+ * Provides a language model of `effect/ai` on this package's own decoders and client.
  *
- * It retries nothing and hides nothing: a broken stream is an `AiError`, a clean end without the provider's terminal marker
- * too. Recovery is `EffectAi.layer`, to which it reports how far a request got and which bytes came.
+ * It retries nothing and hides nothing: a broken stream is an `AiError`, and so is a clean end without the provider's terminal
+ * marker. `EffectAi.layer` recovers it, and is informed how far a request got and which bytes came.
  */
 import { Cause, type Config, Effect, Layer, type Pull, Redacted, Stream } from "effect";
 import { AiError, IdGenerator, LanguageModel, type Response } from "effect/ai";
@@ -23,29 +23,29 @@ import { PartWriter } from "./PartWriter.ts";
 import { type Body, codecTransformer, type Written } from "./Request.ts";
 import { collected } from "./WholeResponse.ts";
 
-/** Which model is asked, and how. */
+/** The model, its server, and additions to its requests. */
 export interface Options {
   readonly protocol: WrittenProtocol;
   readonly model: string;
-  /** What the protocol's path is appended to; default the vendor's own API. */
+  /** Base URL that the protocol's path is appended to. Default: the vendor's own API. */
   readonly baseUrl?: string;
-  /** The whole address instead. */
+  /** The whole address, in place of the base URL and the protocol's path. */
   readonly url?: string;
-  /** Sent as the protocol sends it; left out for servers that ask for none. */
+  /** Sent in the protocol's own way. Omitted for servers that ask for none. */
   readonly apiKey?: Redacted.Redacted | Config.Config<Redacted.Redacted>;
-  /** Further headers; they win over this package's own. */
+  /** Further headers, which override this package's own. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Further fields of the request body (`temperature`, `max_tokens`, `reasoning`); they win over this package's own. */
+  /** Further fields of the request body (`temperature`, `max_tokens`, `reasoning`), which override this package's own. */
   readonly body?: Readonly<Record<string, unknown>>;
-  /** How this server's healthy streams differ. */
+  /** Deviations of this server's healthy streams. */
   readonly tolerance?: Tolerance;
 }
 
 /**
- * A language model with a client of its own.
+ * Provides a language model with its own client.
  *
- * @param options which model, where, with which key
- * @param client how it connects
+ * @param options the model, its server and its key
+ * @param client the connection options of the client
  */
 export const layer = (
   options: Options,
@@ -54,9 +54,9 @@ export const layer = (
   Layer.effect(LanguageModel.LanguageModel, make(options)).pipe(Layer.provide(ProviderClient.layer(client)));
 
 /**
- * A language model on a client that is there.
+ * Makes a language model on an existing client.
  *
- * @param options which model, where, with which key
+ * @param options the model, its server and its key
  */
 export const make = Effect.fnUntraced(function* (
   options: Options,
@@ -72,7 +72,7 @@ export const make = Effect.fnUntraced(function* (
   });
 });
 
-/** The tail behind the marker (usage, `[DONE]`, the end of the body) is waited for this long, in milliseconds. */
+/** Maximum wait for the tail after the marker (usage, `[DONE]`, the end of the body), in milliseconds. */
 const tailMs = 10_000;
 
 const streamed = (
@@ -102,7 +102,7 @@ const streamed = (
 
 type Parts = readonly [Response.StreamPartEncoded, ...Array<Response.StreamPartEncoded>];
 
-/** The parts of a stream, and its finish when it is over; after the marker nothing can fail any more. */
+/** Emits the parts of a stream, and its finish when it is over. After the marker nothing can fail. */
 const written = (
   parts: Stream.Stream<Part, ProviderError>,
   writer: PartWriter,
@@ -143,10 +143,10 @@ const writers = {
   "google-gemini": googleGemini,
 } satisfies Partial<Record<ProtocolId, (written: Written) => Body>>;
 
-/** The protocols that prompts of `effect/ai` are written in. */
+/** The protocols that prompts of `effect/ai` can be written in. */
 export type WrittenProtocol = keyof typeof writers;
 
-/** What a protocol has no words for is the caller's to change; a schema that cannot be written is as well. */
+/** Fails if the caller uses content that the protocol has no words for, or a schema that cannot be written. */
 const bodyOf = (request: Written & { readonly protocol: WrittenProtocol }): Effect.Effect<Body, AiError.AiError> =>
   Effect.try({
     try: () => writers[request.protocol](request),

@@ -1,5 +1,5 @@
 /**
- * Holds what requests are written from, and what the protocols have in common in writing them.
+ * Holds the input of requests, and the steps of writing them that the protocols share.
  */
 import { Context } from "effect";
 import {
@@ -13,7 +13,7 @@ import {
 import * as Json from "../../domain/Json.ts";
 import type { ProtocolId } from "../../provider/Protocols.ts";
 
-/** What a request is written from. */
+/** The input of a request. */
 export interface Written {
   readonly protocol: ProtocolId;
   readonly model: string;
@@ -26,7 +26,7 @@ export interface Written {
 /** A JSON object that is being written. */
 export type Body = Record<string, unknown>;
 
-/** How schemas are made fit for the structured outputs of a protocol; undefined where any schema is. */
+/** Returns the transformer that makes schemas fit for the structured outputs of a protocol; undefined if any schema fits. */
 export const codecTransformer = (protocol: ProtocolId): LanguageModel.CodecTransformer | undefined => codecs[protocol];
 
 const codecs: Partial<Record<ProtocolId, LanguageModel.CodecTransformer>> = {
@@ -35,7 +35,7 @@ const codecs: Partial<Record<ProtocolId, LanguageModel.CodecTransformer>> = {
   "anthropic-messages": AnthropicStructuredOutput.toCodecAnthropic,
 };
 
-/** The JSON schema of a structured response; undefined for text. */
+/** Returns the JSON schema of a structured response; undefined for text. */
 export const answerSchema = (
   written: Written,
 ): { readonly name: string; readonly schema: Json.JsonRecord } | undefined => {
@@ -54,13 +54,13 @@ export interface CallerTool {
   readonly strict: boolean | undefined;
 }
 
-/** What a request exposes: the caller's tools, and those that the provider hosts, each with its type and arguments. */
+/** Splits the tools of a request into the caller's tools and those that the provider hosts, each with its type and arguments. */
 export const exposed = (tools: ReadonlyArray<Tool.Any>) => {
   const callers: Array<CallerTool> = [];
   const hosted: Array<{ readonly type: string; readonly name: string; readonly args: Json.JsonRecord }> = [];
   for (const tool of tools) {
     if (Tool.isProviderDefined(tool)) {
-      // `openai.web_search`: the vendor stands before the type.
+      // `openai.web_search`: the vendor comes before the type.
       const type = tool.id.slice(tool.id.indexOf(".") + 1);
       hosted.push({ type, name: tool.providerName, args: Json.record(tool.args) ?? {} });
     } else {
@@ -75,21 +75,21 @@ export const exposed = (tools: ReadonlyArray<Tool.Any>) => {
   return { callers, hosted };
 };
 
-/** How freely the model may call: in the three words of all protocols, or one tool by its name. */
+/** Returns the tool choice in the three words of all protocols, or the one required tool by its name. */
 export const choice = (toolChoice: Written["toolChoice"]): "auto" | "none" | "required" | { readonly tool: string } => {
   if (typeof toolChoice === "string") return toolChoice;
   if ("tool" in toolChoice) return { tool: String(toolChoice.tool) };
-  // The request holds no other tools than those allowed.
+  // The request holds only the allowed tools.
   return toolChoice.mode ?? "auto";
 };
 
-/** A tool's result as text: what it has for the model, else its JSON. */
+/** Returns a tool's result as text: its output for the model if there is one, otherwise its JSON. */
 export const resultText = ({ modelOutput, result }: Prompt.ToolResultPart): string => {
   if (modelOutput !== undefined) return Prompt.toolModelOutputToText(modelOutput);
   return typeof result === "string" ? result : (JSON.stringify(result) ?? "null");
 };
 
-/** A file: where it lies, or its bytes in base64. */
+/** Returns the address of a file, or its bytes in base64. */
 export const fileOf = (
   part: Prompt.FilePart,
 ): { readonly url: string } | { readonly base64: string; readonly url: string } => {
@@ -102,28 +102,29 @@ export const fileOf = (
   return { base64, url: `data:${mediaTypeOf(part)};base64,${base64}` };
 };
 
-/** `image/*` says no more than that it is one. */
+/** Replaces `image/*`, which names no format. */
 export const mediaTypeOf = ({ mediaType }: Prompt.FilePart): string =>
   mediaType === "image/*" ? "image/jpeg" : mediaType;
 
-/** What a provider wants back with a part: it wrote it under its protocol's name. */
+/** Returns the fields that a provider wants back with a part. They were kept under its protocol's name. */
 export const keptOf = (protocol: ProtocolId, options: Prompt.ProviderOptions): Json.JsonRecord =>
   Json.record(options[protocol]) ?? {};
 
-/** The texts of all system messages. */
+/** Returns the texts of all system messages. */
 export const systemOf = (prompt: Prompt.Prompt): ReadonlyArray<string> =>
   prompt.content.flatMap((message) => (message.role === "system" ? [message.content] : []));
 
-/** What one side of a conversation says before the other side goes on. */
+/** The content that one side of a conversation adds before the other side does. */
 interface Turn {
   readonly role: "user" | "assistant";
   readonly content: ReadonlyArray<Body>;
 }
 
 /**
- * The conversation where sides have to alternate: results of tools are the user's, and what follows of the same side joins it.
+ * Groups a conversation into turns, for protocols whose sides have to alternate. Tool results belong to the user, and
+ * consecutive content of the same side is joined.
  *
- * @param contentOf what a message says, in the words of the protocol
+ * @param contentOf the content of a message, in the words of the protocol
  */
 export const turnsOf = (
   prompt: Prompt.Prompt,
@@ -141,7 +142,7 @@ export const turnsOf = (
   return found;
 };
 
-/** A part that a protocol has no words for. */
+/** Makes the error for a part that a protocol has no words for. */
 export const unsupported = (protocol: ProtocolId, what: string): AiError.AiError =>
   AiError.make({
     module: "ProviderModel",

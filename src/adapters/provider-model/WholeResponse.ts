@@ -1,12 +1,12 @@
 /**
- * Collects a streamed response to the parts of a whole one.
+ * Collects a streamed response into the parts of a whole one.
  */
 import { type Effect, Stream } from "effect";
 import type { AiError, Response } from "effect/ai";
 
 type StreamPart = Response.StreamPartEncoded;
 
-/** Runs a stream and gives its response whole: deltas joined to their blocks, in the order in which the blocks began. */
+/** Runs a stream and returns its whole response: deltas joined to their blocks, in the order in which the blocks began. */
 export const collected = <R>(
   stream: Stream.Stream<StreamPart, AiError.AiError, R>,
 ): Effect.Effect<Array<Response.PartEncoded>, AiError.AiError, R> =>
@@ -37,7 +37,7 @@ const add = (content: Array<Response.PartEncoded>, part: StreamPart): Array<Resp
   }
 };
 
-/** One block is open at a time: it is the last text or reasoning. */
+/** Only one block is open at a time: the last text or reasoning. */
 const grow = (
   content: Array<Response.PartEncoded>,
   text: string,

@@ -1,5 +1,5 @@
 /**
- * A language model of `effect/ai` for the four protocols. It reaches its provider with this package's own client, which is
- * Node's, and so it has an entry of its own: `./effect-ai` runs where no Node is.
+ * A language model of `effect/ai` for the four protocols. It uses this package's own client, which needs Node, so it has a
+ * separate entry point: `./effect-ai` runs without Node.
  */
 export * as ProviderModel from "./ProviderModel.ts";

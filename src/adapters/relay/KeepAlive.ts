@@ -1,20 +1,20 @@
 /**
- * Gives a client that waits something to read where no byte of its response has left for long.
+ * Sends a waiting client a keep-alive if no byte of its response was sent for a period.
  *
- * The time is watched for all responses together (`Deadlines`), and no timer is set again with each byte. Where a response is read,
- * one fiber takes from its run for as long as it lasts: a take that is under way when the client got a keep-alive is the next read's.
+ * `Alarms` tracks the time of all responses, and no timer is reset per byte. For a response that is read, one fiber takes from
+ * the run: a take that is in progress during a keep-alive serves the next read.
  */
 import { Clock, Effect, Exit, type Scope } from "effect";
 import { written } from "../../provider/protocol/StreamEvent.ts";
 import type { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
-import { type Deadline, Deadlines } from "./deadline/Deadlines.ts";
+import { Alarm, Alarms } from "./Alarms.ts";
 import type { BegunRun, RelayOptions } from "./RelayBeginning.ts";
 import type { RelayBytes } from "./RelayReader.ts";
 
-/** The bytes of a keep-alive; undefined where none is due, or none may be written now. */
+/** Returns the bytes of a keep-alive; undefined if none is due, or none may be written now. */
 export type Pulse = () => Uint8Array<ArrayBuffer> | undefined;
 
-/** What keeps a client waiting: nothing where it waits for its provider alone, nor inside an event. */
+/** Makes the keep-alives of a response. None is sent while the client waits only for its provider, nor inside an event. */
 export const pulseOf = (
   { presence, reader, run }: Pick<BegunRun, "presence" | "reader" | "run">,
   { firstNoOp = "comment", onKeepAlive }: Pick<RelayOptions, "firstNoOp" | "onKeepAlive">,
@@ -29,7 +29,7 @@ export const pulseOf = (
     reader.preceded = true;
     if (!reader.begun && firstNoOp === "comment" && protocol.takesComments) return comment;
     const event = written(protocol.noOp(reader.last, { id: run.run_id, ...model }));
-    // The second half of a line end may still come: it stands for itself then.
+    // The second half of the line end may still arrive, and then counts as a line of its own.
     return new TextEncoder().encode(lastByte === CR ? `\n${event}` : event);
   };
 };
@@ -38,43 +38,42 @@ const LF = 10;
 const CR = 13;
 const comment = new TextEncoder().encode(": keep-alive\n\n");
 
-/** The beats of one response: one where nothing has left for a period. */
-export class Beats implements Deadline {
-  at = 0;
-  place = -1;
-  readonly #deadlines: Deadlines;
+/** Calls back once per period in which nothing was sent. */
+export class Beats {
+  readonly #alarms: Alarms;
+  readonly #due = new Alarm(() => this.#look());
   readonly #everyMs: number;
   readonly #beat: () => void;
-  /** When bytes have left last, or the head has. */
+  /** Time at which the head or bytes were last sent. */
   #leftMs: number;
   #isOver = false;
 
-  /** @param beat called with each; it must not throw */
-  constructor(deadlines: Deadlines, everyMs: number, beat: () => void) {
-    this.#deadlines = deadlines;
+  /** @param beat called once per idle period; must not throw */
+  constructor(alarms: Alarms, everyMs: number, beat: () => void) {
+    this.#alarms = alarms;
     this.#everyMs = everyMs;
     this.#beat = beat;
-    this.#leftMs = deadlines.now();
-    deadlines.set(this, this.#leftMs + everyMs);
+    this.#leftMs = alarms.now();
+    alarms.set(this.#due, this.#leftMs + everyMs);
   }
 
-  /** Bytes have left. */
+  /** Records bytes that were sent. */
   left(): void {
-    this.#leftMs = this.#deadlines.now();
+    this.#leftMs = this.#alarms.now();
   }
 
-  readonly act = (): void => {
-    const now = this.#deadlines.now();
+  #look(): void {
+    const now = this.#alarms.now();
     if (this.#leftMs + this.#everyMs <= now) {
       this.#leftMs = now;
       this.#beat();
     }
-    if (!this.#isOver) this.#deadlines.set(this, Math.max(this.#leftMs + this.#everyMs, now + 1));
-  };
+    if (!this.#isOver) this.#alarms.set(this.#due, Math.max(this.#leftMs + this.#everyMs, now + 1));
+  }
 
   end(): void {
     this.#isOver = true;
-    this.#deadlines.clear(this);
+    this.#alarms.clear(this.#due);
   }
 }
 
@@ -82,23 +81,23 @@ type Taken = Exit.Exit<RelayBytes, RunInterrupted>;
 
 /** The reads of one response, for one reader. */
 export class KeepAlive {
-  /** The take that has ended and that no read has had. */
+  /** A finished take that was not read yet. */
   #taken: Taken | undefined;
-  /** A take is under way, or is asked for. */
+  /** True if a take is in progress or requested. */
   #taking = true;
   #reader: ((taken: Effect.Effect<RelayBytes, RunInterrupted>) => void) | undefined;
   #demand: (() => void) | undefined;
   readonly #beats: Beats;
 
-  private constructor(deadlines: Deadlines, everyMs: number, pulse: Pulse) {
-    this.#beats = new Beats(deadlines, everyMs, () => this.#pulses(pulse));
+  private constructor(alarms: Alarms, everyMs: number, pulse: Pulse) {
+    this.#beats = new Beats(alarms, everyMs, () => this.#pulses(pulse));
   }
 
   /**
-   * Begins with a take that is under way.
+   * Starts with a take that is already in progress.
    *
-   * @param first gives the first bytes
-   * @param take gives all others
+   * @param first takes the first bytes
+   * @param take takes all others
    */
   static readonly make = Effect.fnUntraced(function* (
     first: Effect.Effect<RelayBytes, RunInterrupted>,
@@ -106,13 +105,13 @@ export class KeepAlive {
     everyMs: number,
     pulse: Pulse,
   ): Effect.fn.Return<KeepAlive, never, Scope.Scope> {
-    const made = new KeepAlive(Deadlines.of(yield* Clock.Clock), everyMs, pulse);
+    const made = new KeepAlive(Alarms.of(yield* Clock.Clock), everyMs, pulse);
     yield* Effect.addFinalizer(() => Effect.sync(() => made.#beats.end()));
     yield* Effect.forkScoped(made.#takes(first, take));
     return made;
   });
 
-  /** The next bytes: those of the response, or a keep-alive. */
+  /** Reads the next bytes of the response, or a keep-alive. */
   readonly read: Effect.Effect<RelayBytes, RunInterrupted> = Effect.callback((resume) => {
     const taken = this.#taken;
     if (taken !== undefined) {
@@ -166,7 +165,7 @@ export class KeepAlive {
     this.#demand = demand;
   });
 
-  /** A reader that is busy writing, or waits for its socket to drain, does not read: nothing is written in between. */
+  /** Does nothing if no read waits, because the reader is then writing or waiting for its socket to drain. */
   #pulses(pulse: Pulse): void {
     const bytes = this.#reader === undefined ? undefined : pulse();
     if (bytes !== undefined) this.#give(Exit.succeed([bytes]));

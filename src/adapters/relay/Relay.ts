@@ -1,53 +1,55 @@
 /**
- * Relays requests that speak one of the four protocols, byte for byte, and recovers below a client that only sees bytes.
+ * Relays requests in one of the four protocols, byte for byte, and recovers them below a client that only sees bytes.
  *
  * The life of a relayed request:
  *
- * 1. `RelayPlan.recognise(request)` says what it asks for. `undefined`: it asks no model for a response, and the embedder passes
- *    it through untouched.
- * 2. `open(plan, options)` starts one run of StreamProcessor (`discardable: false`) in the ambient Scope. Each attempt goes
- *    through the `RelayTransport` and is read by a `RelaySource`: its events keep their own bytes (`RelayFrames`), a copy is
- *    decoded for what they prove. `open` succeeds with a `RelayResponse` once a head may go to the client, and fails with a
- *    `RelayInterrupted` when the run ends before: its `response` is the provider's own last response where there was one, its
- *    `headers` name run, attempts and rule.
- * 3. `RelayResponse.read` gives the next bytes that may leave (whole events, in order, adjacent ones as one view) and
- *    `undefined` at the clean end. It fails with `RelayInterrupted` where the connection to the client must break: the embedder
- *    must not end it cleanly then. There is one reader; a read is the demand, and only the first bytes are pulled ahead of it.
- * 4. `RelayResponse.cancel` is for a client that went away: a user's cancel, unless the terminal marker had left. The upstream
- *    is given up at once. Interrupting `open` or `read` with an `InterruptSignature`, or by a disconnect of Effect's HTTP
- *    server, signs the same.
- * 5. The embedder closes the Scope when the client has everything or has gone: that ends the run.
+ * 1. `RelayPlan.recognise(request)` returns its plan, or undefined for a request that asks no model for a response. The embedder
+ *    passes the latter through unchanged.
+ * 2. `open(plan, options)` starts one run of StreamProcessor (`discardable: false`) in the ambient Scope. Each attempt uses the
+ *    `RelayTransport` and is read by a `RelaySource`: its events keep their own bytes (`RelayFrames`), and a decoded copy shows
+ *    what they prove. `open` succeeds with a `RelayResponse` once a head may be sent to the client. If the run ends earlier, `open`
+ *    fails with a `RelayInterrupted`: its `response` is the provider's own last response, if any, and its `headers` name run,
+ *    attempts and rule.
+ * 3. `RelayResponse.read` returns the next bytes to send (whole events, in order, adjacent ones as one view), and `undefined` at
+ *    the clean end. It fails with `RelayInterrupted` if the connection to the client must break; the embedder must not end it
+ *    cleanly then. There is one reader. A read is the demand, and only the first bytes are pulled ahead of it.
+ * 4. `RelayResponse.cancel` is for a client that went away: a user's cancel, unless the terminal marker was already sent. The
+ *    upstream is abandoned immediately. Interrupting `open` or `read` with an `InterruptSignature`, or by a disconnect of Effect's
+ *    HTTP server, has the same meaning.
+ * 5. The embedder closes the Scope when the client has everything or has gone, which ends the run.
  *
- * A client that may come back. The embedder keeps the Scope open and says `away`, and `back` once it has a client again. In between
- * nothing is handed over: the run goes on, what arrives is held and not shown, within the byte limits of `Reveal.ts`, and a break in it is
- * replayed where nothing was shown. A `read` waits meanwhile: the embedder's one reading fiber goes on reading, and must not be
- * interrupted between two clients, because bytes that a read has given are not given again. Such a `read` gives no keep-alive. It
- * gives bytes before `back` only when the run has ended: then all that was held, and the end. Run events are told all the time.
- * `away` before `open` has succeeded is said by `presence`. Once `evicted`, no client can have the response any more: `back` changes
- * nothing, and the run goes on to its own end, or to the embedder's.
+ * A client that may come back. The embedder keeps the Scope open and runs `away`, and `back` once it has a client again. In between
+ * nothing is handed over: the run continues, arriving parts are held and not shown, within the byte limits of `Reveal.ts`, and a
+ * break is replayed if nothing was shown. A `read` waits meanwhile. The embedder's only reading fiber keeps reading and must not be
+ * interrupted between two clients, because bytes that a read has returned are not returned again. Such a `read` returns no
+ * keep-alive. It returns bytes before `back` only if the run has ended: all held bytes, and then the end. Run events are always
+ * reported. Before `open` has succeeded, use `presence` instead of `away`. Once the run is `evicted`, no client can have the
+ * response any more: `back` has no effect, and the run continues to its own end, or to the embedder's.
  *
- * What is held. `live`: the lifecycle prefix until the first reasoning, text or call, so that no client sees two starts; and
- * from the first byte of a call everything until the terminal marker. `on_complete`: everything until the protocol's last event
- * or a clean end behind the marker, within the byte limits of `Reveal.ts`, then as live. A break in held bytes is replayed where
- * the policy permits it and nothing was shown; reasoning that was handed over counts as text.
+ * Held bytes. `live` holds the lifecycle prefix until the first reasoning, text or call, so that no client sees two starts, and
+ * everything from the first byte of a call until the terminal marker. `on_complete` holds everything until the protocol's last
+ * event or a clean end after the marker, within the byte limits of `Reveal.ts`, and then continues as `live`. A break in held bytes
+ * is replayed if the policy permits it and nothing was shown; reasoning that was handed over counts as text.
  *
- * Heads. With `head: "first"` the first successful head of a stream goes at once, so that a client's own clocks see what they
- * would see without the relay; a run that then fails breaks the connection. With `head: "content"` the head waits for the first
- * bytes and is that of their attempt, and a failure before them keeps its status and body. With `head: { withinMs }` the head of
- * a stream waits as with `content`, but no longer than that: then it is that of the newest attempt's stream or, where no attempt
- * has a head, one of our own with `x-recovery-waiting`. A document under way where a stream was asked for is waited for.
+ * Heads. `head: "first"` sends the first successful head of a stream immediately, so that a client's own clocks see the same as
+ * without the relay; if the run then fails, the connection breaks. `head: "content"` waits for the first bytes and sends the head
+ * of their attempt, so that an earlier failure keeps its status and body. `head: { withinMs }` works like `content` for a stream,
+ * but waits no longer than that: it then sends the head of the newest attempt's stream or, if no attempt has a head, one of our own
+ * with `x-recovery-waiting`. It still waits for a document in progress that came in place of a requested stream.
  *
- * Text that was shown (`continueText: "auto"`): a stream that breaks behind it is gone on with where the seam can be proven. The
- * events of a continuation are written anew, so that the client reads one response; those before the seam are the provider's own
- * bytes. The first head stays, no continuation crosses routes, and an error event of a continuation is not handed on.
+ * Shown text (`continueText: "auto"`). A stream that breaks after it is continued if the seam can be proven. The events of a
+ * continuation are rewritten, so that the client reads one response; events before the seam are the provider's own bytes. The first
+ * head remains, no continuation crosses routes, and an error event of a continuation is not forwarded.
  *
- * A background response of OpenAI outlives its connection (`RelayPlan.resumes`): a break behind its first event is read on by
- * GET, exactly behind the last event that was read, with the request's own headers. It is never posted a second time for that.
+ * Background responses of OpenAI outlive their connection (`RelayPlan.resumes`). After a break that follows the first event, the
+ * response is resumed by GET, exactly after the last event that was read, with the request's own headers. It is never posted a
+ * second time for such a break.
  *
- * An error event of the provider that ends the run is handed on as it came, with what the provider says behind it, and then
- * the connection breaks; `ending` says otherwise. A call that cannot be read is never
- * handed on: a run that does not repeat it breaks. A finish that says so itself, without the call, is the provider's end and is handed on. The relay writes no bytes of its own but those of `keepAliveMs`: they go while the client
- * waits for what is held or for what becomes of the run, between events only, and are never a terminal marker (L5).
+ * Errors. An error event of the provider that ends the run is forwarded unchanged, with the provider's bytes after it, and then the
+ * connection breaks; `ending` changes this. A call that cannot be read is never forwarded: if the run does not repeat it, the
+ * connection breaks. A finish that reports this itself, without the call, is the provider's end and is forwarded. The relay writes
+ * no bytes of its own except those of `keepAliveMs`. They are sent while the client waits for held bytes or for a decision of the
+ * run, only between events, and are never a terminal marker (L5).
  */
 import { Effect, Fiber, type Scope } from "effect";
 import type { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
@@ -72,8 +74,8 @@ export { copy } from "./RelayCopy.ts";
 /**
  * Starts a run for a request.
  *
- * @param plan what `RelayPlan.recognise` made of it
- * @throws RelayInterrupted when the run ends before a head may go to the client
+ * @param plan the plan from `RelayPlan.recognise`
+ * @throws RelayInterrupted if the run ends before a head may be sent to the client
  */
 export const open = Effect.fn("Relay.open")(function* (
   plan: RelayPlan,
@@ -99,7 +101,7 @@ export const open = Effect.fn("Relay.open")(function* (
   return { ...begun.responseOf(outcome), read: Effect.catch(read, failing) };
 });
 
-/** The head that goes to the client: of the first stream that opens, or of the attempt that the first bytes come from. */
+/** Returns the head for the client: that of the first stream, or of the attempt from which the first bytes come. */
 const firstHead = Effect.fnUntraced(function* (
   first: Fiber.Fiber<RelayBytes, RunInterrupted>,
   heads: RelayHeads,
@@ -122,7 +124,7 @@ const firstHead = Effect.fnUntraced(function* (
   });
 });
 
-/** The reads of a response: the first bytes were taken when the run began, all others are taken on demand. */
+/** Makes the reads of a response. The first bytes are taken when the run begins, all others on demand. */
 const reading = Effect.fnUntraced(function* (
   begun: BegunRun,
   first: Fiber.Fiber<RelayBytes, RunInterrupted>,

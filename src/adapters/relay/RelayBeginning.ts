@@ -1,6 +1,5 @@
 /**
- * Describes how requests are relayed, and begins the run of one: its attempts, by any of its routes, and what its client may be
- * told of it.
+ * The options of relayed requests, and the start of a run: its attempts on any of its routes, and its reports to the client.
  */
 import { Clock, Context, Effect, Random, Scope } from "effect";
 import type * as Json from "../../domain/Json.ts";
@@ -32,126 +31,121 @@ import { digestOf } from "./RelayWords.ts";
 import { RelaySeam } from "./seam/RelaySeam.ts";
 import type { WithTimeout } from "./WholeBody.ts";
 
-/** Another way for a request: what it asks for there, and how it is sent. */
+/** An alternative route for a request, with its plan and transport there. */
 export interface RelayRoute {
-  /** Names the route in `x-recovery-route`, in events and on record. */
+  /** Name of the route in `x-recovery-route`, in events and on record. */
   readonly id: string;
-  /** The request's own plan, with the route's provider. */
+  /** Plan of the request with the route's provider. */
   readonly plan: RelayPlan;
-  /** Sends the request as it is on this route. */
+  /** Adapts the request to this route and sends it. */
   readonly transport: RelayTransport;
   readonly path?: Path;
-  /** As of `RunRoute`. */
+  /** See `RunRoute`. */
   readonly own?: boolean;
-  /** As of the options, for what this route shows. */
+  /** See `RelayOptions`; applies to text that this route shows. */
   readonly continueText?: "auto" | "ask";
 }
 
-/** How requests are relayed. */
+/** Options of a relayed request. */
 export interface RelayOptions {
   readonly transport: RelayTransport;
-  /** The route that the run begins on, where routes have names: every response then says by which one it came. */
+  /** The first route, if routes have names. Every response then names the route that it came from. */
   readonly route?: Pick<RelayRoute, "id"> & { readonly own?: RunOptions<never, never, never>["ownRoute"] };
   /** Further routes, in the order in which the run moves to them. */
   readonly routes?: ReadonlyArray<RelayRoute>;
-  /** Finishes that count as failures, so that another route may take them. Default none. */
+  /** Finishes that count as failures, so that another route may take over. Default: none. */
   readonly finishFailures?: RunOptions<never, never, never>["finishFailures"];
-  /** What is held back from the client. Default `live`. */
+  /** The parts that are held back from the client. Default `live`. */
   readonly reveal?: "live" | "on_complete";
   /**
-   * When the head goes to the client: with the provider's (`first`, the default), with the first content (`content`), or so for
-   * a stream at the latest after so many milliseconds.
+   * Time at which the head is sent to the client: with the provider's (`first`, the default), or with the first content
+   * (`content`). `withinMs` works like `content` for a stream, with a maximum wait in milliseconds.
    */
   readonly head?: "first" | "content" | { readonly withinMs: number };
   /**
-   * Whether a stream that breaks behind shown text goes on by itself. `auto`: the provider is asked for the rest, and what it says
-   * leaves where the seam is proven (`seam/RelaySeam.ts`). Default `ask`.
+   * Mode for a stream that breaks after shown text. `auto` asks the provider for the rest, and hands it over if the seam is proven
+   * (`seam/RelaySeam.ts`). Default `ask`.
    */
   readonly continueText?: "auto" | "ask";
-  /** Which providers go on with a text that a request ends with, beside those that are known. */
+  /** Further rules for the providers that continue a text at the end of a request, in addition to the known ones. */
   readonly prefills?: ReadonlyArray<PrefillRule>;
-  /** A response that is held whole goes on as `live` after so many milliseconds; no limit by default. */
+  /** Maximum time that a whole response is held before it continues as `live`, in milliseconds; no limit by default. */
   readonly holdMaxMs?: number;
-  /** What a run that breaks for good behind its head ends with. Default `break`. */
+  /** Ending of a run that breaks finally after its head. Default `break`. */
   readonly ending?: RelayEnding;
-  /** Asks a person only where an answer changes something for the client. Default `always`. */
+  /** `if_it_matters` asks a person only if an answer can change something for the client. Default `always`. */
   readonly asks?: "always" | "if_it_matters";
-  /**
-   * Where another process has taken the run over: whether text of which the client has something goes on to its end, as long as no call
-   * comes. For embedders whose clients no other process can show the response to. Default false: the connection breaks.
-   */
-  readonly flowsOn?: boolean;
-  /** Takes a response with nothing in it for a failure, and holds it until its end is known. Default false. */
+  /** True if a response without content counts as a failure. It is then held until its end is known. Default false. */
   readonly emptyIsFailure?: boolean;
-  /** What a run may spend; left-out fields have the defaults. */
+  /** Budget of the run. Omitted fields have their defaults. */
   readonly budget?: Partial<Budget>;
-  /** The path of the request, and whose requests share a cooldown on it. Default: the provider's id, and one credential for all. */
+  /** Path of the request, and the scope of its cooldowns. Default: the provider's id, with one credential for all requests. */
   readonly path?: Path;
-  /** The group of runs whose budget the run shares, in the scope of the path's credential. */
+  /** Group of runs that share a budget with this run, within the scope of the path's credential. */
   readonly group?: string;
   /**
-   * A request that does not stream is given up once it has waited so long for its path, in milliseconds: its client hears nothing
-   * meanwhile, and is told to ask again. Left out, it waits as any other.
+   * Maximum wait of a request without streaming for its path, in milliseconds. Its client receives nothing meanwhile, so the
+   * request is then abandoned and the client is asked to repeat it. If omitted, it waits like any other.
    */
   readonly pathPatienceMs?: number;
-  /** Clocks of an attempt, in milliseconds; `false` is off. */
+  /** Clocks of an attempt, in milliseconds; `false` switches a clock off. */
   readonly clocks?: ClockOptions;
-  /** Another policy than the default one. */
+  /** Replaces the default policy. */
   readonly policy?: RecoveryPolicy;
-  /** How the provider's healthy streams differ, beside what the request itself says of its choices. */
+  /** Deviations of the provider's healthy streams, in addition to the request's own number of choices. */
   readonly tolerance?: Tolerance;
-  /** The signal of the client's own Stop: the run listens to it, also where a fetch below sees it first. */
+  /** Signal of the client's own Stop. The run listens to it, even if a fetch below sees it first. */
   readonly signal?: AbortSignal;
-  /** Renews the credentials after a refusal of them, once a run. Left out, such a refusal ends the run. */
+  /** Renews the credentials after they were refused, once per run. If omitted, such a refusal ends the run. */
   readonly refreshCredentials?: Effect.Effect<unknown, unknown>;
-  /** Remembers failed requests, so that a client's own retries share a budget. One for all requests. */
+  /** Remembers failed requests, so that a client's own retries share a budget. One instance serves all requests. */
   readonly repeats?: RelayRepeats;
-  /** After so many milliseconds without a byte a client that waits for what is held gets its protocol's no-op. */
+  /** Time without a byte after which a client that waits for held bytes gets its protocol's no-op, in milliseconds. */
   readonly keepAliveMs?: number;
   /**
-   * What that is before an event of the response has left: a comment line (the default, where the protocol's clients take them),
-   * or the no-op, for clients that count events.
+   * Form of a keep-alive before the first event of the response: a comment line (the default, if the protocol's clients accept it),
+   * or the no-op for clients that count events.
    */
   readonly firstNoOp?: "event" | "comment";
-  /** Whether a client reads, where that is known before there is a response, or elsewhere. One for each request. */
+  /** Presence of the client, if it is known before there is a response, or elsewhere. One instance per request. */
   readonly presence?: Presence;
-  /** Called with every keep-alive that goes to the client; it must not throw. */
+  /** Called for every keep-alive that is sent to the client; must not throw. */
   readonly onKeepAlive?: () => void;
-  /** Called with every wait of the run for a path or a cooldown, once it is over; it must not throw. */
+  /** Called after every wait of the run for a path or a cooldown; must not throw. */
   readonly onWaited?: (wait: RelayWait) => void;
-  /** Begins the id of every run; default `run_`. */
+  /** Prefix of the ids of all runs; default `run_`. */
   readonly runIdPrefix?: string;
-  /** Called synchronously with every event of the run but its parts; an error that it throws is logged. */
+  /** Called synchronously with every event of the run except its parts. An error that it throws is logged. */
   readonly onEvent?: (event: RelayEvent, run: RelayRun) => void;
 }
 
-/** Which run an event belongs to. */
+/** The run of an event. */
 export interface RelayRun {
   readonly run_id: string;
-  /** The failed run that the client repeats with this one. */
+  /** Id of the failed run that the client repeats with this one. */
   readonly retry_of: string | undefined;
   readonly plan: RelayPlan;
 }
 
-/** A response whose bytes are on their way to its client. */
+/** A response that may be sent to its client. */
 export interface RelayedResponse extends RelayRun {
-  /** The provider's head with `x-recovery-run` and `x-recovery-attempts` (so far) behind its own headers. */
+  /** The provider's head, with `x-recovery-run` and `x-recovery-attempts` (so far) after its own headers. */
   readonly head: RelayHead;
-  /** The data of the last event that has left, where it is JSON: what an ending of the embedder's own goes on from. */
+  /** Returns the data of the last event that was sent, if it is JSON. An embedder's own ending continues from it. */
   readonly last: () => Json.JsonRecord | undefined;
-  /** Whether something of the response itself has left. */
+  /** Returns true if a part of the response itself was sent. */
   readonly begun: () => boolean;
-  /** Whether the provider's own error event was handed on. */
+  /** Returns true if the provider's own error event was forwarded. */
   readonly handedOn: () => boolean;
-  /** True once the terminal marker has left: a client that closes after it has the whole response. */
+  /** Returns true if the terminal marker was sent. A client that closes after it has the whole response. */
   readonly isComplete: () => boolean;
-  /** Returns whether there was something to cancel; once the terminal marker has left there is not. */
+  /** Cancels the run. Succeeds with false if the terminal marker was already sent, so that nothing was cancelled. */
   readonly cancel: Effect.Effect<boolean>;
-  /** The client has gone away and may come back: from this step on nothing is handed over. */
+  /** Marks the client as away, although it may come back. Nothing is handed over from this step on. */
   readonly away: Effect.Effect<void>;
-  /** A client reads again: what was held passes on as it would have. */
+  /** Marks the client as present. Held parts pass as they would have before. */
   readonly back: Effect.Effect<void>;
-  /** What was held for a client that is away did not fit, and was thrown away: no client can have the whole response. */
+  /** Returns true if held parts did not fit and were discarded, so that no client can have the whole response. */
   readonly evicted: () => boolean;
 }
 
@@ -160,15 +154,15 @@ export interface RelayResponse extends RelayedResponse {
   readonly read: Effect.Effect<RelayBytes, RelayInterrupted>;
 }
 
-/** What a response is copied to. Nothing of it waits or throws. */
+/** Destination of a copied response. Its functions must not block or throw. */
 export interface RelaySink {
-  /** The head may go to the client now. Called once, before any bytes; never for a run that ends before. */
+  /** Called once, before any bytes, when the head may be sent. Never called if the run ends before. */
   readonly head: (response: RelayedResponse) => void;
-  /** Whether it takes bytes now: not while its socket must drain. One whose client has gone takes them, and drops them. */
+  /** Returns true if the sink accepts bytes, false while its socket must drain. If its client has gone, it accepts and drops them. */
   readonly isReady: () => boolean;
-  /** Takes whole events, in order. They count as shown (L4). */
+  /** Receives whole events, in order. They count as shown (L4). */
   readonly write: (bytes: ReadonlyArray<Uint8Array<ArrayBuffer>>) => void;
-  /** Done once it is ready. */
+  /** Completes once the sink is ready. */
   readonly drained: Effect.Effect<void>;
 }
 
@@ -179,21 +173,21 @@ export interface BegunRun {
   readonly presence: Presence;
   readonly reader: RelayReader;
   readonly waits: RelayWaits;
-  /** The run ends with it. */
+  /** Scope of the run. Closing it ends the run. */
   readonly scope: Scope.Closeable;
   readonly pull: Events;
-  /** Remembers what the run has spent, for the client's own repeat of its request. */
+  /** Remembers the retries that the run has spent, for the client's own repeat of its request. */
   readonly spends: (cancelled: boolean) => Effect.Effect<void>;
-  /** The run has broken. */
+  /** Converts the failure of the run. */
   readonly failing: (error: RunInterrupted) => Effect.Effect<never, RelayInterrupted>;
-  /** The response with a head, which may go to the client now. */
+  /** Makes the response with a head that may be sent now. */
   readonly responseOf: (head: RelayHead) => RelayedResponse;
 }
 
 /**
  * Begins a run.
  *
- * @param taps of its output, beside its presence
+ * @param taps taps on its output, in addition to its presence
  */
 export const begin = Effect.fnUntraced(function* (
   plan: RelayPlan,
@@ -223,7 +217,7 @@ export const begin = Effect.fnUntraced(function* (
   const events = processor.run(
     runOptions(run, options, heads, [before, yield* Effect.context<never>(), { presence, ...taps }, waits]),
   );
-  // `Stream.toPull` would put a copy of all services, and a semaphore, around every pull.
+  // `Stream.toPull` would wrap every pull in a copy of all services and a semaphore.
   const pull = yield* pullIn(events, scope);
   const spends = (cancelled: boolean) =>
     spending(run, options, before, () => ({ spent: reader.attempts - waits.pathAttempts - 1, cancelled }));
@@ -246,26 +240,26 @@ export const begin = Effect.fnUntraced(function* (
   };
 });
 
-/** A head that says of which run it is. Nothing has answered yet where it is our own. */
+/** Adds the headers of the run to a head. Our own head names no route, because none has answered yet. */
 const named = (head: RelayHead, { run_id }: RelayRun, heads: RelayHeads): RelayHead => {
   const route = head === ownHead ? undefined : heads.route;
   return { ...head, headers: [...head.headers, ...recoveryHeaders(run_id, heads.attempt, undefined, route)] };
 };
 
-/** Whether a client reads the run; what no client can have any more is not kept for one either. */
+/** Returns the presence of the client. Eviction also discards the events that are kept for the response. */
 const presenceOf = ({ presence = new Presence() }: RelayOptions, heads: RelayHeads): Presence => {
   presence.whenEvicted(() => heads.forget());
   return presence;
 };
 
-/** How the embedder says that a client goes away and comes back. */
+/** Makes the functions by which the embedder reports that a client leaves and returns. */
 const comingAndGoing = (presence: Presence): Pick<RelayedResponse, "away" | "back" | "evicted"> => ({
   away: Effect.sync(() => presence.leaves()),
   back: Effect.sync(() => presence.returns()),
   evicted: () => presence.isEvicted,
 });
 
-/** The head of a stream that no attempt has a head for yet. */
+/** Head of a stream for which no attempt has a head yet. */
 export const ownHead: RelayHead = {
   status: 200,
   statusText: "OK",
@@ -276,7 +270,7 @@ export const ownHead: RelayHead = {
   ],
 };
 
-/** Done once a request that does not stream has waited for its path for as long as it may. */
+/** Completes once a request without streaming has waited for its path as long as it may. */
 export const givesUp = (
   { streaming }: RelayPlan,
   { pathPatienceMs }: RelayOptions,
@@ -286,10 +280,10 @@ export const givesUp = (
     ? Effect.never
     : Effect.as(waits.untilPathHasTaken(pathPatienceMs), "given_up");
 
-/** How a request is sent and read by one route. */
+/** The part of a route that sends and reads a request. */
 type Way = Pick<RelayRoute, "plan" | "transport" | "continueText">;
 
-/** What goes on with the shown text of a run, where any of its routes lets it. */
+/** Makes the seam of a run, if any of its routes continues shown text. */
 const seamOf = (
   { streaming }: RelayPlan,
   { continueText, prefills, routes = [] }: RelayOptions,
@@ -298,7 +292,7 @@ const seamOf = (
     ? new RelaySeam(prefills)
     : undefined;
 
-/** Makes the attempts of a run, by any of its routes. */
+/** Makes the attempts of a run on any of its routes. */
 const attempts = (
   options: RelayOptions,
   heads: RelayHeads,
@@ -330,7 +324,7 @@ const attempts = (
     );
 };
 
-/** Options of a run while they are put together: a copy for each that is left out would cost more than all that are given. */
+/** Mutable options of a run during assembly: one spread per omitted option would cost more than all assignments. */
 type Draft = { -readonly [Key in keyof RelayedBase]: RelayedBase[Key] };
 
 type RelayedRun = RunOptions<RelayPart, unknown, never>;
@@ -359,7 +353,10 @@ const runOptions = (
     streaming: plan.streaming,
     budget: remainingBudget(options.budget ?? {}, repeated),
     requestTokens: Tokens.ofRequest(plan.request.body),
+    isNewId: true,
   };
+  // A process that resumes a background response needs its id on record. Any other run ends with its client.
+  if (plan.resumes !== true) made.record = "behind";
   if (repeated !== undefined) made.retryOf = repeated.run_id;
   if (route?.own !== undefined) made.ownRoute = route.own;
   if (routes.length > 0)
@@ -373,14 +370,9 @@ const runOptions = (
   if (seam !== undefined) made.canContinue = first;
   if (options.holdMaxMs !== undefined) made.holdMaxMs = options.holdMaxMs;
   if (options.asks !== undefined) made.asks = options.asks;
-  // A document is handed over as bytes, and what they call is not seen.
-  if (options.flowsOn === true) {
-    const isStream = () => heads.isStream;
-    made.flowsOn = isStream;
-  }
   if (options.emptyIsFailure !== undefined) made.emptyIsFailure = options.emptyIsFailure;
   const { head } = options;
-  // A client that has no head yet can still be told of a refusal by a status.
+  // A client without a head can still get a refusal as a status.
   if (typeof head === "object") {
     const patienceMs = () => (heads.sent ? undefined : waits.leftOf(head.withinMs));
     made.patienceMs = patienceMs;
@@ -399,13 +391,13 @@ const runOptions = (
 
 const cursorOf = ({ cursor }: RelayPart): string | undefined => cursor;
 
-/** Bytes that a held part takes: its own, its decoded event if that is kept, and at least an envelope. */
+/** Weight of a held part in bytes: its own bytes and its decoded event if that is kept, but at least an envelope. */
 const sizeOf = ({ bytes, decoded }: RelayPart): number =>
   Math.max(envelopeBytes, bytes.byteLength + 2 * (decoded?.event.data.length ?? 0));
 
 type RelaySourceContext = ConstructorParameters<typeof RelaySource>[0]["context"];
 
-/** Remembers what a failed run has spent, for the client's own repeat of its request. */
+/** Remembers the retries that a failed run has spent, for the client's own repeat of its request. */
 const spending = (
   { plan, run_id }: RelayRun,
   { repeats }: RelayOptions,
@@ -414,10 +406,10 @@ const spending = (
 ): Effect.Effect<void> =>
   Effect.suspend(() => repeats?.spent(plan.request, { run_id, ...failed() }, before.repeated) ?? Effect.void);
 
-/** What the run had spent that the client repeats with this one, as far as it is known by now. */
+/** Retries spent by the failed run that the client repeats with this one, as far as known. */
 class RepeatedRun {
   repeated: FailedRequest | undefined;
-  /** Where another process is asked: what it comes to. */
+  /** Result of the query of other processes; undefined if none is asked. */
   readonly later: Effect.Effect<SpentBefore> | undefined;
 
   constructor(repeated: FailedRequest | undefined, asked: Effect.Effect<FailedRequest | undefined> | undefined) {
@@ -434,7 +426,7 @@ class RepeatedRun {
 const elsewhere = ({ request }: RelayPlan, { repeats }: RelayOptions) =>
   repeats?.elsewhere(request) ?? Effect.undefined;
 
-/** 96 random bits, so that ids of several processes that share a store do not meet. */
+/** 96 random bits, so that ids of processes that share a store do not collide. */
 const makeRunId = (prefix: string): Effect.Effect<string> =>
   Effect.map(Random.Random, (random) => {
     const part = () =>

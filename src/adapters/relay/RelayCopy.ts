@@ -1,17 +1,16 @@
 /**
- * Copies a relayed response to a sink: what leaves the run reaches the sink in the step in which it leaves.
+ * Copies a relayed response to a sink, in the step in which its bytes leave the run.
  *
- * Nothing is read here. The run's tee writes, while the sink is ready; where it is not, or where something must be on record first,
- * parts wait in their slot and the one fiber of the run takes them from there, behind the sink's drain. That fiber has nothing else to
- * do but to wait for the end.
+ * While the sink is ready, the run's tee writes to it and nothing is read. If the sink is not ready, or something must be recorded
+ * first, parts wait in their slot, and the run's only fiber takes them after the drain. Otherwise that fiber just waits for the end.
  *
- * The head leaves in the step in which it may: with the first stream's head, with the first bytes, or when the client's patience is
- * over. Keep-alives go from the head on, while the sink is ready.
+ * The head is sent as soon as it may be: with the first stream's head, with the first bytes, or when the client's patience has run
+ * out. Keep-alives start after the head, and are sent only while the sink is ready.
  */
 import { Cause, Clock, type Context, Effect, Fiber, type Scope } from "effect";
 import type { RunEvent, RunInterrupted } from "../../runtime/contract/RunEvent.ts";
 import type { StreamProcessor } from "../../runtime/StreamProcessor.ts";
-import { type Deadline, Deadlines } from "./deadline/Deadlines.ts";
+import { Alarm, Alarms } from "./Alarms.ts";
 import { Beats, type Pulse, pulseOf } from "./KeepAlive.ts";
 import { type BegunRun, begin, givesUp, ownHead, type RelayOptions, type RelaySink } from "./RelayBeginning.ts";
 import type { RelayPart } from "./RelayFrames.ts";
@@ -23,26 +22,25 @@ import { closeRun } from "./RelayWaits.ts";
 /**
  * Runs a request and copies its response.
  *
- * @param plan what `RelayPlan.recognise` made of it
- * @returns done once the sink has the whole response; the caller ends the sink
- * @throws RelayInterrupted when the run ends before: where the sink has no head, its client can be told by a status; behind one the
- *   connection must break
+ * @param plan the plan from `RelayPlan.recognise`
+ * @returns completes once the sink has the whole response; the caller ends the sink
+ * @throws RelayInterrupted if the run ends earlier: a client without a head can still get a status, otherwise its connection must break
  */
 export const copy = Effect.fnUntraced(function* (
   plan: RelayPlan,
   options: RelayOptions,
   sink: RelaySink,
 ): Effect.fn.Return<void, RelayInterrupted, StreamProcessor | Scope.Scope> {
-  const deadlines = Deadlines.of(yield* Clock.Clock);
+  const alarms = Alarms.of(yield* Clock.Clock);
   const services = yield* Effect.context<never>();
   let copying: Copying | undefined;
   const begun = yield* begin(plan, options, {
-    // A tee is first asked by a pull, and none is made before the next step.
+    // The tee is called by the first pull at the earliest, which happens in a later step.
     tee: (events) => copying?.takes(events) === true,
     room: { isFree: sink.isReady, freed: sink.drained },
   });
   const { failing, reader, run, scope, spends, waits } = begun;
-  const made = new Copying(begun, options, sink, [deadlines, services]);
+  const made = new Copying(begun, options, sink, [alarms, services]);
   copying = made;
   const work = Effect.catch(made.work, failing);
   const isBounded = !plan.streaming && options.pathPatienceMs !== undefined;
@@ -62,19 +60,19 @@ export const copy = Effect.fnUntraced(function* (
 
 const givenUp = Effect.succeed("given_up" as const);
 
-/** The copying of one response. */
+/** Copies one response. */
 class Copying {
-  /** The sink has its head. */
+  /** True if the sink has its head. */
   isHeaded = false;
   readonly #begun: BegunRun;
   readonly #options: RelayOptions;
   readonly #sink: RelaySink;
-  readonly #deadlines: Deadlines;
+  readonly #alarms: Alarms;
   readonly #services: Context.Context<never>;
   #resume: ((end: Effect.Effect<void, RunInterrupted>) => void) | undefined;
   #beats: Beats | undefined;
-  /** When the head goes, whatever it is. */
-  #patience: Deadline | undefined;
+  /** Rings when the head is due. */
+  #patience: Alarm | undefined;
   #late: Fiber.Fiber<void> | undefined;
   readonly #pulse: Pulse;
 
@@ -82,19 +80,19 @@ class Copying {
     begun: BegunRun,
     options: RelayOptions,
     sink: RelaySink,
-    [deadlines, services]: [Deadlines, Context.Context<never>],
+    [alarms, services]: [Alarms, Context.Context<never>],
   ) {
     this.#begun = begun;
     this.#options = options;
     this.#sink = sink;
-    this.#deadlines = deadlines;
+    this.#alarms = alarms;
     this.#services = services;
     this.#pulse = pulseOf(begun, options);
   }
 
-  /** Takes what leaves the run. Its parts have left with it. */
+  /** Takes events that leave the run. Their parts count as sent. */
   takes(events: ReadonlyArray<RunEvent<RelayPart>>): boolean {
-    // `#safely` would make a function of each event.
+    // `#safely` would allocate a closure for each event.
     try {
       const { reader } = this.#begun;
       const bytes = reader.bytesOf(events);
@@ -106,7 +104,7 @@ class Copying {
     return true;
   }
 
-  /** Waits for the end of the run. A defect of the sink is one of the copying, in whatever step it shows. */
+  /** Waits for the end of the run. A defect of the sink, in whatever step it occurs, becomes a defect of this effect. */
   readonly work: Effect.Effect<void, RunInterrupted> = Effect.callback((resume) => {
     this.#resume = resume;
     this.#safely(() => this.#awaitsHead());
@@ -122,7 +120,7 @@ class Copying {
     }),
   );
 
-  /** The head goes with that of the first stream, or when the client's patience is over; the first bytes bring it in any case. */
+  /** Sends the head with that of the first stream, or when the client's patience has run out. The first bytes send it in any case. */
   #awaitsHead(): void {
     const { heads, run } = this.#begun;
     const { head = "first" } = this.#options;
@@ -131,8 +129,8 @@ class Copying {
       heads.whenReleased((released) => this.#safely(() => this.#heads(released)));
       if (heads.firstReleased !== undefined) this.#heads(heads.firstReleased);
     } else if (run.plan.streaming) {
-      this.#patience = { act: () => this.#isPatientNoMore(), at: 0, place: -1 };
-      this.#deadlines.set(this.#patience, this.#deadlines.now() + head.withinMs);
+      this.#patience = new Alarm(() => this.#isPatientNoMore());
+      this.#alarms.set(this.#patience, this.#alarms.now() + head.withinMs);
     }
   }
 
@@ -140,7 +138,7 @@ class Copying {
     const { reader } = this.#begun;
     if (Cause.isDone(failed)) {
       reader.ended = true;
-      // A response without a byte has a head all the same.
+      // A response without any bytes also has a head.
       this.#headsFirst();
       return Effect.void;
     }
@@ -156,7 +154,7 @@ class Copying {
     this.#beats?.left();
   }
 
-  /** Bytes come after a head of their attempt, and a clean end after its marker. */
+  /** Sends the head before the first bytes or the clean end. At that point the attempt has one. */
   #headsFirst(): void {
     if (this.isHeaded) return;
     const { head } = this.#begun.heads;
@@ -173,7 +171,7 @@ class Copying {
     this.#sink.head(responseOf(head));
     const { keepAliveMs } = this.#options;
     if (keepAliveMs !== undefined && run.plan.streaming)
-      this.#beats = new Beats(this.#deadlines, keepAliveMs, () => this.#safely(() => this.#keepsAlive()));
+      this.#beats = new Beats(this.#alarms, keepAliveMs, () => this.#safely(() => this.#keepsAlive()));
   }
 
   #keepsAlive(): void {
@@ -181,19 +179,19 @@ class Copying {
     if (bytes !== undefined) this.#sink.write([bytes]);
   }
 
-  /** The head goes now: of the newest stream, or one of our own. A document that is under way is waited for. */
+  /** Sends the head now: that of the newest stream, or one of our own. Waits for a document in progress. */
   #isPatientNoMore(): void {
     const late = Effect.map(this.#begun.heads.late, (head) => this.#safely(() => this.#heads(head ?? ownHead)));
     this.#late = Effect.runForkWith(this.#services)(late);
   }
 
-  /** There is a head, or none is waited for. */
+  /** Stops waiting for a head. */
   #isPatient(): void {
-    if (this.#patience !== undefined) this.#deadlines.clear(this.#patience);
+    if (this.#patience !== undefined) this.#alarms.clear(this.#patience);
     this.#late?.interruptUnsafe();
   }
 
-  /** Nothing of the response leaves any more. */
+  /** Stops sending. */
   over(): void {
     this.isHeaded = true;
     this.#isPatient();

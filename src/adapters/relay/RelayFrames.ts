@@ -1,8 +1,8 @@
 /**
- * Cuts a response body into the events that it consists of, each with its own bytes and what it proves.
+ * Splits a response body into its events, each with its own bytes and what it proves.
  *
- * A decoder reads the bytes too and says how many of them each event took; the bytes themselves are never rewritten. The parts
- * of a body, laid end to end in their order, are the body; behind one that ends before its last event's line ends stand those that it lacks.
+ * A decoder reads the same bytes and counts the bytes of each event; the bytes are never rewritten. Concatenated in order, the
+ * parts of a body are the body. If it ends inside its last event, they also contain the missing line ends.
  */
 
 import type { Failure } from "../../domain/Failure.ts";
@@ -13,53 +13,53 @@ import type { CursorPart, Verifier } from "../../provider/stream/Resume.ts";
 import type { SeamPart } from "./seam/SeamPart.ts";
 
 /**
- * One event of a body: its own bytes beside what it proves. The bytes may be empty: what an event proves in pieces goes with its
- * last piece's.
+ * One event of a body, with its own bytes and what it proves. The bytes may be empty: an event that gives several parts has its
+ * bytes in the last one.
  */
 export interface RelayPart extends SeamPart {
-  /** Where the response can be read on behind this event, as its verifier writes it. */
+  /** Cursor for resuming the response after this event, as written by its verifier. */
   readonly cursor?: string;
 }
 
-/** Follows the events of a response that can be read on. */
+/** Follows the events of a response that can be resumed. */
 export interface FrameVerification {
   readonly verifier: Verifier<string>;
-  /** The body goes on in a response whose beginning has left. */
+  /** True if the body continues a response whose beginning was already sent. */
   readonly resumed: boolean;
 }
 
-/** What cuts the body of one attempt. */
+/** Splits the body of one attempt. */
 export type BodyFrames = Pick<
   RelayFrames,
   "misfit" | "failure" | "failed" | "behindBytes" | "outputTokens" | "push" | "end"
 >;
 
-/** Cuts one response body; the next body needs another one. */
+/** Splits one response body. The next body needs a new instance. */
 export class RelayFrames {
   readonly #decoder: Decoder.Decoder;
-  /** Bytes that belong to no part yet; at most as many as the decoder may hold, and one chunk. */
+  /** Bytes that belong to no part yet; at most as many as the decoder may hold, plus one chunk. */
   #pending: Array<Uint8Array<ArrayBuffer>> = [];
   #pendingBytes = 0;
-  /** Bytes that the next event takes beyond the decoder's count (a comment inside it) or less (a line end that went before). */
+  /** Correction to the decoder's count for the next event: positive for a comment inside it, negative for a line end already taken. */
   #owed = 0;
   #terminal = false;
-  /** The event that carries the provider's error, with the bytes of everything that has come behind it. */
+  /** The event that contains the provider's error, with the bytes of everything after it. */
   #failed: { readonly observation: Observation; readonly chunks: Array<Uint8Array<ArrayBuffer>> } | undefined;
 
-  /** Output tokens that the provider has reported so far, also behind a failure; 0 if it reports none. */
+  /** Output tokens that the provider has reported so far, including after a failure; 0 if it reports none. */
   outputTokens = 0;
   readonly #verifier: Verifier<string> | undefined;
-  /** The next bytes stand in the middle of what the client reads: a BOM before them would be a part of their line. */
+  /** True if the next bytes continue the client's stream, so that a BOM before them would become part of their line. */
   #goesOn: boolean;
   #misfit: Failure | undefined;
-  /** The last usage that stood behind the failure. */
+  /** The last usage that was reported after the failure. */
   #usageBehind: Observation["usage"];
   readonly #keepsDecoded: boolean;
 
   /**
-   * @param decoder a fresh one
-   * @param verification for a response that can be read on
-   * @param keepsDecoded every part keeps its decoded event
+   * @param decoder a new decoder
+   * @param verification the verification of a response that can be resumed
+   * @param keepsDecoded true to keep the decoded event on every part
    */
   constructor(decoder: Decoder.Decoder, verification?: FrameVerification, keepsDecoded = false) {
     this.#decoder = decoder;
@@ -68,19 +68,19 @@ export class RelayFrames {
     this.#goesOn = verification?.resumed === true;
   }
 
-  /** Why the body is not what should follow its cursor; nothing is cut behind it. */
+  /** The reason why the body is not what should follow its cursor. Nothing after it is split. */
   get misfit(): Failure | undefined {
     return this.#misfit;
   }
 
-  /** The first failure of the bytes or of an event; none after the terminal marker. */
+  /** The first failure of the bytes or of an event; undefined after the terminal marker. */
   get failure(): Decoder.Decoder["failure"] {
     return this.#decoder.failure;
   }
 
   /**
-   * The event with which the provider said that it failed, or finished with a call that cannot be read. Neither `push` nor `end`
-   * gives it: the bytes behind it belong to it, and describe the failure further where the provider reports it twice.
+   * The event in which the provider reported a failure, or finished with a call that cannot be read. Neither `push` nor `end`
+   * returns it. Bytes after it belong to it, and describe the failure further if the provider reports it twice.
    */
   get failed(): RelayPart | undefined {
     if (this.#failed === undefined) return undefined;
@@ -95,15 +95,15 @@ export class RelayFrames {
     return { bytes: joined(chunks), observation: told };
   }
 
-  /** Bytes that have come behind it. */
+  /** Number of bytes that have come after the failure. */
   get behindBytes(): number {
     return this.#failed?.chunks.slice(1).reduce((sum, chunk) => sum + chunk.byteLength, 0) ?? 0;
   }
 
   /**
-   * Takes the next bytes and gives the parts that they complete.
+   * Takes the next bytes and returns the parts that they complete.
    *
-   * @param chunk cut anywhere; it is kept and must not be written to
+   * @param chunk bytes split anywhere; they are kept and must not be changed
    */
   push(chunk: Uint8Array<ArrayBuffer>): ReadonlyArray<RelayPart> {
     if (this.#pendingBytes === 0) this.#pending = [chunk];
@@ -112,15 +112,15 @@ export class RelayFrames {
     return keepAlivesJoined(this.#cut(this.#decoder.push(chunk)));
   }
 
-  /** The bytes have ended cleanly: gives the last parts (with all remaining bytes if the response is whole), and how it ended. */
+  /** Handles a clean end. Returns the last parts (with all remaining bytes if the response is complete) and the kind of end. */
   end(): { readonly parts: ReadonlyArray<RelayPart>; readonly end: End } {
     const { end, parts } = this.#decoder.end();
     const last = [...this.#cut(parts)];
-    // `complete` already rests on the clean end: bytes behind the marker do not change it.
+    // `complete` already relies on the clean end; bytes after the marker do not change it.
     this.#failed?.chunks.push(this.#take(this.#pendingBytes));
     if (end.complete && this.#pendingBytes > 0) last.push({ bytes: this.#take(this.#pendingBytes), observation: tail });
     const cut = end.complete ? undefined : last.at(-1);
-    // What is written behind it, by a seam, a cursor or a keep-alive, would be a part of its event.
+    // Otherwise anything written after it (by a seam, a cursor or a keep-alive) would become part of this event.
     if (cut !== undefined) last[last.length - 1] = { ...cut, bytes: joined([cut.bytes, lineEnds(cut.bytes)]) };
     return { parts: last, end };
   }
@@ -133,11 +133,11 @@ export class RelayFrames {
     let out: Array<RelayPart> | undefined;
     let carried = 0;
     let index = -1;
-    // Counted by hand: `entries` makes a pair of each event.
+    // The index is counted by hand, because `entries` allocates a pair for each event.
     for (const came of parts) {
       index += 1;
       const size = carried + came.event.bytes;
-      // One event may give several parts: its bytes leave with the last of them.
+      // If one event gives several parts, the last of them carries its bytes.
       const open = parts[index + 1]?.event.bytes === 0;
       const part = this.#verified(came);
       if (this.#misfit !== undefined) break;
@@ -154,7 +154,7 @@ export class RelayFrames {
       }
       carried = open ? size : 0;
       const bytes = open ? empty : this.#withoutBom(this.#bytesOf(part, size));
-      // A verifier may give another event than came: the decoder's fold says nothing of that one.
+      // A verifier may replace the event, and the decoder's fold does not describe the replacement.
       const fold = part.event === came.event ? this.#decoder.folds[index] : undefined;
       const relayed = relayedOf(part, bytes, this.#keepsDecoded, fold);
       if (out === undefined) out = [relayed];
@@ -167,7 +167,7 @@ export class RelayFrames {
     return out ?? nothing;
   }
 
-  /** The event as it counts; undefined for one that was read before. */
+  /** Returns the verified event; undefined if it repeats one that was read before. */
   #verified(part: Part): CursorPart | undefined {
     const verdict = this.#verifier?.take(part);
     if (verdict === undefined) return part;
@@ -183,7 +183,7 @@ export class RelayFrames {
     return bom.every((byte, at) => bytes[at] === byte) ? bytes.subarray(bom.length) : bytes;
   }
 
-  /** After the marker nothing is held and nothing can fail: all bytes pass as they come, also those that no decoder reads. */
+  /** After the marker nothing is held and nothing can fail, so all bytes pass immediately, even those that no decoder reads. */
   #behindMarker(parts: ReadonlyArray<Part>): ReadonlyArray<RelayPart> {
     if (this.#pendingBytes === 0) return [];
     const usage = parts.findLast((part) => part.observation.usage !== undefined)?.observation.usage;
@@ -192,7 +192,7 @@ export class RelayFrames {
     return [{ bytes, observation: { ...behind, ...closes, ...(usage === undefined ? {} : { usage }) } }];
   }
 
-  /** Adds whole events only: a client cannot read a piece of one. */
+  /** Adds whole events only, because a client cannot read part of one. */
   #behindFailure(chunks: Array<Uint8Array<ArrayBuffer>>, parts: ReadonlyArray<Part>): ReadonlyArray<RelayPart> {
     for (const part of parts) {
       chunks.push(this.#bytesOf(part, part.event.bytes));
@@ -212,18 +212,18 @@ export class RelayFrames {
     const size = counted + this.#owed;
     this.#owed = 0;
     if (part.observation.keep_alive && part.event.event === "comment" && !this.#opensComment(size)) {
-      // The comment stood inside an event that has not ended: its bytes stay with the event's.
+      // The comment is inside an unfinished event: its bytes remain with the event's.
       this.#owed = size;
       return empty;
     }
     const taken = this.#take(size);
     if (taken[taken.byteLength - 1] !== CR || this.#pending[0]?.[0] !== LF) return taken;
-    // The decoder counts the second half of a CRLF for the next event, but it belongs to this one's end.
+    // The decoder counts the second half of a CRLF for the next event, but it ends this one.
     this.#owed = -1;
     return joined([taken, this.#take(1)]);
   }
 
-  /** Whether the next bytes are a comment's own line, behind line ends or a BOM. */
+  /** True if the next bytes are a comment on its own line, after line ends or a BOM. */
   #opensComment(size: number): boolean {
     let seen = 0;
     for (const chunk of this.#pending) {
@@ -237,7 +237,7 @@ export class RelayFrames {
     return false;
   }
 
-  /** Takes bytes off the front: a view where one chunk holds them, else one copy. */
+  /** Takes bytes from the front, as a view if one chunk contains them, else as one copy. */
   #take(size: number): Uint8Array<ArrayBuffer> {
     const [first] = this.#pending;
     if (size <= 0 || first === undefined) return empty;
@@ -273,7 +273,7 @@ export class RelayFrames {
   }
 }
 
-/** A part, with its event as it was decoded where that is kept. Each is written in one piece: there is one for every event. */
+/** Makes a part, with its decoded event if that is kept. Written out for each case, because this runs for every event. */
 const relayedOf = (came: CursorPart, bytes: RelayPart["bytes"], keeps: boolean, fold: Fold | undefined): RelayPart => {
   const { cursor, observation } = came;
   if (keeps && cursor === undefined)
@@ -284,8 +284,8 @@ const relayedOf = (came: CursorPart, bytes: RelayPart["bytes"], keeps: boolean, 
 };
 
 /**
- * Joins keep-alives that came together, except for the first: a clock tells one keep-alive from several, and no more. Parts with a
- * cursor stay apart.
+ * Joins equal keep-alives that arrive together, except the first: the clocks only need to distinguish one from several. Parts with
+ * a cursor remain separate.
  */
 const keepAlivesJoined = (parts: ReadonlyArray<RelayPart>): ReadonlyArray<RelayPart> => {
   if (parts.length < 3 || !parts.some(joinsBefore)) return parts;
@@ -302,14 +302,14 @@ const keepAlivesJoined = (parts: ReadonlyArray<RelayPart>): ReadonlyArray<RelayP
   return out;
 };
 
-/** True from the third of several equal keep-alives on. */
+/** True from the third of several equal keep-alives. */
 const joinsBefore = (part: RelayPart, index: number, parts: ReadonlyArray<RelayPart>): boolean =>
   part.observation.keep_alive && isSameKeepAlive(part, parts[index - 1]) && isSameKeepAlive(part, parts[index - 2]);
 
 const isSameKeepAlive = (part: RelayPart, before: RelayPart | undefined): boolean =>
   before?.observation === part.observation && part.cursor === undefined && before.cursor === undefined;
 
-/** The line ends that an event lacks, of which the bytes ended too soon. */
+/** Returns the line ends that are missing after a cut event. */
 const lineEnds = (event: Uint8Array): Uint8Array<ArrayBuffer> => {
   const end = String.fromCharCode(...event.subarray(-4));
   if (/(?:\n\n|\n\r\n)$/.test(end)) return empty;
@@ -326,9 +326,9 @@ const behind: Observation = { ...none, quiet: true };
 const tail: Observation = { ...ping, keep_alive: false, terminal_at_end: true };
 
 /**
- * Joins byte arrays: those that lie end to end in one buffer by a view, others by one copy.
+ * Concatenates byte arrays, as a view if they are adjacent in one buffer, else as one copy.
  *
- * @param chunks in order
+ * @param chunks arrays in order
  */
 export const joined = (chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>): Uint8Array<ArrayBuffer> => {
   const views = coalesced(chunks);
@@ -343,13 +343,13 @@ export const joined = (chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>): Uint8Arr
   return all;
 };
 
-/** Most bytes that are copied so that they leave as one array: a socket takes each array for as much as a copy of so many. */
+/** Maximum bytes that are copied to send them as one array. For a socket, each further array costs as much as copying that many. */
 const copiedBytesMax = 32 * 1024;
 
 /**
- * Puts what leaves in one step together: one array, where that costs no long copy.
+ * Merges arrays that are sent in one step into one, unless that needs a long copy.
  *
- * @param chunks in order
+ * @param chunks arrays in order
  */
 export const together = (chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>): ReadonlyArray<Uint8Array<ArrayBuffer>> => {
   if (chunks.length === 1 && chunks[0]?.byteLength !== 0) return chunks;
@@ -359,9 +359,9 @@ export const together = (chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>): Readon
 };
 
 /**
- * Joins arrays that lie end to end in one buffer, without a copy, and drops empty ones.
+ * Merges arrays that are adjacent in one buffer, without copying, and drops empty ones.
  *
- * @param chunks in order
+ * @param chunks arrays in order
  */
 export const coalesced = (chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>): ReadonlyArray<Uint8Array<ArrayBuffer>> => {
   const out: Array<Uint8Array<ArrayBuffer>> = [];

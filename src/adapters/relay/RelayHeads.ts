@@ -1,62 +1,62 @@
 /**
- * Remembers the response head of a run's newest attempt, and the events of it that have not gone to the client.
+ * Tracks the response head of a run's newest attempt, and its events that were not sent to the client.
  */
 import { Deferred, Effect } from "effect";
 import type { RelayPart } from "./RelayFrames.ts";
 import type { RelayHead } from "./RelayTransport.ts";
 import { WaitingParts } from "./WaitingParts.ts";
 
-/** The response that an error event ended. */
+/** A response that was ended by an error event. */
 interface FailedResponse {
   readonly attempt: number;
   readonly head: RelayHead | undefined;
-  /** Its events that had not left. */
+  /** Its events that were not sent. */
   readonly waiting: ReadonlyArray<RelayPart>;
-  /** It was to go on with what another one had shown: its event is none of the response that the client reads. */
+  /** True if it was to continue shown text. Its error event is not part of the client's response. */
   readonly continues: boolean;
 }
 
-/** The heads of one run: each attempt has at most one, and only the newest is kept. */
+/** The heads of one run. Each attempt has at most one, and only the newest is kept. */
 export class RelayHeads {
-  /** The newest attempt, from 1; 0 before the first. */
+  /** Number of the newest attempt, from 1; 0 before the first. */
   attempt = 0;
-  /** The newest attempt's successful head. */
+  /** Successful head of the newest attempt. */
   head: RelayHead | undefined;
-  /** A call has begun in the newest attempt, so that all following events are held. */
+  /** True if a call has begun in the newest attempt, so that all following events are held. */
   calling = false;
-  /** The newest attempt's body has ended cleanly. */
+  /** True if the newest attempt's body has ended cleanly. */
   endedCleanly = false;
-  /** The head of a stream has gone to the client: no other kind of response can follow. */
+  /** True if the head of a stream was sent to the client. No other kind of response can follow. */
   sent = false;
-  /** An attempt has had the head of a stream. */
+  /** True if any attempt had the head of a stream. */
   hasStreamed = false;
-  /** The route of the newest attempt that was opened, where routes have names. */
+  /** Route of the newest attempt that was opened, if routes have names. */
   route: string | undefined;
-  /** By which routes errors came. Made with the first of them, as `#failed` is: few responses have one. */
+  /** The routes of errors. Created with the first error, like `#failed`, because few responses have one. */
   #routes: WeakMap<object, string> | undefined;
-  /** What stood before error events when they came. */
+  /** The state of responses at the time of their error events. */
   #failed: WeakMap<RelayPart, FailedResponse> | undefined;
-  /** The newest attempt's head is that of a stream. */
+  /** True if the newest attempt's head is that of a stream. */
   #streams = false;
-  /** Completes once the newest attempt's head is known for that of a stream, or another attempt begins. Made for who waits for it. */
+  /** Completes once the newest attempt is known to be a stream, or another attempt begins. Created when a caller waits for it. */
   #decided: Deferred.Deferred<void> | undefined;
-  /** The newest attempt goes on with what was shown: its own events do not leave as they came. */
+  /** True if the newest attempt continues shown text, so that its own events are not sent unchanged. */
   #continues = false;
-  /** Events of the newest attempt that have come and not left: held, or on their way. */
+  /** Events of the newest attempt that have arrived and were not sent. */
   readonly #waiting = new WaitingParts();
   #isForgotten = false;
 
   #released: ((head: RelayHead) => void) | undefined;
-  /** The first head that might go to the client before any content had come. */
+  /** The first head that could be sent before any content. */
   firstReleased: RelayHead | undefined;
   #opened: { readonly opened: (attempt: number) => void } | undefined;
 
-  /** Whether the newest attempt's response is a stream, of which every call is seen before it leaves. */
+  /** True if the newest attempt's response is a stream, in which every call is seen before it is sent. */
   get isStream(): boolean {
     return this.#streams;
   }
 
-  /** Calls back with `firstReleased`, in the step in which there is one. */
+  /** Registers a listener that is called with `firstReleased` in the step in which it is set. There is only one listener. */
   whenReleased(told: (head: RelayHead) => void): void {
     this.#released = told;
   }
@@ -69,16 +69,16 @@ export class RelayHeads {
     });
   }
 
-  /** Tells of each attempt that begins, from now on. */
+  /** Registers a listener for attempts that begin from now on. */
   tellsOpened(listener: { readonly opened: (attempt: number) => void }): void {
     this.#opened = listener;
   }
 
   /**
-   * An attempt begins.
+   * Begins an attempt.
    *
-   * @param cursor where it reads the very same response on: then its head, and what is held of it, stay
-   * @param continues it goes on with what was shown: the head stays, and what is held does not
+   * @param cursor set if it resumes the same response, whose head and held events remain
+   * @param continues true if it continues shown text: the head remains, but held events do not
    */
   begin(attempt: number, cursor?: string, continues = false): void {
     this.attempt = attempt;
@@ -101,7 +101,7 @@ export class RelayHeads {
     this.#decides();
   }
 
-  /** Events that came behind the cursor were not read by the run, and come again. */
+  /** The run has not taken the events after the cursor, and they will be sent again. */
   #keepThrough(cursor: string): void {
     const waiting = this.#waiting.all;
     const through = waiting.findIndex((part) => part.cursor === cursor);
@@ -109,7 +109,7 @@ export class RelayHeads {
     this.calling = waiting.slice(0, through + 1).some((part) => part.observation.calls.length > 0);
   }
 
-  /** The newest attempt has failed with an error, or with an event that says so. */
+  /** Records the route of an error, or of an event that reports one. */
   threw<E>(error: E): E {
     if (this.route !== undefined && typeof error === "object" && error !== null) {
       this.#routes ??= new WeakMap();
@@ -118,18 +118,18 @@ export class RelayHeads {
     return error;
   }
 
-  /** The route that a run's error came by; the newest one where that is not known. */
+  /** Returns the route of a run's error; the newest route if it is unknown. */
   routeOf(cause: unknown): string | undefined {
     return (typeof cause === "object" && cause !== null ? this.#routes?.get(cause) : undefined) ?? this.route;
   }
 
-  /** No client can have the response any more: what has not left never will. */
+  /** Drops all waiting events, because no client can have the response any more. */
   forget(): void {
     this.#isForgotten = true;
     this.#waiting.clear();
   }
 
-  /** An event has come. */
+  /** Records an event that has arrived. */
   came(part: RelayPart): void {
     if (part.observation.failure !== undefined) {
       this.threw(part);
@@ -142,17 +142,17 @@ export class RelayHeads {
     if (part.observation.failure === undefined && !this.#isForgotten && !this.#continues) this.#waiting.add(part);
   }
 
-  /** An event has left. */
+  /** Records an event that was sent. */
   left(part: RelayPart): void {
     this.#waiting.remove(part);
   }
 
   /**
-   * The run ends with an error event. That of an attempt before the newest one, which went by another route, brings its own head and
-   * bytes back; behind those of another attempt it would end a response that it is not of, and so would that of a continuation.
+   * Handles a run that ends with an error event. An event of an earlier attempt, on another route, restores that attempt's head and
+   * bytes. After bytes of another attempt it would end the wrong response, and so would the event of a continuation.
    *
-   * @param begun bytes have left
-   * @returns whether the event may leave
+   * @param begun true if bytes were sent
+   * @returns true if the event may be sent
    */
   endsWith(part: RelayPart, begun: boolean): boolean {
     const failed = this.#failed?.get(part);
@@ -166,19 +166,19 @@ export class RelayHeads {
     return true;
   }
 
-  /** The bytes that an error event may follow: all that have not left, up to the first call, which must not leave (L4). */
+  /** Returns the bytes to send before an error event: all unsent ones up to the first call, which must not be sent (L4). */
   beforeError(): ReadonlyArray<Uint8Array<ArrayBuffer>> {
     const waiting = this.#waiting.all;
     const call = waiting.findIndex((part) => part.observation.calls.length > 0);
     return (call === -1 ? waiting : waiting.slice(0, call)).map((part) => part.bytes);
   }
 
-  /** A successful head has come; the head of an older attempt is dropped. A response that goes on keeps its first one. */
+  /** Records a successful head. Ignores that of an older attempt. A response that is resumed or continued keeps its first one. */
   found(attempt: number, head: RelayHead): void {
     if (attempt === this.attempt) this.head ??= head;
   }
 
-  /** The newest head is that of a stream: it may go to the client. */
+  /** Marks the newest head as that of a stream, so that it may be sent to the client. */
   release(attempt: number): void {
     if (attempt !== this.attempt || this.head === undefined) return;
     this.#streams = true;
@@ -201,8 +201,8 @@ export class RelayHeads {
   }
 
   /**
-   * A head for a client that waits no longer: a stream's, or none where no attempt has a head. A head that may be that of a
-   * document is waited for, because behind another one its client could not read it.
+   * Returns a head for a client that waits no longer: a stream's, or undefined if no attempt has one. Waits if the newest head may
+   * be that of a document, because the client could not read a document after another head.
    */
   get late(): Effect.Effect<RelayHead | undefined> {
     return Effect.suspend(() =>
@@ -210,7 +210,7 @@ export class RelayHeads {
     );
   }
 
-  /** The body of an attempt has ended cleanly. That of a continuation is not the end that the client's response had. */
+  /** Records a clean end of an attempt's body. A continuation's end is not the end of the client's response. */
   ended(attempt: number): void {
     if (attempt === this.attempt && !this.#continues) this.endedCleanly = true;
   }

@@ -1,5 +1,5 @@
 /**
- * Says that a relayed run did not complete, with what its client may see of it.
+ * The error of a relayed run that did not complete, with the information for its client.
  */
 import { Schema } from "effect";
 import { Rule } from "../../domain/Decision.ts";
@@ -9,49 +9,49 @@ import { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
 import { RelayError, type RelayHeaders, type RelayRefusal } from "./RelayTransport.ts";
 
 /**
- * A relayed run that did not complete. Before a head has gone to the client, `response` is the provider's own response to the
- * last attempt, where there was one; after the head the connection to the client has to break. `cause` is the original error.
+ * A relayed run that did not complete. Before the head was sent, `response` is the provider's own response to the last attempt, if
+ * any. After the head, the connection to the client must break. `cause` is the original error.
  */
 export class RelayInterrupted extends Schema.TaggedError<RelayInterrupted>()("RelayInterrupted", {
-  /** As of `RunInterrupted`. */
+  /** See `RunInterrupted`. */
   reason: RunInterrupted.fields.reason,
   run_id: Schema.String,
   rule: Rule,
   failure: Failure,
   attempts: Schema.Natural,
-  /** The failed run that the client repeated with this one. */
+  /** Id of the failed run that the client repeated with this one. */
   retry_of: Schema.optionalKey(Schema.String),
-  /** The route that the failure came by, where routes have names. */
+  /** Route that the failure came from, if routes have names. */
   route: Schema.optionalKey(Schema.String),
   message: Schema.String,
   /**
-   * The relay gave a request up that still waited for its path: nothing of it was sent since, and its client may ask again after so many
-   * milliseconds.
+   * Set if the relay abandoned a request that was waiting for its path. Nothing was sent during the wait, and the client may ask again
+   * after this time, in milliseconds.
    */
   again_ms: Schema.optionalKey(Milliseconds),
   cause: Schema.optionalKey(Schema.Unknown),
 }) {
-  /** The provider's own response that the run ended with. */
+  /** The provider's own response that ended the run. */
   get response(): RelayRefusal | undefined {
     return this.cause instanceof RelayError ? this.cause.response : undefined;
   }
 
-  /** The original error, where the transport failed. */
+  /** The original error, if the transport failed. */
   get original(): Error | undefined {
     return this.cause instanceof Error && !(this.cause instanceof RelayError) ? this.cause : undefined;
   }
 
-  /** `x-recovery-run`, `x-recovery-attempts`, `x-recovery-rule`, and `x-recovery-route` where routes have names. */
+  /** `x-recovery-run`, `x-recovery-attempts`, `x-recovery-rule`, and `x-recovery-route` if routes have names. */
   get headers(): RelayHeaders {
     return recoveryHeaders(this.run_id, this.attempts, this.rule, this.route);
   }
 }
 
 /**
- * Makes it from the run's own error.
+ * Converts the run's own error.
  *
  * @param retryOf the failed run that the client repeated with this one
- * @param route the route that the failure came by
+ * @param route the route that the failure came from
  */
 export const interrupted = (
   error: RunInterrupted,
@@ -72,12 +72,12 @@ export const interrupted = (
   });
 
 /**
- * How long a client waits before it asks again for what still waits for its path, in milliseconds: as long as lies between two probes of a
- * path that has been down for a minute.
+ * Time after which a client may ask again for a request that waits for its path, in milliseconds. Equals the interval between two
+ * probes of a path that has been down for a minute.
  */
 export const againMs = 5_000;
 
-/** Makes the error of a request that has waited for its path for as long as its client may be left without a word. */
+/** Makes the error of a request that has waited for its path for as long as its client may be left without a response. */
 export const pathWaited = (run: {
   readonly run_id: string;
   readonly attempts: number;
@@ -96,11 +96,11 @@ export const pathWaited = (run: {
   });
 
 /**
- * The headers that name a run to its client.
+ * Returns the headers that identify a run to its client.
  *
- * @param attempts so far
- * @param rule the rule that ended the run; undefined while it goes on
- * @param route the route that has answered, where routes have names
+ * @param attempts number of attempts so far
+ * @param rule the rule that ended the run; undefined while it runs
+ * @param route the route that has answered, if routes have names
  */
 export const recoveryHeaders = (
   runId: string,

@@ -1,5 +1,5 @@
 /**
- * Recognises what a request asks for: in which protocol, whether as a stream, and which tools it exposes.
+ * Recognises a request: its protocol, if it streams, and the tools that it exposes.
  */
 
 import { effectOf, fromRequestTools } from "../../domain/HostedTools.ts";
@@ -10,36 +10,36 @@ import { serverSideState, type ToolBoundary, type ToolEffect } from "../../domai
 import { protocols, type Registry, type Tolerance, type WireProtocol } from "../../provider/Protocols.ts";
 import { headerOf, type RelayHeaders, type RelayRequest, readAddress } from "./RelayTransport.ts";
 
-/** What a request asks for. */
+/** A recognised request. */
 export interface RelayPlan {
   readonly request: RelayRequest;
-  /** Its body without content encoding, where it has one and may have to be changed. */
+  /** The body without content encoding, if it has one and may have to be changed. */
   readonly plain?: RelayRequest["body"];
   readonly protocol: WireProtocol;
-  /** The response is a stream of server-sent events; else a document, which is recovered only until its head has left. */
+  /** True if the response is a stream of server-sent events. A document is recovered only until its head was sent. */
   readonly streaming: boolean;
-  /** The response is a document of another kind than the protocol's messages, such as a token count: only its end is read. */
+  /** True if the response is another kind of document than the protocol's messages, for example a token count. Only its end is read. */
   readonly isOpaque?: true;
   readonly provider: Provider;
-  /** Every tool that the body exposes, with server-side state; the caller's own tools are `unknown` unless declared. */
+  /** All tools that the body exposes, with server-side state. The caller's own tools are `unknown` unless declared. */
   readonly tools: ReadonlyArray<ToolBoundary>;
   readonly tolerance: Tolerance;
-  /** The request's own limit of output tokens; left out, it sets none. */
+  /** The request's own limit of output tokens; absent if it sets none. */
   readonly outputTokensMax?: number;
-  /** The provider keeps the response from its first event on, so that a second one would stand beside it. */
+  /** True if the provider stores the response from its first event on, so that a second one would exist beside it. */
   readonly stores?: true;
-  /** The stream outlives its connection: a break behind its first event is read on by a cursor. */
+  /** True if the stream outlives its connection: a break after its first event is resumed with a cursor. */
   readonly resumes?: true;
 }
 
-/** What the caller's tools do, by name: a request body does not say it. */
+/** Effects of the caller's tools, by name. A request body does not state them. */
 export type DeclaredTools = Readonly<Record<string, ToolEffect>>;
 
 /**
- * Says by method, address and headers, before the body is read, whether a request may be one to recover.
+ * Returns true if a request may be recoverable, judging by method, URL and headers, before the body is read.
  *
- * @param method of any case
- * @param url absolute
+ * @param method method in any case
+ * @param url absolute URL
  */
 export const mayBeRelayed = (method: string, url: string, headers: RelayHeaders): boolean =>
   method.toUpperCase() === "POST" && addressOf(url, headers, protocols) !== undefined;
@@ -47,10 +47,10 @@ export const mayBeRelayed = (method: string, url: string, headers: RelayHeaders)
 /**
  * Recognises a request.
  *
- * @param request with its body
- * @param declared what the caller's tools do
- * @param registry the protocols that are recognised
- * @returns undefined for a request that is passed through untouched: another path, or a body that is not the protocol's
+ * @param request the request with its body
+ * @param declared the effects of the caller's tools
+ * @param registry the protocols to recognise
+ * @returns undefined for a request that must pass through unchanged: another path, or a body that is not the protocol's
  */
 export const recognise = (
   request: RelayRequest,
@@ -63,9 +63,9 @@ export const recognise = (
 };
 
 /**
- * Recognises a request whose body is known already.
+ * Recognises a request whose body is already parsed.
  *
- * @param body the request's own, parsed, or an outline of it: nothing is recognised by what the conversation or a schema says
+ * @param body the request's parsed body, or an outline of it: conversation and schemas do not affect the result
  */
 export const recogniseBody = (request: RelayRequest, body: Json.JsonRecord): RelayPlan | undefined => {
   const found = foundAt(request, protocols);
@@ -85,7 +85,7 @@ const planOf = (
   if (!address.speaks(body)) return undefined;
   const choices = address.choices(body);
   const outputTokensMax = address.outputTokens?.(body);
-  // What the address names is what is asked, also where a body says something else.
+  // The model in the URL takes precedence over the one in the body.
   const model = claim.model || Json.string(body.model);
   const streaming = claim.streaming ?? body.stream === true;
   const kept = address.keeps?.(body, streaming) ?? "nothing";
@@ -103,7 +103,7 @@ const planOf = (
   };
 };
 
-/** The tools of a body, and the state that its provider keeps for it. */
+/** Returns the tools of a body, and the state that its provider stores for it. */
 const exposed = (body: Json.JsonRecord, kept: boolean): ReadonlyArray<ToolBoundary> => {
   const tools = fromRequestTools(body);
   return kept && !tools.includes(serverSideState) ? [...tools, serverSideState] : tools;
@@ -126,7 +126,7 @@ const bodyOf = (body: RelayRequest["body"]): Json.JsonRecord | undefined => {
   return Json.record(Json.parse(typeof body === "string" ? body : new TextDecoder().decode(body))?.json);
 };
 
-/** A declared effect wins over what the body says, for hosted tools in any of their spellings. */
+/** Applies declared effects, which take precedence over the body, to hosted tools in any spelling. */
 const declare = (tools: ReadonlyArray<ToolBoundary>, declared: DeclaredTools): ReadonlyArray<ToolBoundary> => {
   const boundaries = Object.entries(declared).map(
     ([name, effect]): ToolBoundary => ({ name: label(name), executor: "provider", effect }),
@@ -138,7 +138,7 @@ const declare = (tools: ReadonlyArray<ToolBoundary>, declared: DeclaredTools): R
   });
 };
 
-/** Whether a declaration names a hosted tool: then the looked-up effect is the declared one, whichever that is. */
+/** Returns true if a declaration covers a hosted tool, so that the effect found for the tool is the declared one, whichever it is. */
 const covers = (boundary: ToolBoundary, { name }: ToolBoundary): boolean =>
   effectOf(name, [{ ...boundary, effect: "mutating" }]) === "mutating" &&
   effectOf(name, [{ ...boundary, effect: "read_only" }]) === "read_only";

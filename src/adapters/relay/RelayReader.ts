@@ -1,5 +1,5 @@
 /**
- * Takes the parts that a run hands over, as bytes that may leave, and knows which of them have left.
+ * Converts the parts that a run hands over to bytes for the client, and tracks which of them were sent.
  */
 import { Cause, Effect, Predicate, type Pull } from "effect";
 import { leavesIncompleteCall } from "../../domain/Failure.ts";
@@ -8,60 +8,60 @@ import type { PartEvent, RunEvent, RunInterrupted } from "../../runtime/contract
 import { coalesced, type RelayPart, together } from "./RelayFrames.ts";
 import type { RelayHeads } from "./RelayHeads.ts";
 
-/** What an observer of a relayed run gets: every event but the parts, and how the run was interrupted. */
+/** Events for an observer of a relayed run: all except the parts, and the interruption of the run. */
 export type RelayEvent = Exclude<RunEvent<RelayPart>, PartEvent<RelayPart>> | RunInterrupted;
 
-/** Bytes that may leave, in order and whole events; undefined at the clean end. */
+/** Bytes to send, in order and as whole events; undefined at the clean end. */
 export type RelayBytes = ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined;
 
-/** What a run is pulled by. */
+/** The pull of a run's events. */
 export type Events = Pull.Pull<ReadonlyArray<RunEvent<RelayPart>>, RunInterrupted>;
 
 /**
- * What a client gets where its run breaks for good behind a head. `break`: the provider's own error event where there is one,
- * and then a broken connection. `tell`: the embedder says it in events of its own, so that an error event goes only where it is
- * the provider's last word. `as_provider`: a clean end where the provider ended cleanly, else as `break`.
+ * Ending for a client whose run breaks finally after the head. `break`: the provider's own error event if there is one, then a
+ * broken connection. `tell`: the embedder sends events of its own, so an error event is forwarded only if it is the provider's last
+ * word. `as_provider`: a clean end if the provider ended cleanly, else like `break`.
  */
 export type RelayEnding = "break" | "tell" | "as_provider";
 
-/** How a run has broken for its client. */
+/** The end of a broken run for its client. */
 export interface Broken {
   readonly error: RunInterrupted;
-  /** Bytes that leave before the end; often none. */
+  /** Bytes that are sent before the end; usually none. */
   readonly last: ReadonlyArray<Uint8Array<ArrayBuffer>>;
-  /** The provider's own clean end is what the client gets, and not a break. */
+  /** True if the client gets the provider's own clean end instead of a break. */
   readonly endsCleanly: boolean;
 }
 
-/** How a reader ends. */
+/** Options of a reader. */
 export interface ReaderOptions {
-  /** Called with every event but the parts; an error that it throws is logged and changes nothing. */
+  /** Called with every event except the parts. An error that it throws is logged and has no other effect. */
   readonly observe?: ((event: RelayEvent) => void) | undefined;
   readonly ending: RelayEnding;
-  /** Until a head has gone, a run that ends can still be told by a status: no error event that may pass is handed on. */
+  /** True if a run that ends before the head can be reported by a status. A retried error event is then not forwarded. */
   readonly withholds: boolean;
-  /** The request repeats one whose run has failed. */
+  /** True if the request repeats one whose run failed. */
   readonly repeats: boolean;
 }
 
-/** Takes bytes from one run for its one sink. */
+/** Takes bytes from one run for its only sink. */
 export class RelayReader {
-  /** Attempts of the run so far. */
+  /** Number of attempts of the run so far. */
   attempts = 0;
-  /** Content has left. */
+  /** True if a part was sent. */
   begun = false;
-  /** The terminal marker has left: a client that goes away now has cancelled nothing. */
+  /** True if the terminal marker was sent. A client that goes away after it cancels nothing. */
   terminal = false;
   ended = false;
-  /** The provider's own error event was handed on. */
+  /** True if the provider's own error event was forwarded. */
   handedOn = false;
-  /** Something of our own has left before the response: a BOM at its start would be read as a part of its first line. */
+  /** True if bytes of our own precede the response: a BOM at its start would then be read as part of its first line. */
   preceded = false;
-  /** Nothing of the response has left. */
+  /** True if nothing of the response was sent. */
   #atStart = true;
-  /** The run is between two attempts, or asks a question: nothing comes, whatever the provider does. */
+  /** True if the run is between two attempts or asks a question, so that nothing comes from the provider. */
   #waits = false;
-  /** The last event of the response that has left. */
+  /** The last event of the response that was sent. */
   #lastLeft: Uint8Array | undefined;
   readonly #options: ReaderOptions;
   readonly #heads: RelayHeads;
@@ -73,28 +73,28 @@ export class RelayReader {
     this.#options = options;
   }
 
-  /** Whether the client waits for bytes that are held back, or for what becomes of the run. */
+  /** True if the client waits for held bytes or for a decision of the run. */
   get holding(): boolean {
     if (this.terminal || this.ended || this.#broken !== undefined) return false;
     return !this.begun || this.#waits || this.#heads.calling;
   }
 
-  /** True once the client has the terminal marker or the clean end, so that it needs nothing more. */
+  /** True if the client has the terminal marker or the clean end, and needs nothing more. */
   get isComplete(): boolean {
     return this.terminal || this.ended;
   }
 
-  /** The data of the last event that has left, where it is JSON. It is parsed only here. */
+  /** Data of the last event that was sent, if it is JSON. Parsed only when read. */
   get last(): Json.JsonRecord | undefined {
     return this.#lastLeft === undefined ? undefined : dataOf(this.#lastLeft);
   }
 
-  /** The last byte that has left; undefined before the first. */
+  /** The last byte that was sent; undefined before the first. */
   get lastByte(): number | undefined {
     return this.#lastLeft?.at(-1);
   }
 
-  /** The next bytes of what is pulled; it fails where the connection to the client has to break. */
+  /** Makes the reads of a pull. A read fails if the connection to the client must break. */
   taking(pull: Events): Effect.Effect<RelayBytes, RunInterrupted> {
     const taken: Effect.Effect<RelayBytes, RunInterrupted> = Effect.suspend(() =>
       Effect.matchEffect(pull, {
@@ -119,12 +119,12 @@ export class RelayReader {
     );
   }
 
-  /** Whether an observer has thrown. */
+  /** True if an observer has thrown. */
   get hasThrown(): boolean {
     return this.#thrown.length > 0;
   }
 
-  /** An observer's own error is logged, and does not change the run. */
+  /** Logs the errors of an observer, which do not affect the run. */
   get reportThrown(): Effect.Effect<void> {
     return Effect.suspend(() =>
       Effect.forEach(
@@ -136,19 +136,15 @@ export class RelayReader {
   }
 
   /**
-   * The run has broken. The provider's own error event goes to the client as it came, behind the bytes that were held before it, and
-   * then the connection breaks: the client reads what the provider sent, and nothing else. A call before the event stays held.
+   * Handles a broken run. The provider's own error event is sent unchanged after the bytes that were held before it, and then the
+   * connection breaks: the client reads only bytes of the provider. A call before the event remains held.
    */
   breaks(error: RunInterrupted): Broken {
     this.#notify(error);
-    if (isWhole(error)) {
-      this.#broken = { error, last: none, endsCleanly: this.begun };
-      return this.#broken;
-    }
     const { cause } = error;
     const event =
       isErrorEvent(cause) && this.#handsOn(error) && this.#heads.endsWith(cause, this.begun) ? cause.bytes : undefined;
-    // What is kept back for a reason of our own is missing, however the provider has ended.
+    // Parts that we withheld for our own reasons are missing, even if the provider ended cleanly.
     const isWithheld = ownReasons.has(error.reason) || leavesIncompleteCall(error.failure);
     const ends = this.#options.ending === "as_provider" && this.#heads.endedCleanly && !isWithheld;
     const last =
@@ -168,8 +164,8 @@ export class RelayReader {
   }
 
   /**
-   * Whether the provider's error event is handed on. One that was asked again, or would be, is not where the client can be told
-   * in better words: by a status before the head, by events of the embedder's own behind it.
+   * True if the provider's error event is forwarded. An event that was retried, or would be, is withheld if the client can get a
+   * better report: a status before the head, or the embedder's own events after it.
    */
   #handsOn({ rule }: RunInterrupted): boolean {
     const { ending, repeats, withholds } = this.#options;
@@ -177,7 +173,7 @@ export class RelayReader {
     return withholds && !this.#heads.sent ? this.attempts <= 1 && !repeats : ending !== "tell";
   }
 
-  /** The bytes of what the run has handed over: from now on they have left. Its other events are told. */
+  /** Returns the bytes of handed-over parts, which count as sent from now on. Reports the other events. */
   bytesOf(events: ReadonlyArray<RunEvent<RelayPart>>): ReadonlyArray<Uint8Array<ArrayBuffer>> {
     let bytes: Array<Uint8Array<ArrayBuffer>> | undefined;
     for (const event of events) {
@@ -193,16 +189,16 @@ export class RelayReader {
       if (event.part.bytes.byteLength > 0 && !observation.keep_alive) this.#lastLeft = event.part.bytes;
       this.#heads.left(event.part);
       this.terminal ||= observation.terminal;
-      // Gemini's last chunk is the marker once nothing follows it; a client that has it needs no more.
+      // Gemini's last chunk is the marker if nothing follows it, and a client that has it needs nothing more.
       if (observation.terminal_at_end === true) this.terminal = true;
-      // Most are alone, and need nothing put together. A list that grows has room for seventeen.
+      // Nearly every batch has one part and needs no merging. V8 gives a growing empty list room for seventeen.
       if (bytes === undefined) bytes = [event.part.bytes];
       else bytes.push(event.part.bytes);
     }
     return bytes === undefined ? none : this.#started(together(bytes));
   }
 
-  /** Bytes that leave; those which are the first lose a BOM where they are not the first of the body. */
+  /** Removes a BOM from the first bytes of the response if other bytes precede it. */
   #started(bytes: ReadonlyArray<Uint8Array<ArrayBuffer>>): ReadonlyArray<Uint8Array<ArrayBuffer>> {
     if (!this.#atStart) return bytes;
     const [first, ...rest] = bytes;
@@ -220,11 +216,7 @@ export class RelayReader {
   }
 }
 
-/** The run is another process's, and its whole response was handed over. */
-export const isWhole = ({ reason, rule }: RunInterrupted): boolean =>
-  reason === "taken_over" && rule === "already_complete";
-
-/** Why a response is cut here that its provider may have sent whole. */
+/** Reasons for which we cut a response that the provider may have sent completely. */
 const ownReasons: ReadonlySet<RunInterrupted["reason"]> = new Set(["taken_over", "record_failed", "refused"]);
 
 /** Events of a run after which nothing comes until the next attempt has content. */
@@ -239,14 +231,14 @@ const nothing = new Uint8Array(0);
 const none: ReadonlyArray<never> = [];
 const bom = [0xef, 0xbb, 0xbf];
 
-/** The data of an event, where it is a JSON object. */
+/** Returns the data of an event if it is a JSON object. */
 const dataOf = (event: Uint8Array): Json.JsonRecord | undefined => {
   const lines = new TextDecoder().decode(event).split(/\r\n|\r|\n/);
   const data = lines.flatMap((line) => (line.startsWith("data:") ? [line.slice("data:".length)] : []));
   return Json.record(Json.parse(data.join("\n"))?.json);
 };
 
-/** Whether a run ended with an error event, and neither with a damaged frame nor with a finish that is the marker too. */
+/** True if a run ended with an error event, and not with a damaged frame or a finish that is also the marker. */
 const isErrorEvent = (cause: unknown): cause is RelayPart =>
   isRelayPart(cause) &&
   !cause.observation.terminal &&

@@ -1,6 +1,5 @@
 /**
- * Says which request an attempt sends: the client's own, the one that reads the very same response on, or the one that asks for
- * the rest of it.
+ * Chooses the request of an attempt: the client's own, one that resumes the same response, or one that asks for the rest of it.
  */
 import type { Verifier } from "../../provider/stream/Resume.ts";
 import type { AttemptContext } from "../../runtime/contract/RunOptions.ts";
@@ -11,16 +10,15 @@ import type { RelaySeam } from "./seam/RelaySeam.ts";
 /** The request of an attempt. */
 export interface AttemptOpening {
   readonly request: RelayRequest;
-  /** Follows its events, where the response can be read on. */
+  /** Verifies the events, if the response can be resumed. */
   readonly verifier?: Verifier<string>;
 }
 
 /**
- * The request of an attempt.
+ * Returns the request of an attempt.
  *
- * @param seam what builds the requests of continuations
- * @returns undefined where the attempt shall read on and its cursor names nothing, or shall go on and no request can say so: then
- *   nothing may be sent
+ * @param seam builds the requests of continuations
+ * @returns undefined if the cursor cannot be resumed from, or no request can ask for the rest: nothing may be sent then
  */
 export const openingOf = (
   plan: RelayPlan,
@@ -45,7 +43,7 @@ export const openingOf = (
   };
 };
 
-/** Headers without those that describe the body, or make the request the repeat of a post. */
+/** Removes headers that describe the body or mark the request as a repeated POST. */
 const bodiless = (headers: RelayHeaders): RelayHeaders => headers.filter(([name]) => !ofBody.has(name.toLowerCase()));
 
 const ofBody: ReadonlySet<string> = new Set([

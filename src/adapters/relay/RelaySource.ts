@@ -1,8 +1,8 @@
 /**
- * Reads one attempt of a relayed request: its head, then its events with their own bytes, then its end.
+ * Reads one attempt of a relayed request: its head, its events with their own bytes, and its end.
  *
- * It is polled: StreamProcessor takes the parts of what has arrived in the step in which it arrives, without a fiber or a promise
- * in between. `close` gives the exchange up at once, whatever is being waited for.
+ * StreamProcessor polls it and takes parts in the step in which they arrive, without a fiber or a promise in between. `close`
+ * aborts the exchange immediately.
  */
 
 import { mayHaveContent, mayStream } from "../../client/ResponseReader.ts";
@@ -40,28 +40,28 @@ import type { RelaySeam } from "./seam/RelaySeam.ts";
 import { SeamFrames } from "./seam/SeamFrames.ts";
 import { readDocument, readRefusal, textOf, type WithTimeout } from "./WholeBody.ts";
 
-/** What an attempt needs. */
+/** Options of an attempt. */
 export interface RelaySourceOptions {
   readonly plan: RelayPlan;
   readonly transport: RelayTransport;
   readonly context: Pick<AttemptContext, "attempt" | "delivery" | "bytes" | "request" | "cursor" | "seam">;
   readonly heads: RelayHeads;
   readonly within: WithTimeout;
-  /** Wall clock, milliseconds since the epoch. */
+  /** Returns the wall clock, in milliseconds since the epoch. */
   readonly nowMs: () => number;
-  /** A document with nothing in it is told as one. */
+  /** True if a document without content is reported as such. */
   readonly emptyIsFailure: boolean;
-  /** What goes on with text that was shown; left out, nothing does. */
+  /** Continues shown text; if omitted, no text is continued. */
   readonly seam?: RelaySeam | undefined;
 }
 
-/** Most first bytes that are kept until they prove to be a stream, so that another response reaches the client as it came. */
+/** Maximum first bytes that are kept until they prove to be a stream, so that any other response reaches the client unchanged. */
 export const unprovenBytesMax = 64 * 1024;
 
-/** Longest wait for the bytes behind a provider's error event, in milliseconds: they come at once or not at all. */
+/** Maximum wait for the bytes after a provider's error event, in milliseconds. They come immediately or not at all. */
 export const behindMs = 500;
 
-/** Most bytes that are read behind an error event: OpenAI's Responses repeat the whole request there. */
+/** Maximum bytes that are read after an error event. OpenAI's Responses repeat the whole request there. */
 export const behindBytesMax = 1024 * 1024;
 
 /** The parts of one attempt. */
@@ -69,32 +69,32 @@ export class RelaySource implements PolledReader<RelayPart> {
   readonly #options: RelaySourceOptions;
   readonly #exchange: RelayExchange;
   readonly #frames: BodyFrames;
-  /** It reads on in a response that an earlier attempt has asked for. */
+  /** True if it resumes a response that an earlier attempt requested. */
   readonly #resumes: boolean;
-  /** It asks for the rest of a response whose beginning was shown. */
+  /** True if it requests the rest of a response whose beginning was shown. */
   readonly #continues: boolean;
   #head: RelayHead | undefined;
-  /** The body without promises, where its transport has it so. */
+  /** Reads the body without promises, if the transport supports it. */
   #arrivals: Arrivals | undefined;
-  /** Bytes that have arrived and are not cut yet. */
+  /** Bytes that have arrived and are not split yet. */
   readonly #slices = new Slices();
-  /** The next turn of the event loop is waited for. */
+  /** True while waiting for the next turn of the event loop. */
   #turning = false;
   #ready: Array<RelayPart> = [];
   #ended = false;
-  /** Told once the parts before it were taken. */
+  /** Reported after all earlier parts were taken. */
   #failure: { readonly error: unknown } | undefined;
-  /** A promise is under way. */
+  /** True while waiting for a promise. */
   #awaits = false;
   #ticking = false;
   #wake: (() => void) | undefined;
   #unproven: Array<Uint8Array<ArrayBuffer>> | undefined = [];
   #unprovenBytes = 0;
-  /** An event has come. */
+  /** True if an event has come. */
   #isProven = false;
-  /** The provider keeps the response, and no event of it has come. */
+  /** True if the provider stores the response and no event of it has come. */
   #stores: boolean;
-  /** The response is a document longer than its limit: it is streamed. */
+  /** True if the response is a document beyond the limit, which is streamed. */
   #streamsDocument = false;
 
   constructor(options: RelaySourceOptions) {
@@ -119,7 +119,7 @@ export class RelaySource implements PolledReader<RelayPart> {
         : transport.open(opening.request, { delivery: context.delivery, bytes: context.bytes });
   }
 
-  /** What has arrived, or the end once all of it was taken. */
+  /** Returns the parts that have arrived. Returns the end or the error once they were taken. */
   poll(): Polled<RelayPart> {
     do {
       const ready = this.#ready;
@@ -133,7 +133,7 @@ export class RelaySource implements PolledReader<RelayPart> {
     return undefined;
   }
 
-  /** What has failed is given up here: its attempt waits for nothing more of it. */
+  /** Aborts the failed exchange, because its attempt waits for nothing more. */
   #given({ error }: { readonly error: unknown }): Polled<RelayPart> {
     try {
       this.#exchange.abort();
@@ -158,14 +158,14 @@ export class RelaySource implements PolledReader<RelayPart> {
     else this.#await(this.#read());
   }
 
-  /** Gives the attempt up at once. */
+  /** Aborts the attempt immediately. */
   close(): void {
     this.#wake = undefined;
     this.#ended = true;
     this.#exchange.abort();
   }
 
-  /** Takes what the exchange has by now; false where it has nothing, or a promise for it. */
+  /** Takes what the exchange has. Returns false if it has nothing, or needs a promise. */
   #advanced(): boolean {
     if (this.#frames.failed !== undefined) return false;
     try {
@@ -184,7 +184,7 @@ export class RelaySource implements PolledReader<RelayPart> {
     return true;
   }
 
-  /** Cuts what may still be cut in this turn; false if that must wait for the next one. */
+  /** Splits the bytes that this turn may still split. Returns false if they must wait for the next one. */
   #tookSlice(): boolean {
     const slice = this.#slices.next();
     if (slice === undefined) return false;
@@ -193,7 +193,7 @@ export class RelaySource implements PolledReader<RelayPart> {
     return true;
   }
 
-  /** Cuts what has arrived, as far as it may be cut in this turn. */
+  /** Splits arrived bytes, as far as this turn permits. */
   #arrived(chunks: ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined): Promise<void> | undefined {
     if (chunks === undefined || this.#streamsDocument) return this.#take(chunks);
     this.#slices.add(chunks);
@@ -201,7 +201,7 @@ export class RelaySource implements PolledReader<RelayPart> {
     return slice === undefined ? undefined : this.#take([slice]);
   }
 
-  /** Goes on once a promise is done. */
+  /** Continues after a promise. */
   #await(promise: Promise<void>): void {
     this.#awaits = true;
     const done = (failed?: { readonly error: unknown }) => {
@@ -215,7 +215,7 @@ export class RelaySource implements PolledReader<RelayPart> {
     );
   }
 
-  /** Another turn of the event loop: more may be cut. */
+  /** Continues splitting in a new turn of the event loop. */
   readonly #turned = (): void => {
     this.#turning = false;
     this.#slices.renew();
@@ -228,7 +228,7 @@ export class RelaySource implements PolledReader<RelayPart> {
     wake?.();
   };
 
-  /** Reads by promises: what has to be waited for, and ahead of the attempt a body that cannot be polled. */
+  /** Reads with promises: anything that must be waited for, and a body that cannot be polled, ahead of the attempt. */
   async #read(): Promise<void> {
     if (this.#head === undefined) await this.#opened(await this.#exchange.head());
     while (this.#failure === undefined && !this.#ended) {
@@ -239,7 +239,7 @@ export class RelaySource implements PolledReader<RelayPart> {
     }
   }
 
-  /** Wakes the attempt once the loop has nothing more to do at once, so that what arrives together is taken together. */
+  /** Wakes the attempt after the microtasks, so that everything that arrives together is taken together. */
   #wakesSoon(): void {
     if (this.#ticking) return;
     this.#ticking = true;
@@ -250,9 +250,9 @@ export class RelaySource implements PolledReader<RelayPart> {
   }
 
   /**
-   * The head has come.
+   * Handles the head.
    *
-   * @returns done once the body is read too, where the response is no stream
+   * @returns completes after the body was read, if the response is no stream
    */
   #opened(head: RelayHead): Promise<void> | undefined {
     const { context, heads, plan } = this.#options;
@@ -262,18 +262,19 @@ export class RelaySource implements PolledReader<RelayPart> {
     heads.found(context.attempt, head);
     this.#arrivals = this.#exchange.arrivals?.();
     if (!plan.streaming || !mayHaveContent(plain(head))) return this.#openDocument(head, []);
-    // Without the type of a stream only the first event proves one.
+    // If the content type is not that of a stream, only the first event proves one.
     if (isEventStream(head)) heads.release(context.attempt);
     return undefined;
   }
 
   async #openDocument(head: RelayHead, first: ReadonlyArray<Uint8Array<ArrayBuffer>>): Promise<void> {
-    // The response is known there, and is not streamed any more: as a document its client could not read it.
+    // The provider knows the response and no longer streams it, and this client could not read a document.
     if (this.#resumes && isJson(head)) throw relayError(notStreamed);
     const { chunks, whole } = await readDocument(this.#exchange, first);
-    // Behind shown text it cannot be joined.
+    // A document cannot be joined to shown text.
     if (this.#continues) throw relayError(notAStream);
-    // Behind the head of a stream, the client could not read it. A provider that never streamed would be paid again for another.
+    // After the head of a stream, the client could not read a document. If the provider never streamed, it would bill another attempt
+    // for the same result.
     if (this.#options.heads.sent) throw relayError(this.#options.heads.hasStreamed ? notAStream : neverAStream);
     if (!whole) {
       this.#streamsDocument = true;
@@ -284,7 +285,7 @@ export class RelaySource implements PolledReader<RelayPart> {
     const mayBePage = this.#options.plan.streaming || isHtml(head);
     const body = json || mayBePage ? textOf(chunks) : "";
     const said = classifyResponse({ status: head.status, headers: recordOf(head.headers), body });
-    // A page comes from a proxy; a document of the protocol is a response all the same.
+    // A page comes from a proxy, but a document of the protocol is a response.
     const isPage = mayBePage && !json && chunks.length > 0;
     if (said.kind !== "protocol" || isPage)
       throw relayError(this.#maskedFailure(said), this.#maskedRefusal({ head, body: chunks, whole }));
@@ -303,9 +304,9 @@ export class RelaySource implements PolledReader<RelayPart> {
   }
 
   /**
-   * Cuts the next bytes; a failure is told once the parts before it were taken.
+   * Splits the next bytes. A failure is reported after all earlier parts were taken.
    *
-   * @returns done once the response is read another way, where it proves to be no stream
+   * @returns completes after the response was read in another way, if it proves to be no stream
    */
   #take(chunks: ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined): Promise<void> | undefined {
     if (this.#streamsDocument) {
@@ -329,7 +330,7 @@ export class RelaySource implements PolledReader<RelayPart> {
       return undefined;
     }
     if (this.#unproven !== undefined && failure?.kind === "protocol" && failure.reason === "not_a_stream") {
-      // The content type proves little: a stream may come under a document's type, so the first bytes decide.
+      // The content type proves little, because a stream may have the type of a document. The first bytes decide.
       const first = [...this.#unproven, ...this.#slices.rest()];
       this.#unproven = undefined;
       if (this.#head === undefined || mayStream(plain(this.#head))) return this.#refuse(first);
@@ -350,7 +351,7 @@ export class RelaySource implements PolledReader<RelayPart> {
     return undefined;
   }
 
-  /** The bytes behind a provider's error, or behind a finish that cannot be read, leave with it: a short wait brings them. */
+  /** Waits briefly for the bytes after a provider's error, or after a finish that cannot be read, because they belong to it. */
   async #behindFailure(): Promise<void> {
     await this.#options.within(
       behindMs,
@@ -360,7 +361,7 @@ export class RelaySource implements PolledReader<RelayPart> {
     if (failed !== undefined && this.#failure === undefined) this.#fail(failed);
   }
 
-  /** Counts bytes as they come, because bytes that never become an event are held too. */
+  /** Counts bytes as they arrive, because bytes that never become an event are held too. */
   async #drain(): Promise<void> {
     let bytes = this.#frames.behindBytes;
     while (this.#failure === undefined && bytes <= behindBytesMax) {
@@ -394,7 +395,7 @@ export class RelaySource implements PolledReader<RelayPart> {
     this.#failure = { error: relayError(failure) };
   }
 
-  /** A call that the request's own limit cut, under another finish: the next attempt would be cut by the same limit. */
+  /** Marks a call that was cut by the request's own limit, under another finish. The next attempt would be cut by the same limit. */
   #limited(failure: Failure): Failure {
     const { outputTokensMax = Number.POSITIVE_INFINITY } = this.#options.plan;
     if (!leavesIncompleteCall(failure) || this.#frames.outputTokens < outputTokensMax) return failure;
@@ -422,14 +423,14 @@ export class RelaySource implements PolledReader<RelayPart> {
   #add(parts: ReadonlyArray<RelayPart>): void {
     for (const came of parts) {
       const part = this.#stores ? this.#storing(came) : came;
-      // Most reads bring one. A list that grows has room for seventeen.
+      // Nearly every read brings one part. V8 gives a growing empty list room for seventeen.
       if (this.#ready.length === 0) this.#ready = [part];
       else this.#ready.push(part);
       this.#options.heads.came(part);
     }
   }
 
-  /** The first event of a response proves that its provider keeps it; a comment or an error does not. */
+  /** The first event of a response proves that its provider stores it. A comment or an error does not. */
   #storing(part: RelayPart): RelayPart {
     const { observation } = part;
     if (observation.keep_alive || observation.failure !== undefined) return part;
@@ -444,7 +445,7 @@ export class RelaySource implements PolledReader<RelayPart> {
     this.#unproven?.push(chunk);
   }
 
-  /** The response is no success: reads its body, and fails with it. */
+  /** Reads the body of an unsuccessful response and fails with it. */
   async #refuse(first: ReadonlyArray<Uint8Array<ArrayBuffer>>): Promise<void> {
     const head = this.#head;
     if (head === undefined) return;
@@ -456,7 +457,7 @@ export class RelaySource implements PolledReader<RelayPart> {
 
 const isFilled = <A>(parts: Array<A>): parts is [A, ...Array<A>] => parts.length > 0;
 
-/** Nothing is sent for a cursor that cannot be read, nor where no request asks for the rest of a response. */
+/** Exchange for an attempt that sends nothing: its cursor cannot be read, or no request can ask for the rest. */
 const nothingSent = (failure: Failure): RelayExchange => ({
   head: () => Promise.reject(relayError(failure)),
   read: () => Promise.resolve(undefined),
@@ -469,10 +470,10 @@ const nothing = new Uint8Array(0);
 const notAStream = { kind: "protocol", reason: "not_a_stream" } as const;
 const neverAStream = { ...notAStream, retryable: false } as const;
 
-/** A document proves its content and its end at once. */
+/** A document proves its content and its end together. */
 const documentEnd: Observation = { ...text(0), terminal: true, finish: "document" };
 
-/** What says whether events may follow a head. Its body is plain: the transport has decoded it. */
+/** Returns the properties of a head that decide if events may follow. Its body is plain, because the transport has decoded it. */
 const plain = (head: RelayHead) => ({ status: head.status, headers: { "content-type": typeOf(head) } });
 
 const typeOf = (head: RelayHead): string => fieldOf(head.headers, "content-type") ?? "";

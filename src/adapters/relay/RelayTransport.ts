@@ -1,5 +1,5 @@
 /**
- * Describes how the relay reaches a provider: requests and heads as they are sent, and an exchange that can be given up.
+ * The interface between the relay and a provider: requests, heads, and exchanges that can be aborted.
  */
 import { Predicate, Schema } from "effect";
 import type { Delivery } from "../../domain/AttemptFacts.ts";
@@ -7,18 +7,18 @@ import { Failure } from "../../domain/Failure.ts";
 import { dropOldest } from "../../domain/Limits.ts";
 import type { PolledReader } from "../../runtime/attempt/AsyncSource.ts";
 
-/** Header names and values, in order; a name may come more than once. */
+/** Header names and values, in order. A name may occur more than once. */
 export type RelayHeaders = ReadonlyArray<readonly [name: string, value: string]>;
 
 /** A request as the client made it. */
 export interface RelayRequest {
   readonly method: string;
-  /** Absolute. */
+  /** Absolute URL. */
   readonly url: string;
   readonly headers: RelayHeaders;
-  /** Sent as it is with every attempt. */
+  /** Sent unchanged with every attempt. */
   readonly body: string | Uint8Array<ArrayBuffer> | undefined;
-  /** Whose it is, where one credential serves many: no client repeats another one's request. It is not sent. */
+  /** The client, if one credential serves many: no client repeats another client's request. It is not sent. */
   readonly tenant?: string | undefined;
 }
 
@@ -29,21 +29,21 @@ export interface RelayHead {
   readonly headers: RelayHeaders;
 }
 
-/** The reporters of an exchange while it runs. Both are called synchronously and do not throw. */
+/** Callbacks of a running exchange. Both are called synchronously and must not throw. */
 export interface RelayReporters {
-  /** A transport says `ambiguous` (or, where it can prove it, `not_sent`) before it does anything, `accepted` at a head. */
+  /** Reports `ambiguous` (or `not_sent`, if that is proven) before any other action, and `accepted` at a head. */
   readonly delivery: (delivery: Delivery, status?: number) => void;
-  /** Bytes of the response body that have just come. */
+  /** Reports the number of body bytes that have just arrived. */
   readonly bytes: (count: number) => void;
 }
 
-/** What is known of a head: it, why there is none, or nothing yet. */
+/** Result of a poll for the head: the head, an error, or undefined if neither has arrived. */
 export type PolledHead =
   | { readonly _tag: "head"; readonly head: RelayHead }
   | { readonly _tag: "error"; readonly error: unknown }
   | undefined;
 
-/** A head on its way. `wait` calls back once, when there may be something to poll. */
+/** A pending head. `wait` calls back once, when a poll may return something. */
 export interface Coming {
   readonly pollHead: () => PolledHead;
   readonly wait: (wake: () => void) => void;
@@ -52,66 +52,66 @@ export interface Coming {
 /** The bytes of a body as they arrive. */
 export type Arrivals = Pick<PolledReader<Uint8Array<ArrayBuffer>>, "poll" | "wait">;
 
-/** One request on its way and its response, for one reader that reads the head first. */
+/** A request and its response, for one reader that reads the head first. */
 export interface RelayExchange {
   /**
-   * The response head, of any status. It rejects with the provider's or the network's own error, which is classified from its
-   * cause chain; of an error whose `reason` is a `Failure`, that failure counts.
+   * Resolves to the response head, with any status. Rejects with the provider's or the network's own error, which is classified
+   * from its cause chain. If the `reason` of the error is a `Failure`, that failure counts.
    */
   readonly head: () => Promise<RelayHead>;
-  /** The same head without a promise, where the transport has it so. */
+  /** Provides the same head without a promise, if the transport supports it. */
   readonly coming?: Coming;
   /**
-   * Bytes of the body that have arrived, at least one array; undefined at its clean end. They have no content encoding: a
-   * transport that did not ask for plain bytes decodes them. While no read waits, the transport buffers within a bound.
+   * Resolves to the bytes of the body that have arrived, at least one array; undefined at its clean end. They have no content
+   * encoding: a transport that did not request plain bytes decodes them. While no read waits, the transport buffers a bounded amount.
    */
   readonly read: () => Promise<ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined>;
   /**
-   * The same bytes without a promise for each read, where the transport has them so; asked for behind the head. A body that is polled
-   * may be read on by `read`. Undefined where this body takes promises all the same.
+   * Provides the same bytes without a promise per read, if the transport supports it. Called after the head. A polled body may be
+   * continued with `read`. Returns undefined if this body requires promises.
    */
   readonly arrivals?: () => Arrivals | undefined;
-  /** Gives the exchange up at once. Never throws, waits for nothing, may be called at any time and more than once. */
+  /** Aborts the exchange immediately. Must not throw or wait, and may be called at any time and repeatedly. */
   readonly abort: () => void;
 }
 
-/** Opens exchanges: over `fetch` for `./fetch`, over undici for the gateway. It retries nothing by itself. */
+/** Opens exchanges: over `fetch` for `./fetch`, over undici for the gateway. It must not retry. */
 export interface RelayTransport {
   readonly open: (request: RelayRequest, reporters: RelayReporters) => RelayExchange;
-  /** Left out where no credential of an operator is sent. */
+  /** Omitted if no credential of an operator is sent. */
   readonly mask?: ErrorMask;
 }
 
-/** Takes an operator's secrets out of what a provider says of an error, before it is classified, recorded or handed on. */
+/** Removes an operator's secrets from a provider's error before it is classified, recorded or forwarded. */
 export interface ErrorMask {
   readonly refusal: (refusal: RelayRefusal) => RelayRefusal;
   readonly bytes: (bytes: Uint8Array<ArrayBuffer>) => Uint8Array<ArrayBuffer>;
   readonly text: (text: string) => string;
 }
 
-/** A provider's response that was no success, as it came. */
+/** A provider's unsuccessful response, unchanged. */
 export interface RelayRefusal {
   readonly head: RelayHead;
   readonly body: ReadonlyArray<Uint8Array<ArrayBuffer>>;
-  /** The body came to its end, within the limits of `WholeBody.ts`. */
+  /** True if the body is complete, within the limits of `WholeBody.ts`. */
   readonly whole: boolean;
 }
 
 const isRefusal = (value: unknown): value is RelayRefusal =>
   Predicate.hasProperty(value, "head") && Predicate.hasProperty(value, "body") && Predicate.hasProperty(value, "whole");
 
-/** The error of an attempt whose transport did not fail: its response, or its bytes, were no success. */
+/** Error of an attempt with a working transport, but an unsuccessful response or invalid bytes. */
 export class RelayError extends Schema.TaggedError<RelayError>()("RelayError", {
   reason: Failure,
   message: Schema.String,
-  /** The provider's own response, where there was one. */
+  /** The provider's own response, if any. */
   response: Schema.optionalKey(Schema.declare(isRefusal)),
 }) {}
 
 /**
  * Makes the error of a failed attempt.
  *
- * @param response the response that was no success
+ * @param response the unsuccessful response
  */
 export const relayError = (reason: Failure, response?: RelayRefusal): RelayError =>
   new RelayError({
@@ -120,30 +120,30 @@ export const relayError = (reason: Failure, response?: RelayRefusal): RelayError
     ...(response === undefined ? {} : { response }),
   });
 
-/** The value of a header, by its name in lower case; of several the first. Names are compared without case (RFC 9110, 5.1). */
+/** Returns the first value of a header, by its lower-case name. Names are compared without case (RFC 9110, 5.1). */
 export const headerOf = (headers: RelayHeaders, name: string): string | undefined => valuesOf(headers, name)[0];
 
-/** All values of a header, by its name in lower case, in their order. */
+/** Returns all values of a header in order, by its lower-case name. */
 export const valuesOf = (headers: RelayHeaders, name: string): ReadonlyArray<string> => {
   const known = indexes.get(headers) ?? indexOf(headers);
   return known.get(name) ?? noValues;
 };
 
 /**
- * The value of a header, for lists that are asked for few names: no index is made of them.
+ * Returns the first value of a header without building an index, for lists from which few names are read.
  *
- * @param name in lower case; of several the first counts
+ * @param name name in lower case
  */
 export const fieldOf = (headers: RelayHeaders, name: string): string | undefined => {
   for (const [given, value] of headers) if (isNamed(given, name)) return value;
   return undefined;
 };
 
-/** Whether a header's name is another one in lower case. */
+/** Returns true if a header's name equals a lower-case name, ignoring case. */
 export const isNamed = (given: string, name: string): boolean =>
   given.length === name.length && (given === name || given.toLowerCase() === name);
 
-/** One index for each list of headers: a request's are asked for some forty names. Lists of headers never change. */
+/** One index per list of headers, because about forty names are looked up in a request. Lists of headers never change. */
 const indexes = new WeakMap<RelayHeaders, ReadonlyMap<string, ReadonlyArray<string>>>();
 
 const indexOf = (headers: RelayHeaders): ReadonlyMap<string, ReadonlyArray<string>> => {
@@ -160,21 +160,21 @@ const indexOf = (headers: RelayHeaders): ReadonlyMap<string, ReadonlyArray<strin
 
 const noValues: ReadonlyArray<string> = [];
 
-/** An absolute address, taken apart. */
+/** The components of an absolute URL. */
 export type RelayAddress = Readonly<
   Pick<URL, "host" | "hostname" | "href" | "origin" | "pathname" | "search" | "searchParams">
 >;
 
-/** Most addresses that are remembered. */
+/** Maximum URLs that are cached. */
 export const addressesMax = 256;
 
-/** Longest address that is remembered, in UTF-16 code units. */
+/** Maximum length of a cached URL, in UTF-16 code units. */
 const addressCharactersMax = 512;
 
 /**
- * Takes an address apart. The same few are asked for again and again; one with a query may hold a key, and is not remembered.
+ * Parses a URL. Caches the result, because the same few occur again and again, but not for a URL with a query, which may contain a key.
  *
- * @returns undefined for one that cannot be read
+ * @returns undefined for an invalid URL
  */
 export const readAddress = (text: string): RelayAddress | undefined => {
   const known = addresses.get(text);
@@ -191,7 +191,7 @@ export const readAddress = (text: string): RelayAddress | undefined => {
 
 const addresses = new Map<string, RelayAddress>();
 
-/** The headers as a record of lower-case names, as classifiers read them; several of a name are joined (RFC 9110, 5.3). */
+/** Converts headers to a record with lower-case names for classifiers. Joins multiple values of a name (RFC 9110, 5.3). */
 export const recordOf = (headers: RelayHeaders): Readonly<Record<string, string>> => {
   const record: Record<string, string> = {};
   for (const [given, value] of headers) {
@@ -201,20 +201,19 @@ export const recordOf = (headers: RelayHeaders): Readonly<Record<string, string>
   return record;
 };
 
-/** Headers that hold a credential in one of the four protocols. */
+/** Headers that contain a credential in one of the four protocols. */
 const secrets = ["authorization", "x-api-key", "api-key", "x-goog-api-key"] as const;
 
-/** Headers that choose the account that it is used for. */
+/** Headers that choose the account to charge. */
 const accounts = ["openai-organization", "openai-project", "x-goog-user-project"] as const;
 
 /**
- * The credential of a request as one text; empty where it carries none. Where in the request it stands says nothing: a key is the same
- * one in any header and in the address.
+ * Returns the credential of a request as one text; empty if there is none. A key counts as the same in any header and in the URL.
  *
- * Requests of one credential share what its provider says of a wait. What is read here is a secret: it is made a keyed digest of at
- * once, and kept nowhere.
+ * Requests with the same credential share the waits that their provider announces. The result is a secret: callers immediately
+ * convert it to a keyed digest and keep it nowhere.
  *
- * @param url absolute; Gemini's clients may give their key in it
+ * @param url absolute URL; Gemini's clients may put their key into it
  */
 export const credentialIn = (url: string, given: RelayHeaders): string => {
   const keys: Array<string> = [];
@@ -233,8 +232,8 @@ export const credentialIn = (url: string, given: RelayHeaders): string => {
 
 const bare = (value: string): string => unsigned(value.trim().replace(/^bearer\s+/i, ""));
 
-/** A request that is signed has another signature each time: its key's id names the credential. */
+/** A signed request has a new signature each time, so its credential is the id of its key. */
 const unsigned = (value: string): string => /^AWS4-\S+\s+Credential=([^/,\s]+)/.exec(value)?.[1] ?? value;
 
-/** Characters of a digest that are kept: 128 bits. */
+/** Number of hexadecimal characters that are kept of a digest: 128 bits. */
 export const digestCharacters = 32;

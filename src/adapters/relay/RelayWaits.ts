@@ -1,8 +1,8 @@
 /**
- * Knows what a relayed run waits for before a request of it goes out, and for how long it has waited.
+ * Tracks the waits of a relayed run before its requests, and their duration.
  *
- * The run says when a wait begins; no event says that it is over, because the next thing that comes of a first request is its response.
- * So a wait is over in the step in which the request that waited is opened.
+ * The run reports the start of a wait, but no event reports its end, because the next event of a first request is its response. So
+ * a wait ends in the step in which the waiting request is opened.
  */
 import { Clock, Context, Deferred, Effect, Exit, Scope } from "effect";
 import * as Cause from "effect/Cause";
@@ -10,10 +10,10 @@ import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import { InterruptSignature } from "../../runtime/contract/InterruptSignature.ts";
 import type { RelayEvent } from "./RelayReader.ts";
 
-/** A wait of a run that is over. */
+/** A finished wait of a run. */
 export interface RelayWait {
   readonly for: "path" | "cooldown";
-  /** How long it was, in milliseconds. */
+  /** Duration of the wait, in milliseconds. */
   readonly ms: number;
 }
 
@@ -21,20 +21,20 @@ export interface RelayWait {
 export class RelayWaits {
   readonly #now: () => number;
   readonly #told: ((wait: RelayWait) => void) | undefined;
-  /** The attempt whose request waits, or will be the next to go. */
+  /** Number of the attempt whose request waits, or is the next one. */
   #awaited = 1;
-  /** The attempt whose request was opened last, and when. */
+  /** Number of the attempt whose request was opened last. */
   #opened = 0;
   #openedAt: number;
   readonly #startedAt: number;
   #open: { readonly for: "path" | "cooldown"; readonly since: number } | undefined;
-  /** What the run has waited for paths in waits that are over. */
+  /** Total of the finished waits for paths, in milliseconds. */
   #pathMs = 0;
   #begun = Deferred.makeUnsafe<void>();
-  /** Retries that began behind a wait for a path: they repeat nothing that cost anything. */
+  /** Number of retries that began after a wait for a path. They repeat nothing that had a cost. */
   pathAttempts = 0;
 
-  /** @param told called with each wait that is over; it must not throw */
+  /** @param told called with each finished wait; must not throw */
   constructor(now: () => number, told: ((wait: RelayWait) => void) | undefined) {
     this.#now = now;
     this.#told = told;
@@ -42,19 +42,19 @@ export class RelayWaits {
     this.#openedAt = this.#startedAt;
   }
 
-  /** Makes it; a wait that the run ends in is over with the scope. */
+  /** Makes the waits of a run. The scope ends a wait in which the run ends. */
   static readonly make = Effect.fnUntraced(function* (
     told: ((wait: RelayWait) => void) | undefined,
   ): Effect.fn.Return<RelayWaits, never, Scope.Scope> {
     const clock = yield* Clock.Clock;
     const made = new RelayWaits(() => monotonicMs(clock), told);
-    // `Effect.addFinalizer` would copy all services of the request, which this one needs none of.
+    // `Effect.addFinalizer` would copy all services of the request, and this finalizer needs none.
     const ends = Effect.sync(() => made.#end());
     yield* Scope.addFinalizer(yield* Effect.scope, ends);
     return made;
   });
 
-  /** Something has happened to the run. A word that comes once its request was opened is late, and says nothing. */
+  /** Handles an event of the run. Ignores a wait that is reported after its request was opened. */
   heard(event: RelayEvent): void {
     if (event._tag === "AttemptStarted") this.#awaited = event.attempt;
     if (event._tag === "RetryScheduled") this.#awaited = event.attempt + 1;
@@ -66,7 +66,7 @@ export class RelayWaits {
     Deferred.doneUnsafe(begun, Effect.void);
   }
 
-  /** The request of an attempt goes out. */
+  /** Ends the open wait, because the request of an attempt is sent. */
   opened(attempt: number): void {
     this.#opened = attempt;
     this.#openedAt = this.#now();
@@ -75,15 +75,15 @@ export class RelayWaits {
   }
 
   /**
-   * How long a refused request may wait for its next attempt, in milliseconds, if its client is to hear of it within its patience: the
-   * next refusal may take as long as this one.
+   * Returns the time that a refused request may wait for its next attempt, in milliseconds, so that its client still gets a
+   * response within its patience. The next refusal may take as long as this one did.
    */
   leftOf(patienceMs: number): number {
     const now = this.#now();
     return patienceMs - (now - this.#startedAt) - (now - this.#openedAt);
   }
 
-  /** Done once the run has waited for paths so long in all, and still does. */
+  /** Completes once the run has waited for paths for `limitMs` in total and is still waiting. */
   untilPathHasTaken(limitMs: number): Effect.Effect<void> {
     return Effect.suspend(() => {
       const open = this.#open;
@@ -103,6 +103,6 @@ export class RelayWaits {
   }
 }
 
-/** Ends a run in the name of the program that embeds the relay: no user has cancelled it, and no process is to take it up. */
+/** Ends a run on behalf of the embedding program: it is not a user's cancel, and no process may resume it. */
 export const closeRun = (scope: Scope.Closeable): Effect.Effect<void> =>
   Scope.close(scope, Exit.failCause(Cause.annotate(Cause.interrupt(), Context.make(InterruptSignature, "lifecycle"))));

@@ -1,26 +1,26 @@
 /**
- * Makes a digest of what a broken response had said, to find out that an earlier attempt broke behind exactly the same words.
+ * Makes a digest of the words in a broken response, to detect that an earlier attempt broke after exactly the same ones.
  *
- * Ids, times and chunk boundaries differ between two attempts, so only texts, thoughts and arguments count. It is read only after an
- * attempt has broken: a healthy response pays nothing for it. The digest stays in memory and is never recorded.
+ * Ids, times and chunk boundaries differ between attempts, so only text, reasoning and arguments count. The digest is made only
+ * after an attempt has broken, so that healthy responses pay nothing. It remains in memory and is never recorded.
  */
 import * as Json from "../../domain/Json.ts";
 import { isComment, makeFramer } from "../../provider/stream/Sse.ts";
 import type { RelayPart } from "./RelayFrames.ts";
 
-/** Maximum size of the beginning of a response that the digest is made of, in bytes. Of the rest only the size counts. */
+/** Maximum bytes of a response from which the digest is made. Of the rest, only the size counts. */
 export const digestBytesMax = 256 * 1024;
 
-/** Minimum length of words that tell one response from another, in UTF-16 code units. */
+/** Minimum length of words that distinguish responses, in UTF-16 code units. */
 const charactersMin = 4;
 
-/** Maximum depth of an event that is looked into. */
+/** Maximum depth to which an event is examined. */
 const levelsMax = 12;
 
 /**
- * A digest of the words in the events of a response.
+ * Returns a digest of the words in the events of a response.
  *
- * @returns undefined if they have less than `charactersMin`: two healthy responses begin with the same first word as well
+ * @returns undefined if they are shorter than `charactersMin`, because two healthy responses may begin with the same word
  */
 export const digestOf = (parts: ReadonlyArray<RelayPart>): string | undefined => {
   const words = new Words();
@@ -37,7 +37,7 @@ export const digestOf = (parts: ReadonlyArray<RelayPart>): string | undefined =>
   return digest === undefined || bytes <= digestBytesMax ? digest : `${digest}.${bytes}`;
 };
 
-/** The members by which the protocols name what a model says. */
+/** Members that contain a model's words in any of the protocols. */
 const said: ReadonlySet<string> = new Set([
   "text",
   "content",
@@ -61,12 +61,12 @@ const read = (value: unknown, words: Words, levels: number): void => {
     // Gemini sends arguments as an object, or piece by piece.
     if (name === "args" || name === "partialArgs") words.add(JSON.stringify(it));
     else if (typeof it === "string" && said.has(name)) words.add(it);
-    // The response that a lifecycle event repeats is the request's own words.
+    // The response in a lifecycle event repeats the words of the request.
     else if (name !== "response" && name !== "metadata") read(it, words, levels - 1);
   }
 };
 
-/** Two hashes of 32 bits (FNV-1a with different starts) over all words, and their length. */
+/** Two 32-bit hashes (FNV-1a with different starts) over all words, and their length. */
 class Words {
   #one = 0x811c9dc5;
   #two = 0x9747b28c;

@@ -1,6 +1,6 @@
 /**
- * Bounds how much of a response is cut into events in one turn of the event loop: a response of tiny events must not delay
- * other streams.
+ * Limits how much of a response is split into events in one turn of the event loop, so that a response of tiny events does not
+ * delay other streams.
  */
 
 /** Maximum lines that are decoded in one turn of the event loop. */
@@ -9,28 +9,28 @@ export const turnLinesMax = 512;
 const LF = 10;
 const CR = 13;
 
-/** Bytes that have arrived, given out by as many lines as a turn may cut. */
+/** Bytes that have arrived, released in slices of as many lines as a turn may split. */
 export class Slices {
   #chunks: Array<Uint8Array<ArrayBuffer>> = [];
   #linesLeft = turnLinesMax;
 
-  /** No bytes wait. */
+  /** True if no bytes wait. */
   get isEmpty(): boolean {
     return this.#chunks.length === 0;
   }
 
-  /** More bytes have arrived. */
+  /** Adds bytes that have arrived. */
   add(chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>): void {
     if (this.#chunks.length === 0) this.#chunks = chunks.slice();
     else this.#chunks.push(...chunks);
   }
 
-  /** A new turn begins. */
+  /** Starts a new turn. */
   renew(): void {
     this.#linesLeft = turnLinesMax;
   }
 
-  /** The next bytes of this turn: a chunk, or its beginning; undefined if none are left or the turn is used up. */
+  /** Returns the next bytes of this turn: a chunk or its beginning; undefined if none are left or the turn is used up. */
   next(): Uint8Array<ArrayBuffer> | undefined {
     const [first] = this.#chunks;
     if (first === undefined || this.#linesLeft <= 0) return undefined;
@@ -44,17 +44,17 @@ export class Slices {
     return first;
   }
 
-  /** Takes all bytes that wait. */
+  /** Removes and returns all waiting bytes. */
   rest(): ReadonlyArray<Uint8Array<ArrayBuffer>> {
     const chunks = this.#chunks;
     this.#chunks = [];
     return chunks;
   }
 
-  /** The end of the last line that this turn may cut; counts the lines before it. */
+  /** Returns the end of the last line that this turn may split, and counts the lines before it. */
   #endOf(bytes: Uint8Array): number {
     let at = 0;
-    // The next LF and CR are found once each: a stream that uses only one of them stays linear.
+    // The next LF and CR are cached, so that a stream with only one of them is scanned in linear time.
     let lf = -1;
     let cr = -1;
     while (this.#linesLeft > 0) {

@@ -1,32 +1,32 @@
 /**
- * Remembers the events of a response that have come and not left, in their order.
+ * Stores the events of a response that have arrived and were not sent, in order.
  *
- * Nearly always there is one, and the next to leave is the first. A set would be made anew every few events, because what is taken out
- * of one keeps its place.
+ * Usually there is only one, and the next to be sent is the first. A `Set` would rebuild its table every few events, because
+ * deleted entries keep their place.
  */
 import type { RelayPart } from "./RelayFrames.ts";
 
-/** Most places that are kept for events to come. */
+/** Maximum slots that are reused for later events. */
 const placesMax = 64;
 
-/** Events that have come and not left: as many as their run may hold. */
+/** Events that have arrived and were not sent; at most as many as their run may hold. */
 export class WaitingParts {
   #places: Array<RelayPart | undefined> = [];
   #first = 0;
   #end = 0;
 
-  /** They, the oldest first. */
+  /** The events, oldest first. */
   get all(): ReadonlyArray<RelayPart> {
     return this.#places.slice(this.#first, this.#end).flatMap((part) => part ?? []);
   }
 
-  /** One more has come. */
+  /** Adds an event that has arrived. */
   add(part: RelayPart): void {
     this.#places[this.#end] = part;
     this.#end += 1;
   }
 
-  /** One has left, or never will. */
+  /** Removes an event that was sent or never will be. */
   remove(part: RelayPart): void {
     if (this.#places[this.#first] !== part) {
       const at = this.#places.indexOf(part, this.#first);
@@ -46,7 +46,7 @@ export class WaitingParts {
     this.#first = 0;
   }
 
-  /** None of them leaves any more. */
+  /** Removes all events. */
   clear(): void {
     this.#places = [];
     this.#first = 0;

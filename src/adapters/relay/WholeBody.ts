@@ -1,31 +1,31 @@
 /**
- * Reads bodies that come whole: a provider's refusal, or a document, each within its limits.
+ * Reads whole bodies, refusals and documents, within their limits.
  */
 import type { RelayExchange, RelayHead, RelayRefusal } from "./RelayTransport.ts";
 
-/** Most bytes that are kept of a refusal's body, which goes to the client as it came. */
+/** Maximum bytes that are kept of a refusal's body, which is sent to the client unchanged. */
 export const refusalBytesMax = 1024 * 1024;
 
-/** Longest wait for the body of a refusal, in milliseconds. */
+/** Maximum wait for the body of a refusal, in milliseconds. */
 export const refusalMs = 10_000;
 
-/** Most bytes of a document that are held until it is whole; a longer one is streamed, and the client sees a break in it. */
+/** Maximum bytes of a document that are held until it is complete. A longer one is streamed, and the client sees a break in it. */
 export const documentBytesMax = 8 * 1024 * 1024;
 
-/** Waits for a promise at most some milliseconds; undefined when that time is over. */
+/** Waits for a promise for at most `ms` milliseconds; resolves to undefined after that. */
 export type WithTimeout = <A>(ms: number, promise: Promise<A>) => Promise<A | undefined>;
 
-/** Bytes that were read of a body. */
+/** The bytes read of a body. */
 export interface DocumentBytes {
   readonly chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>;
-  /** Its clean end has come; else it is longer than the limit. */
+  /** True if the clean end has come; false if the body exceeds the limit. */
   readonly whole: boolean;
 }
 
 /**
- * Reads a refusal. The bytes that came count, however the body ended: a break does not change what the status says.
+ * Reads a refusal. The received bytes count however the body ends, because a break does not change the meaning of the status.
  *
- * @param first the bytes of it that were already read
+ * @param first the bytes of the body that were already read
  */
 export const readRefusal = async (
   exchange: RelayExchange,
@@ -40,10 +40,10 @@ export const readRefusal = async (
 };
 
 /**
- * Reads a document until it is whole or longer than its limit.
+ * Reads a document until it is complete or exceeds its limit.
  *
- * @param first the bytes of it that were already read
- * @throws what the exchange breaks with
+ * @param first the bytes of the body that were already read
+ * @throws the error with which the exchange breaks
  */
 export const readDocument = async (
   exchange: RelayExchange,
@@ -54,7 +54,7 @@ export const readDocument = async (
   return { chunks, whole };
 };
 
-/** The text of a body, for classifiers. */
+/** Decodes a body for classifiers. */
 export const textOf = (chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>): string => {
   const decoder = new TextDecoder();
   return chunks.map((chunk) => decoder.decode(chunk, { stream: true })).join("") + decoder.decode();

@@ -1,5 +1,5 @@
 /**
- * Decides a stored incident again: by the policy that decided it, which must give its decision (law L9), and by another one.
+ * Decides a stored incident again: by its own policy, which must reproduce the stored decision (law L9), and by another one.
  */
 import { isDeepStrictEqual } from "node:util";
 import type { Decision } from "../../domain/Decision.ts";
@@ -10,8 +10,9 @@ import type { RecoveryPolicy } from "../../policy/RecoveryPolicy.ts";
 import { policyNamed } from "../../runtime/crash/CrashRecovery.ts";
 
 /**
- * What deciding by the stored policy says. `same`: its stored decision. `other_version`: another one, by rules of another
- * version. `violation`: another one, by the same version. `unknown_policy`: the policy is the caller's own.
+ * Result of deciding an incident again by its stored policy. `same`: the stored decision. `other_version`: a different decision
+ * by a different version of the rules. `violation`: a different decision by the same version. `unknown_policy`: the policy is the
+ * caller's own and is not available here.
  */
 export type Check =
   | { readonly _tag: "same" | "unknown_policy" }
@@ -26,18 +27,18 @@ export const check = (incident: RunIncident): Check => {
   return { _tag: again.policy_version === incident.decision.policy_version ? "violation" : "other_version", again };
 };
 
-/** A version alone changes no decision. */
+/** A new version number alone does not make a different decision. */
 const withoutVersion = ({ policy_version: _, ...decision }: Decision): object => decision;
 
 /**
  * Decides an incident by another policy or budget.
  *
- * @param limits limits that replace those of its own budget
+ * @param limits limits that replace those of the incident's budget
  */
 export const decideBy = (incident: RunIncident, policy: RecoveryPolicy, limits: Partial<Budget>): Decision =>
   policy.decide({ ...incident, budget: { ...incident.budget, ...limits } });
 
-/** What another decision would have meant for one incident. */
+/** Every consequence that another decision could have had for an incident. */
 export const consequences = [
   "tool_may_repeat",
   "text_twice",
@@ -47,19 +48,19 @@ export const consequences = [
   "recovery_lost",
 ] as const;
 
-/** One of them. */
+/** A consequence that another decision could have had. */
 export type Consequence = (typeof consequences)[number];
 
-/** Whether two decisions look the same in the run: waits and reasons may differ. */
+/** Compares action, rule and mode. Waits and reasons may differ. */
 export const sameDecision = (a: Decision, b: Decision): boolean =>
   a.action === b.action && a.rule === b.rule && a.mode === b.mode;
 
-/** What the new decision would have meant, where it differs from the stored one. */
+/** Lists the consequences of a new decision; empty if it matches the stored one. */
 export const consequencesOf = (incident: RunIncident, now: Decision): ReadonlyArray<Consequence> => {
   const { decision: before, facts } = incident;
   if (sameDecision(before, now)) return [];
   const found: Array<Consequence> = [];
-  // Only a replay repeats something; a retry that was taken before is no new risk.
+  // Only a replay repeats anything. If the stored decision was a replay too, the risk is not new.
   const replays = now.action === "auto_retry_once" && now.mode === "replay" && before.mode !== "replay";
   if (replays && facts.tools.some((row) => mayHaveRun(row, facts.side_effects?.guarded === true))) {
     found.push("tool_may_repeat");
@@ -72,7 +73,7 @@ export const consequencesOf = (incident: RunIncident, now: Decision): ReadonlyAr
   return found;
 };
 
-/** A call that only reads may run as often as it likes. Without a guard nothing proves that a call did not run. */
+/** A read-only call may repeat freely. Without a guard we cannot prove that a call did not run. */
 const mayHaveRun = (row: RunIncident["facts"]["tools"][number], guarded: boolean): boolean =>
   row.effect !== "read_only" && (!guarded || row.executor === "provider" || ran.has(row.phase));
 

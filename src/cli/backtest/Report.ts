@@ -1,5 +1,5 @@
 /**
- * Prints what another policy or budget would have changed, what that would have risked, and whether the record holds.
+ * Prints what another policy or budget would change, the risk of that change, and any stored decision that cannot be reproduced.
  */
 import type { Ink, Tone } from "../terminal/Ink.ts";
 import { broken } from "../terminal/Prose.ts";
@@ -8,19 +8,19 @@ import { cut } from "../terminal/Table.ts";
 import { type Consequence, consequences } from "./Redecision.ts";
 import type { DecisionSummary, Group, Totals, Violation } from "./Tally.ts";
 
-/** Most groups that are told; `--json` has them all. */
+/** Maximum groups printed; `--json` prints them all. */
 const groupsMax = 25;
 
-/** Most violations that are told; `--json` has more. */
+/** Maximum violations printed; `--json` prints more. */
 const violationsMax = 10;
 
-/** Longest policy or id in a line of violations, in characters. */
+/** Maximum length of a policy name or id in a violation line, in characters. */
 const nameCharactersMax = 48;
 
 /**
- * The report in words.
+ * Formats the totals as text.
  *
- * @param against what decided anew: a policy's name, and the limits that were changed
+ * @param against the policy's name and the changed limits
  */
 export const backtestText = (totals: Totals, against: string, screen: Screen): string =>
   [
@@ -120,7 +120,7 @@ const sentences: Readonly<
   recovery_lost: { short: "not retried any more", long: "retries lost", tone: "careful", risk: false },
 };
 
-/** No risk is worth saying, too: it is what one looks for. */
+/** A zero is printed in green for risks: their absence is good news. */
 const totalLine = (consequence: Consequence, number: number, ink: Ink): string => {
   const { long, risk, tone } = sentences[consequence];
   const shown = number === 0 ? (risk ? "good" : "quiet") : tone;

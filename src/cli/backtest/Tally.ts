@@ -1,30 +1,30 @@
 /**
- * Adds up what deciding stored incidents again has shown, in bounded space.
+ * Adds up the results of deciding stored incidents again, in bounded memory.
  */
 import type { Decision } from "../../domain/Decision.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
 import { type Check, type Consequence, consequences, consequencesOf, sameDecision } from "./Redecision.ts";
 
-/** Most violations that are named; what is more is counted. */
+/** Maximum violations kept in detail; the rest are only counted. */
 const violationsMax = 100;
 
-/** Most runs that are named of a group. */
+/** Maximum example runs per group. */
 const examplesMax = 3;
 
-/** A decision in three words. */
+/** The parts of a decision that identify it in a report. */
 export type DecisionSummary = Pick<Decision, "action" | "rule" | "mode">;
 
-/** Incidents that were decided one way and would be decided another way. */
+/** Incidents with the same stored decision and the same new decision. */
 export interface Group {
   readonly before: DecisionSummary;
   readonly now: DecisionSummary;
   readonly incidents: number;
   readonly consequences: Readonly<Record<Consequence, number>>;
-  /** Runs to look at. */
+  /** Ids of example runs. */
   readonly examples: ReadonlyArray<string>;
 }
 
-/** A stored decision that its own policy does not give again. */
+/** A stored decision that its own policy does not reproduce. */
 export interface Violation {
   readonly run_id: string;
   readonly incident: string;
@@ -34,27 +34,27 @@ export interface Violation {
   readonly again: DecisionSummary;
 }
 
-/** The sums. */
+/** The results of a backtest. */
 export interface Totals {
   readonly runs: number;
   readonly incidents: number;
   readonly same: number;
-  /** Decided differently by rules of another version; `versions` are those of the record. */
+  /** Number of incidents decided differently by another version of the rules; `versions` lists the stored versions. */
   readonly other_version: number;
   readonly versions: ReadonlyArray<string>;
-  /** By a policy of the caller's own, which is not known here. */
+  /** Number of incidents whose policy is the caller's own and not available here. */
   readonly unknown_policy: number;
   readonly violations: number;
   readonly violations_named: ReadonlyArray<Violation>;
   readonly unchanged: number;
   readonly changed: number;
   readonly consequences: Readonly<Record<Consequence, number>>;
-  /** The largest first. */
+  /** Sorted by number of incidents, largest first. */
   readonly groups: ReadonlyArray<Group>;
 }
 
 const none = (): Record<Consequence, number> =>
-  // `fromEntries` loses the literal keys that it was given.
+  // `fromEntries` widens the literal keys to `string`.
   Object.fromEntries(consequences.map((consequence) => [consequence, 0])) as Record<Consequence, number>;
 
 interface Growing {
@@ -65,7 +65,7 @@ interface Growing {
   readonly examples: Array<string>;
 }
 
-/** Takes incidents one by one. There are no more groups than pairs of rules. */
+/** Collects incidents one at a time. The number of groups is bounded by the number of decision pairs. */
 export class Tally {
   #runs = 0;
   #incidents = 0;
@@ -76,12 +76,11 @@ export class Tally {
   readonly #consequences = none();
   readonly #groups = new Map<string, Growing>();
 
-  /** One more run. */
   run(): void {
     this.#runs += 1;
   }
 
-  /** One more incident: what its own policy says, and what the other one does. */
+  /** Counts an incident, given the check by its own policy and the new decision. */
   add(incident: RunIncident, checked: Check, now: Decision): void {
     const { decision, id, policy, run_id } = incident;
     this.#incidents += 1;
@@ -101,7 +100,6 @@ export class Tally {
     else this.#change(incident, now);
   }
 
-  /** What they add up to. */
   get totals(): Totals {
     const { other_version, same, unknown_policy, violation } = this.#checks;
     return {

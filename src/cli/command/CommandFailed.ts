@@ -1,11 +1,11 @@
 /**
- * Ends a command that did not do what it was asked for, with one line on stderr and the exit code that `--help` names.
+ * Ends a failed command with one line on stderr and the exit code that `--help` documents.
  */
 import { Console, Effect, Runtime, Schema } from "effect";
 
 const exitCodes = { negative: 1, refused: 2, store: 3 } as const;
 
-/** The exit codes of the commands that read a store, as `--help` says them. */
+/** The `--help` text for the exit codes of commands that read a store. */
 export const exitCodesHelp = [
   "",
   "",
@@ -17,8 +17,8 @@ export const exitCodesHelp = [
 ].join("\n");
 
 /**
- * A command ended without its result. `negative`: nothing was found, or the outcome is a no. `refused`: what was typed is wrong, or
- * the command cannot start. `store`: the store of runs failed. The reason stands on stderr, in one line.
+ * A command failed, and the reason is already on stderr. `negative`: nothing was found, or the result is a no. `refused`: the
+ * input is invalid, or the command cannot start. `store`: the run store failed.
  */
 export class CommandFailed extends Schema.TaggedError<CommandFailed>()("CommandFailed", {
   reason: Schema.Literals(["negative", "refused", "store"]),
@@ -29,9 +29,9 @@ export class CommandFailed extends Schema.TaggedError<CommandFailed>()("CommandF
 }
 
 /**
- * Says why, and fails.
+ * Prints the reason and fails.
  *
- * @param command the command's name, which begins the line
+ * @param command the command's name, printed before the message
  */
 export const failing =
   (command: string) =>

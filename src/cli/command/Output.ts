@@ -1,15 +1,15 @@
 /**
- * Prints what a command made, or writes it to the file that `--out` names.
+ * Prints a command's output, or writes it to the `--out` file.
  */
 import { Console, Effect, FileSystem, Option } from "effect";
 import { failing } from "./CommandFailed.ts";
 
 /**
- * Prints a text, or writes it to a file and says so on stderr.
+ * Prints a text, or writes it to a file and reports that on stderr.
  *
- * @param command the command's name, which begins its error
- * @param text ends with a line break
- * @param out the file; none prints
+ * @param command the command's name, printed before an error
+ * @param text the output, with a trailing line break
+ * @param out the file; stdout if none
  */
 export const printOrWrite = Effect.fnUntraced(function* (command: string, text: string, out: Option.Option<string>) {
   if (Option.isNone(out)) return yield* Console.log(text.replace(/\n$/, ""));

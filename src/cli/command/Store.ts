@@ -1,5 +1,5 @@
 /**
- * Opens the store of runs that a command works on, and says in one line what is wrong with it.
+ * Opens the run store of a command and reports its problems in one line.
  */
 import { existsSync } from "node:fs";
 import { Console, Effect, Option } from "effect";
@@ -12,16 +12,16 @@ import * as RunStore from "../../recorder/store/RunStore.ts";
 import * as Screen from "../terminal/Screen.ts";
 import { type CommandFailed, failing } from "./CommandFailed.ts";
 
-/** Why the `--db` that was typed, or what stands in its place, is none of a store; undefined where it is one. */
+/** The problem with a store name; undefined if it is valid. */
 export const foreignStore = (name: string): string | undefined => {
   const problem = RunStore.problem(name);
   return problem === undefined ? undefined : `--db: ${problem}`;
 };
 
-/** What is said where a command is about what an earlier process has left. */
+/** Error for a command that needs runs of an earlier process but was given `--db memory`. */
 export const memoryHoldsNothing = "--db memory holds nothing here: name a file or postgres://…";
 
-/** The flag that names the store. */
+/** The flag that selects the store. */
 export const dbFlag = Flag.String("db").pipe(
   Flag.withDescription(
     "SQLite file with the runs, or postgres://… (default: $STREAM_RECOVERY_DB, else runs.db in the user's state folder)",
@@ -30,36 +30,36 @@ export const dbFlag = Flag.String("db").pipe(
   Flag.optional,
 );
 
-/** The flags that say how long runs are kept. */
+/** The retention flags. */
 export const keptFlags = { keepRuns: "--keep-runs", keepRunsMax: "--keep-runs-max" } as const;
 
-/** The variables that say so to all programs of a store. */
+/** The environment variables that set retention for every program that shares a store. */
 const keptVariables = { keepRuns: "STREAM_RECOVERY_KEEP_RUNS", keepRunsMax: "STREAM_RECOVERY_KEEP_RUNS_MAX" } as const;
 
 /**
- * Which ended runs a command forgets that writes runs itself. It has no flags for it, and reads what gateways read: each program over a
- * store forgets by its own word, so that one with another word would forget what the others keep.
+ * Reads the retention of a command that writes runs. It has no flags for it and uses the gateways' variables: every program
+ * prunes the shared store by its own setting, so a different one would delete runs that the others keep.
  */
 export const retentionByVariables = (): Required<Retention> | string => {
-  // An empty variable says nothing.
+  // An empty variable counts as unset.
   const [keepRuns, most] = [process.env[keptVariables.keepRuns] || undefined, process.env[keptVariables.keepRunsMax]];
   const retention = retentionOf({ keepRuns, keepRunsMax: most ? Number(most) : undefined });
   return "expected" in retention ? `$${keptVariables[retention.name]}: ${retention.expected}` : retention;
 };
 
-/** The flag for machines. */
+/** The flag for machine-readable output. */
 export const jsonFlag = Flag.Boolean("json").pipe(
   Flag.withDescription("Print JSON instead of words"),
   Flag.withDefault(false),
 );
 
 /**
- * Runs a command on a store that exists.
+ * Runs a command on an existing store.
  *
- * @param command the command's name, which begins its errors
- * @param db the file that was typed
- * @param body what to do; a `RecorderError` of it ends the command with exit code 3
- * @param makes whether a file that is not there is made
+ * @param command the command's name, printed before an error
+ * @param db the `--db` value
+ * @param body the command; a `RecorderError` exits with code 3
+ * @param makes true to create a missing file
  */
 export const withStore = <R>(
   command: string,
@@ -83,20 +83,20 @@ export const withStore = <R>(
     );
   });
 
-/** Lease of a command, in milliseconds: it is short, so that a process that had a short lease is not watched for longer. */
+/** Lease of a command, in milliseconds. A process watches a silent owner for at least its own lease, so this one is short. */
 const leaseMs = 1_000;
 
-/** A command that only looks forgets nothing: retention is for programs that write. */
+/** Retention is off: a command that only reads must not delete runs. */
 const layerOf = (file: string) => RunStore.layer({ file, leaseMs, retention: false });
 
-/** After so many milliseconds a command says what it waits for. */
+/** Delay before a waiting command explains why, in milliseconds. */
 const silentMs = 300;
 
 /**
- * Says on stderr, when it takes longer, that a command waits for a silent process: its runs are taken over only when it was
- * watched for as long as its lease is, because no clock of another machine proves that it is gone.
+ * Runs an effect that may wait for a silent process, and explains a longer wait on stderr. Runs are taken over only after their
+ * owner was watched for a whole lease: another machine's clock cannot prove that it is gone.
  *
- * @param lately what is said where no process is silent yet and one may have died just now; without it nothing is
+ * @param lately message if no process is silent yet but one may have just died; without it nothing is printed then
  */
 export const toldToWait = <A, E, R>(
   command: string,
@@ -113,7 +113,7 @@ export const toldToWait = <A, E, R>(
   return Effect.scoped(Effect.andThen(Effect.forkScoped(Effect.ignore(told)), waits));
 };
 
-/** What is wrong with a store, in one line. */
+/** Describes a store error in one line. */
 export const said = ({ message, reason }: RecorderError, file: string): string =>
-  // A server is told by its own name, which an address says in more words.
+  // A server's error message already names the server; its address would only be longer.
   RunStore.isServer(file) || message.includes(file) ? message : `${file}: ${message === "" ? reason : message}`;

@@ -1,10 +1,11 @@
 /**
- * Says in one line on stderr what is wrong with what was typed, with the nearest word that there is. Help is printed only where it is asked for.
+ * Reports invalid usage in one line on stderr, with the closest valid name. Help is printed only on request.
  */
 import { Console } from "effect";
 import { type CliError, CliOutput } from "effect/cli";
+import { insteadOf } from "../../domain/RemovedOptions.ts";
 
-/** Prints help and versions as ever, and a wrong invocation as one line. */
+/** Prints help and versions as usual, and invalid usage as one line. */
 export const presenter: CliOutput.Presenter = {
   present: (event) =>
     event._tag === "InvalidInvocation"
@@ -13,10 +14,10 @@ export const presenter: CliOutput.Presenter = {
 };
 
 /**
- * The line for an invocation that is wrong.
+ * Formats the error line of an invalid invocation.
  *
- * @param path the program's name and the commands that were understood
- * @param errors at least one; the first is told
+ * @param path the program's name and the recognised commands
+ * @param errors at least one; the first is printed and the rest are counted
  */
 export const usageLine = (
   path: ReadonlyArray<string>,
@@ -31,7 +32,7 @@ export const usageLine = (
 const sentence = (error: CliError.NonShowHelpErrors): string => {
   switch (error._tag) {
     case "UnrecognizedOption":
-      return `there is no flag ${shown(error.option)}${nearest(error.suggestions)}`;
+      return `there is no flag ${shown(error.option)}${insteadOr(error.option, nearest(error.suggestions))}`;
     case "UnknownSubcommand":
       return `there is no command ${shown(error.subcommand)}${nearest(error.suggestions)}`;
     case "MissingOption":
@@ -48,7 +49,7 @@ const sentence = (error: CliError.NonShowHelpErrors): string => {
 };
 
 const invalid = ({ expected, kind, option, value }: CliError.InvalidValue): string => {
-  // A variable's value is not repeated: it may be a token.
+  // A variable's value is never printed: it may be a token.
   const variable = /at \["?(\w+)"?\]\)?$/.exec(expected)?.[1];
   const wanted = wantedOf(expected);
   if (variable !== undefined) return `$${variable}: expected ${wanted}`;
@@ -57,7 +58,7 @@ const invalid = ({ expected, kind, option, value }: CliError.InvalidValue): stri
   return `${name}: expected ${wanted}, ${got}`;
 };
 
-/** What was expected, in this program's words; a choice of words as a list. */
+/** Rewrites Effect's description of the expected value; a choice becomes a list. */
 const wantedOf = (expected: string): string => {
   const text = oneLine(expected)
     .replace(/^SchemaError\((.*?)(?: at \[.*)?\)$/, "$1")
@@ -67,10 +68,16 @@ const wantedOf = (expected: string): string => {
   return text.replaceAll('"', "").replaceAll(" | ", ", ");
 };
 
+/** @param otherwise used for a flag that no earlier version had */
+const insteadOr = (flag: string, otherwise: string): string => {
+  const instead = insteadOf(flag);
+  return instead === undefined ? otherwise : `: ${instead}`;
+};
+
 const nearest = (suggestions: ReadonlyArray<string>): string =>
   suggestions.length === 0 ? "" : `; did you mean ${suggestions.slice(0, 3).join(" or ")}?`;
 
-/** Longest piece of what was typed that is repeated. */
+/** Maximum characters of user input repeated in an error. */
 const shownMax = 80;
 
 const shown = (typed: string): string =>

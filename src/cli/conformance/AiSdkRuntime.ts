@@ -7,22 +7,22 @@ import { conformanceTool } from "../../testing/conformance/ConformanceFault.ts";
 import type { ConformanceRuntime, ConformanceTask } from "../../testing/conformance/ConformanceRuntime.ts";
 import { loadPackages, type MissingPackage, versionsOf } from "./Packages.ts";
 
-/** The packages that are judged. */
+/** The packages under test. */
 export const aiSdkPackages = ["ai", "@ai-sdk/openai", "@ai-sdk/anthropic", "@ai-sdk/google"] as const;
 
-/** Most steps of a turn: a call, its repetition, and the response to it. */
+/** Maximum steps of a turn: a call, its repetition, and the response to it. */
 const stepsMax = 4;
 
-/** Longest response, in tokens; Anthropic's API wants one. */
+/** Maximum response length, in tokens. Anthropic's API requires one. */
 const maxTokens = 1_024;
 
-/** How the AI SDK is set up. */
+/** Configures the AI SDK column. */
 export interface AiSdkOptions {
-  /** The name of its column. */
+  /** The column's name. */
   readonly name: string;
   /**
-   * Makes the recovery of a turn, and the SDK then makes no retries of its own: two layers of retries multiply. A turn has
-   * one for itself, as the breaks of all turns together are a storm that a shared one would throttle.
+   * Creates the recovery of a turn and disables the SDK's own retries, because two layers of retries multiply. Each turn has its
+   * own recovery: together, the breaks of all turns look like a storm that a shared one would throttle.
    */
   readonly withUs?: { readonly make: () => OwnedRecovery; readonly options: RecoverOptions };
 }
@@ -36,7 +36,7 @@ const load = async () => ({
 
 type Loaded = Awaited<ReturnType<typeof load>>;
 
-/** The AI SDK over its four protocols. */
+/** Creates the AI SDK runtime for its four protocols. */
 export const aiSdkRuntime = Effect.fn("conformance.ai-sdk")(function* (options: AiSdkOptions) {
   const sdk = yield* loadPackages(aiSdkPackages, load);
   const runtime: ConformanceRuntime = {
@@ -58,7 +58,7 @@ export const aiSdkRuntime = Effect.fn("conformance.ai-sdk")(function* (options: 
 type Tools = ReturnType<typeof toolsOf>;
 type Model = ReturnType<typeof modelOf>;
 
-/** What becomes of model and tools before they go to `streamText`. */
+/** Adapts the model and tools before they are passed to `streamText`. */
 type Setup = (
   model: Model,
   tools: Tools,
@@ -82,12 +82,12 @@ const turn = async (sdk: Loaded, task: ConformanceTask, setup: Setup): Promise<v
     maxOutputTokens: maxTokens,
     stopWhen: sdk.ai.isStepCount(stepsMax),
     abortSignal: signal,
-    onError: () => undefined, // the error part says it too; the default prints it
+    onError: () => undefined, // the error part reports it too; the default handler prints it
   });
   let step = "";
   for await (const part of result.stream) {
     if (part.type === "start-step") step = screen.text();
-    // A page gets the same as a `reset-step`: what this step has shown is withdrawn.
+    // A web page gets the same as a `reset-step` event: the text that this step has shown is withdrawn.
     if (part.type === "custom" && part.kind === discardKind) screen.replace(step);
     if (part.type === "text-delta") screen.write(part.text);
     if (part.type === "error") throw part.error;

@@ -1,5 +1,5 @@
 /**
- * Runs a turn with the official Anthropic SDK, as its documentation shows it: one streamed request, tools run at its end.
+ * Runs a turn with the official Anthropic SDK as its documentation shows: one streamed request, with the tools run at its end.
  */
 import type Anthropic from "@anthropic-ai/sdk";
 import { Effect } from "effect";
@@ -8,13 +8,13 @@ import { loadPackages, type MissingPackage, versionsOf } from "./Packages.ts";
 import { type SdkOptions, withFetch } from "./Subject.ts";
 import { ToolCalls } from "./ToolCalls.ts";
 
-/** The packages that are judged. */
+/** The packages under test. */
 export const anthropicPackages = ["@anthropic-ai/sdk"] as const;
 
-/** Longest response, in tokens; the API wants one. */
+/** Maximum response length, in tokens. The API requires one. */
 const maxTokens = 1_024;
 
-/** The Anthropic SDK over Messages. */
+/** Creates the Anthropic SDK runtime for Messages. */
 export const anthropicRuntime = Effect.fn("conformance.anthropic")(function* (options: SdkOptions) {
   const sdk = yield* loadPackages(anthropicPackages, () => import("@anthropic-ai/sdk"));
   const runtime: ConformanceRuntime = {
@@ -55,6 +55,6 @@ const messages = async (
     if (event.type === "content_block_delta" && event.delta.type === "input_json_delta")
       calls.add(event.index, event.delta.partial_json);
   }
-  signal.throwIfAborted(); // the SDK ends an aborted stream as if all was well
+  signal.throwIfAborted(); // the SDK ends an aborted stream without an error
   await calls.run(tools);
 };

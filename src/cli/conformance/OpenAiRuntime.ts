@@ -1,5 +1,5 @@
 /**
- * Runs a turn with the official openai SDK, as its documentation shows it: one streamed request, tools run at its end.
+ * Runs a turn with the official openai SDK as its documentation shows: one streamed request, with the tools run at its end.
  */
 import { Effect } from "effect";
 import type OpenAI from "openai";
@@ -8,10 +8,10 @@ import { loadPackages, type MissingPackage, versionsOf } from "./Packages.ts";
 import { type SdkOptions, withFetch } from "./Subject.ts";
 import { ToolCalls } from "./ToolCalls.ts";
 
-/** The packages that are judged. */
+/** The packages under test. */
 export const openAiPackages = ["openai"] as const;
 
-/** The openai SDK over Chat Completions and Responses. */
+/** Creates the openai SDK runtime for Chat Completions and Responses. */
 export const openAiRuntime = Effect.fn("conformance.openai")(function* (options: SdkOptions) {
   const sdk = yield* loadPackages(openAiPackages, () => import("openai"));
   const runtime: ConformanceRuntime = {
@@ -49,7 +49,7 @@ const chat = async (client: OpenAI, { model, prompt, screen, signal, tools }: Co
       calls.add(call.index, call.function?.arguments ?? "");
     }
   }
-  signal.throwIfAborted(); // the SDK ends an aborted stream as if all was well
+  signal.throwIfAborted(); // the SDK ends an aborted stream without an error
   await calls.run(tools);
 };
 

@@ -1,12 +1,12 @@
 /**
- * Finds the SDKs that are judged: they are the user's, not dependencies of this package.
+ * Finds the SDKs under test. They are installed by the user and are not dependencies of this package.
  */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { Effect, Option, Runtime, Schema } from "effect";
 
-/** Packages that are judged are not installed here. The message names them; the exit code is 2. */
+/** A package under test is not installed. The message names the packages; the exit code is 2. */
 export class MissingPackage extends Schema.TaggedError<MissingPackage>()("MissingPackage", {
   reason: Schema.Literal("missing_package"),
   packages: Schema.NonEmptyArray(Schema.String),
@@ -19,9 +19,9 @@ export class MissingPackage extends Schema.TaggedError<MissingPackage>()("Missin
 /**
  * Loads an SDK.
  *
- * @param packages every package that the SDK consists of, for the message
- * @param load imports them
- * @throws MissingPackage when one of them is not installed; any other problem of loading them is a defect
+ * @param packages all packages of the SDK, for the error message
+ * @param load the dynamic import
+ * @throws MissingPackage when one is not installed; any other loading problem is a defect
  */
 export const loadPackages = <A>(
   packages: readonly [string, ...Array<string>],
@@ -47,11 +47,11 @@ const isMissing = (cause: unknown): boolean =>
 const Manifest = Schema.fromJsonString(Schema.Struct({ name: Schema.String, version: Schema.String }));
 const readManifest = Schema.decodeOption(Manifest);
 
-/** Folders between a package's entry and its manifest, at most. */
+/** Maximum folders to search between a package's entry and its manifest. */
 const foldersMax = 8;
 
 /**
- * The installed versions, by package name; a package whose manifest cannot be found is left out.
+ * Maps package names to their installed versions, without packages whose manifest cannot be found.
  *
  * @param packages names of installed packages
  */
@@ -74,7 +74,7 @@ const versionOf = (name: string): string | undefined => {
   return undefined;
 };
 
-/** A package that `require` cannot enter has a version all the same: it is only left out. */
+/** Some installed packages have no entry for `require`. Their versions are left out. */
 const folderOf = (name: string): string | undefined => {
   try {
     return dirname(createRequire(import.meta.url).resolve(name));
@@ -83,7 +83,7 @@ const folderOf = (name: string): string | undefined => {
   }
 };
 
-/** A folder without a manifest is on the way to one with. */
+/** Returns none if the folder has no manifest; the caller continues with its parent. */
 const readText = (file: string): Option.Option<string> => {
   try {
     return Option.some(readFileSync(file, "utf8"));

@@ -1,26 +1,26 @@
 /**
- * Says how a shipped SDK is judged: bare, or with this package under it.
+ * Sets up an SDK that accepts a `fetch`, bare or with this package.
  */
 
-/** A `fetch` that was made for one turn, and its end. */
+/** A `fetch` for one turn, closed after it. */
 export type TurnFetch = typeof fetch & { readonly close: () => Promise<void> };
 
-/** How an SDK that takes a `fetch` is set up. */
+/** Configures an SDK that accepts a `fetch`. */
 export interface SdkOptions {
-  /** The name of its column. */
+  /** The column's name. */
   readonly name: string;
   /**
-   * Makes the fetch of a turn, and the SDK then makes no retries of its own: two layers of retries multiply. A turn has one
-   * for itself, as the breaks of all turns together are a storm that a shared one would throttle.
+   * Creates the fetch of a turn and disables the SDK's own retries, because two layers of retries multiply. Each turn has its own
+   * fetch: together, the breaks of all turns look like a storm that a shared one would throttle.
    */
   readonly makeFetch?: () => TurnFetch;
 }
 
 /**
- * Runs a turn with the options of its client, and closes the turn's fetch behind it.
+ * Runs a turn with the client options of its column, then closes the turn's fetch.
  *
- * @param options the column's
- * @param turn what to do with `fetch` and `maxRetries`, or neither
+ * @param options the column's options
+ * @param turn the turn, given `fetch` and `maxRetries`, or neither for a bare SDK
  */
 export const withFetch = async (
   { makeFetch }: SdkOptions,

@@ -1,5 +1,5 @@
 /**
- * Names the SDKs that ship with the conformance command, each bare and with this package.
+ * Lists the SDKs of the conformance command, each bare and with this package.
  */
 import { type Effect, Layer, References } from "effect";
 import * as AiSdk from "../../adapters/ai-sdk/AiSdk.ts";
@@ -14,28 +14,28 @@ import { anthropicRuntime } from "./AnthropicRuntime.ts";
 import { openAiRuntime } from "./OpenAiRuntime.ts";
 import type { MissingPackage } from "./Packages.ts";
 
-/** The SDKs by the name that the command line takes. */
+/** SDK names on the command line. */
 export const subjectNames = ["openai", "anthropic", "ai-sdk"] as const;
-/** The name of one of them. */
+/** The name of an SDK under test. */
 export type SubjectName = (typeof subjectNames)[number];
 
-/** How this package is set up under an SDK. */
+/** Configures this package under an SDK. */
 export interface WithUsSettings {
-  /** Text as it comes, or only when the response is whole. */
+  /** Show text as it arrives, or only after the response is complete. */
   readonly reveal: "live" | "on_complete";
-  /** The answer to the question whether a text that was shown may be withdrawn and asked for again. */
+  /** The answer when asked to withdraw shown text and request it again. */
   readonly answer: "stop" | "retry";
-  /** The clocks `first_progress` and `idle`, in milliseconds: longer than the silence that is healthy. */
+  /** The `first_progress` and `idle` timeouts, in milliseconds: longer than a healthy silence. */
   readonly stallMs: number;
 }
 
-/** How an SDK becomes a column. */
+/** Creates the two columns of an SDK. */
 export interface Subject {
   readonly bare: (name: string) => Effect.Effect<ConformanceRuntime, MissingPackage>;
   readonly withUs: (name: string, settings: WithUsSettings) => Effect.Effect<ConformanceRuntime, MissingPackage>;
 }
 
-/** Every SDK. */
+/** The SDKs by name. */
 export const subjects: Readonly<Record<SubjectName, Subject>> = {
   openai: {
     bare: (name) => openAiRuntime({ name }),
@@ -68,7 +68,7 @@ const fetching = (settings: WithUsSettings) => () =>
     ...clocks(settings),
   });
 
-/** A recorder in memory, and no log: the table tells every break. */
+/** Records in memory and logs errors only, because the table reports every break. */
 const layerOf = ({ answer }: WithUsSettings) =>
   Layer.merge(
     StreamProcessor.layer.pipe(

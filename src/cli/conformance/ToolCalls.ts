@@ -1,28 +1,27 @@
 /**
- * Collects streamed tool calls as users of bare SDKs do: argument text put together, parsed when the stream has ended, run
- * when it parses.
+ * Collects streamed tool calls as users of bare SDKs do: concatenate the argument text, parse it at the end of the stream, and
+ * run the call if it parses.
  */
 import type { ConformanceTask } from "../../testing/conformance/ConformanceRuntime.ts";
 
-/** The calls of one response, by their index. */
+/** The tool calls of one response, by index. */
 export class ToolCalls {
   readonly #calls = new Map<number, { name: string; text: string }>();
 
-  /** A call begins, or is named again. */
+  /** Starts a call, or updates its name. */
   start(index: number, name: string): void {
     const call = this.#calls.get(index);
     if (call === undefined) this.#calls.set(index, { name, text: "" });
     else if (name !== "") call.name = name;
   }
 
-  /** A piece of its arguments. */
   add(index: number, text: string): void {
     const call = this.#calls.get(index) ?? { name: "", text: "" };
     call.text += text;
     this.#calls.set(index, call);
   }
 
-  /** Runs every call whose arguments are JSON; what does not parse cannot be run. */
+  /** Runs every call whose arguments are valid JSON and skips the rest. */
   async run(tools: ConformanceTask["tools"]): Promise<void> {
     for (const { name, text } of this.#calls.values()) {
       const input = parsed(text);
@@ -35,6 +34,6 @@ const parsed = (text: string): unknown => {
   try {
     return JSON.parse(text);
   } catch {
-    return undefined; // arguments that were cut
+    return undefined; // cut arguments
   }
 };

@@ -1,5 +1,5 @@
 /**
- * Keeps the demo's runs in the file of runs, or in memory where that file cannot be opened: a demo never fails for its disk.
+ * Records the demo's runs in the store, or in memory if the store cannot be opened: a disk problem never fails a demo.
  */
 import { Console, type Context, Effect, Layer, Option, Random, type Scope } from "effect";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
@@ -10,24 +10,24 @@ import { failing } from "../command/CommandFailed.ts";
 import { foreignStore, retentionByVariables, said } from "../command/Store.ts";
 import * as Screen from "../terminal/Screen.ts";
 
-/** Where a demo keeps its runs. */
+/** The store of a demo. */
 export interface DemoStore {
   readonly recorder: Context.Context<RunRecorder>;
-  /** The file; undefined when the runs end with this process. */
+  /** The file or server; undefined if the runs end with this process. */
   readonly file: string | undefined;
-  /** The id of a run: its name, and what tells this demo's runs from those of every other one. */
+  /** Creates a run id from a name and a suffix that is unique to this demo. */
   readonly runId: (name: string) => string;
   readonly screen: Screen.Screen;
 }
 
-/** What tells one demo from another has so many digits of base 36. */
+/** Length of the demo's suffix, in base-36 digits. */
 const suffixDigits = 5;
 
 /**
  * Opens the store of a demo.
  *
- * @param db the `--db` that was typed
- * @param kept false where the runs are too many to be worth keeping
+ * @param db the `--db` value
+ * @param kept false to record in memory, for demos with too many runs to keep
  */
 export const open = Effect.fnUntraced(function* (db: Option.Option<string>, kept: boolean) {
   const named = Option.getOrUndefined(db);
@@ -55,7 +55,7 @@ const openFile = (
     Effect.as(Console.error(`demo: runs are kept in memory only: ${said(error, file)}`), undefined),
   );
 
-/** What to type to see the runs again; empty where they are gone with this process. */
+/** Lists the commands that show the runs again; empty if they end with this process. */
 export const farewell = ({ file, screen }: DemoStore, runId: string | undefined): string => {
   if (file === undefined) return "";
   const { ink, type } = screen;

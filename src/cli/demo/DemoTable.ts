@@ -19,11 +19,11 @@ const line = (fault: string, saw: string, tries: string, decision: string, twice
     time.padStart(widths.time),
   ].join(" ");
 
-/** Cells are padded before they are coloured: colours have no width. */
+/** Cells are padded before they are coloured, because colour codes have no width. */
 const head = `  ${line("FAULT", "THE CALLER SAW", "TRY", "DECISION AND RULE", "DUP", "BACK")}`.trimEnd();
 
 /**
- * The table, by protocol.
+ * Formats the rows as a table, grouped by protocol.
  *
  * @param rows judged runs
  * @param ink colours
@@ -69,7 +69,7 @@ const colour = (text: string, decision: string, ink: Ink): string => {
   return tone === undefined ? text : text.replace(decision, ink(tone, decision));
 };
 
-/** What the rows add up to, in numbers. */
+/** The totals of a demo. */
 export interface Totals {
   readonly runs: number;
   readonly as_expected: number;
@@ -100,7 +100,7 @@ export const totalsOf = (rows: ReadonlyArray<JudgedRun>): Totals => {
 
 const isRecovered = (row: JudgedRun): boolean => row.decisions.at(-1)?.startsWith("auto_retry_once") === true;
 
-/** The totals in a sentence or two. */
+/** Formats the totals as text. */
 export const summary = (totals: Totals, seconds: number, seed: number, ink: Ink): string => {
   const ok = totals.as_expected === totals.runs;
   const verdict = `${totals.as_expected} of ${totals.runs} runs as expected`;

@@ -1,16 +1,16 @@
 /**
- * Prints what the client reported of its exchanges: which connection each had, how long that had idled, sizes and times.
+ * Prints the exchanges that the client reported: the connection of each and its idle time, sizes and times.
  */
 import type { ExchangeRecord } from "../../client/index.ts";
 import type { Ink } from "../terminal/Ink.ts";
 import type { JudgedRun } from "./scenarios/Judge.ts";
 
-/** Most runs whose exchanges are printed: more are a wall of numbers. */
+/** Maximum runs whose exchanges are printed. */
 export const exchangesOfRunsMax = 3;
 
 const widths = { number: 2, idle: 7, connection: 18, waited: 7, sent: 6, head: 7, first: 8, got: 7 } as const;
 
-/** Most characters of a result: a code may be longer than what is left of the line. */
+/** Maximum characters of a result, so that a long error code fits on the line. */
 const resultCharactersMax = 29;
 
 const line = (cells: Readonly<Record<keyof typeof widths, string>>, result: string): string =>
@@ -41,7 +41,7 @@ const head = line(
 );
 
 /**
- * The exchanges of some runs, one a line.
+ * Formats the exchanges of some runs, one per line.
  *
  * @param rows judged runs
  * @param ink colours

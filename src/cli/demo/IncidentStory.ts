@@ -1,5 +1,5 @@
 /**
- * Tells one incident in plain words: what broke, what was known, what was decided and why, and how to decide it again.
+ * Tells one incident in plain words: what broke, the facts, the decision and its reason, and how to decide it again.
  */
 import { isDeepStrictEqual } from "node:util";
 import { fresh as freshFacts } from "../../domain/AttemptFacts.ts";
@@ -14,14 +14,14 @@ import { paragraph } from "../terminal/Prose.ts";
 import type { JudgedRun } from "./scenarios/Judge.ts";
 import type { PlayedRun } from "./scenarios/Player.ts";
 
-/** A run with an incident to tell of. */
+/** A run with an incident to tell. */
 export interface ToldRun {
   readonly row: JudgedRun;
   readonly outcome: PlayedRun;
   readonly incident: RunIncident;
 }
 
-/** The story that shows most: a call that was handed over and fenced; else the first incident there is. */
+/** Chooses the most instructive incident: a call that was handed over and fenced, or else the first incident. */
 export const choose = (
   played: ReadonlyArray<{ readonly row: JudgedRun; readonly outcome: PlayedRun }>,
 ): ToldRun | undefined => {
@@ -34,14 +34,14 @@ export const choose = (
 
 const favourite = "call-complete-then-cut";
 
-/** Widest line of the story's text, in characters. */
+/** Maximum width of the story, in characters. */
 const columns = 96;
 
 /**
- * The story.
+ * Formats the story.
  *
  * @param told the run and its incident
- * @param program how this program was started, for the command that decides again
+ * @param program the command that starts this program
  * @param ink colours
  */
 export const story = ({ incident, outcome, row }: ToldRun, program: string, ink: Ink): string => {
@@ -66,7 +66,7 @@ export const story = ({ incident, outcome, row }: ToldRun, program: string, ink:
   ].join("\n");
 };
 
-/** The decision input of an incident, without what `decide` fills in by itself: counters and default values. */
+/** The decision input of an incident, without counters and the defaults that `decide` fills in. */
 export const document = ({ budget, facts, failure, jitter, run }: RunIncident): object => {
   const { counters: _, ...deciding } = facts;
   const { fingerprint: _name, ...named } = failure;

@@ -1,5 +1,5 @@
 /**
- * Prints paths as a table, and under it the waits that providers have announced.
+ * Prints paths as a table, followed by the cooldowns that providers announced.
  */
 import type { PathView } from "../../gateway/api/PathList.ts";
 import { cooldownWords, pathStanding, pathStandings, whyDown } from "../../story/PathWords.ts";
@@ -16,7 +16,7 @@ const columns: ReadonlyArray<Column> = [
   { head: "WHY", shrinksTo: 10 },
 ];
 
-/** The table. */
+/** Formats the table. */
 export const pathTable = (paths: ReadonlyArray<PathView>, screen: Screen): string =>
   table(
     columns,
@@ -44,7 +44,7 @@ const whyOf = ({ code, reached, state }: PathView): string => {
   return reached ? "" : "not reached yet";
 };
 
-/** The cooldowns of all paths, a line each, behind an empty line. */
+/** Formats the cooldowns of all paths, one per line after an empty line. */
 export const cooldownLines = (paths: ReadonlyArray<PathView>, { now }: Screen): ReadonlyArray<string> => {
   const lines = paths.flatMap(({ cooldowns, path }) =>
     cooldowns.map(({ credential, kind, model, until }) => {
@@ -56,5 +56,5 @@ export const cooldownLines = (paths: ReadonlyArray<PathView>, { now }: Screen): 
   return lines.length === 0 ? [] : ["", "Providers that have asked to be left alone:", ...lines];
 };
 
-/** What another process said is printed without characters that a terminal obeys. */
+/** Replaces control and format characters, which a terminal would interpret: the text is from another process. */
 const printable = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}]/gu, "\ufffd");

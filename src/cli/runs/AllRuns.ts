@@ -1,5 +1,5 @@
 /**
- * Takes every run out of a store as it is: the file that `runs import` reads.
+ * Exports every run of a store, unchanged, to a file for `runs import`.
  */
 import { Clock, Console, Effect, FileSystem, Option, Stdio, Stream } from "effect";
 import { RecorderError } from "../../recorder/RecorderError.ts";
@@ -13,17 +13,17 @@ import { counting } from "../terminal/Progress.ts";
 const command = "runs export";
 const fail = failing(command);
 
-/** The file is to be kept as the store is, whose own file only its owner reads. */
+/** The file needs the same protection as a store's file, which only its owner can read. */
 const fileMode = 0o600;
 
 /**
- * Writes every run to stdout, or to a file.
+ * Writes every run to stdout or to a file.
  *
- * A run that a living process drives is left out, unless the caller wants it: the store that it comes into takes it for one whose
- * process has died, and decides it, while that process goes on.
+ * Runs that a living process drives are left out by default. The importing store would treat them as abandoned and decide them
+ * while that process still drives them.
  *
- * @param takesDriven whether such runs are taken along
- * @param out the file; none writes to stdout
+ * @param takesDriven true to include driven runs
+ * @param out the file; stdout if none
  */
 export const exportedAll = Effect.fn("cli.runs.exportAll")(function* (
   takesDriven: boolean,
@@ -37,7 +37,7 @@ export const exportedAll = Effect.fn("cli.runs.exportAll")(function* (
   if (Option.isNone(out) && (yield* stdio.stdoutIsTerminal)) {
     return yield* fail("refused", "what it prints is for a file: name one with --out");
   }
-  // Afterwards the lease of every process that is gone is known to be over, and its runs are no more driven.
+  // After this wait, the leases of dead processes have expired and their runs no longer count as driven.
   if (!takesDriven) yield* toldToWait(command, recorder.orphans(1, { waits: "all" }));
   const counter = counting(process.stderr, (count) => `${count} runs`);
   let written: Written = { runs: 0, leftOut: 0, damaged: 0 };

@@ -1,5 +1,5 @@
 /**
- * Prints an open question: what happened, what may be answered, what each answer does, and what to type.
+ * Prints an open question: the incident, the choices with their effects, and the command to answer.
  */
 
 import { choiceDoes } from "../../story/FailureWords.ts";
@@ -10,7 +10,7 @@ import { quoted, type Screen } from "../terminal/Screen.ts";
 
 const margin = 16;
 
-/** The lines of an open question. */
+/** Formats an open question. */
 export const questionText = (runId: string, open: OpenQuestion, { columns, ink, now, type }: Screen): string => {
   const layout = { columns, indent: 4, margin };
   return [

@@ -1,22 +1,23 @@
 /**
- * Finds the run that was meant: by its id, or by the beginning of its id where only one run begins so.
+ * Finds a run by its id or by a unique prefix of it.
  */
 import { Effect, Stream } from "effect";
 import { runsOf } from "../../recorder/RunPages.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
+import { findLate } from "../../recorder/WriteQueue.ts";
 import { failing } from "../command/CommandFailed.ts";
 
-/** Most runs whose ids are looked through, the newest first: older ones are found by their whole id. */
+/** Maximum runs searched for a prefix, newest first. Older runs need their whole id. */
 export const prefixRunsMax = 10_000;
 
-/** Most ids that are named when a beginning fits several. */
+/** Maximum ids listed for an ambiguous prefix. */
 const namedMax = 8;
 
 /**
- * The run of an id, or of its beginning.
+ * Finds a run by id or unique prefix.
  *
- * @param command the command's name, for its error
- * @param id as it was typed
+ * @param command the command's name, printed before an error
+ * @param id the typed id
  */
 export const findRun = Effect.fn("cli.findRun")(function* (command: string, id: string) {
   const recorder = yield* RunRecorder;
@@ -26,6 +27,9 @@ export const findRun = Effect.fn("cli.findRun")(function* (command: string, id: 
   const [only, second] = found;
   if (only !== undefined && second === undefined) return only;
   const fail = failing(command);
+  // A gateway records its runs up to a second late.
+  const late = only === undefined && id !== "" ? yield* findLate(recorder, id) : undefined;
+  if (late !== undefined) return late;
   if (only === undefined) return yield* fail("negative", `no run is or begins with ${JSON.stringify(id)}`);
   const named = found.slice(0, namedMax).map(({ run_id }) => run_id);
   const rest = found.length > namedMax ? ` and ${found.length - namedMax} more` : "";

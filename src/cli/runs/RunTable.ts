@@ -1,5 +1,5 @@
 /**
- * Prints runs as a table, and under it what to type next.
+ * Prints runs as a table, followed by the commands to type next.
  */
 import { type RunStatus, runStatuses } from "../../story/RunStatus.ts";
 import type { RunSummary } from "../../story/RunSummary.ts";
@@ -10,28 +10,28 @@ import { modelName } from "../../story/Words.ts";
 import { quoted, type Screen } from "../terminal/Screen.ts";
 import { type Cell, type Column, table } from "../terminal/Table.ts";
 
-/** Fewest characters of a random id in the table: what git shows of a commit, and one more. */
+/** Minimum characters of a random id: one more than git shows of a commit. */
 const idCharactersMin = 8;
 
-/** Fewest characters of an id that a program chose: it is there to be read. */
+/** Minimum characters of an id that a program chose, which is meant to be readable. */
 const nameCharactersMin = 18;
 
 const random = /^[0-9a-f-]{32,36}$/i;
 
-/** Most questions whose answer is spelt out; what is more is counted. */
+/** Maximum questions whose command is printed; the rest are counted. */
 const hintsMax = 5;
 
-/** A row: a run in a few words, and how it stands. */
+/** A run's summary and status. */
 export interface RunRow {
   readonly summary: RunSummary;
   readonly status: RunStatus;
 }
 
 /**
- * The table.
+ * Formats the table.
  *
- * @param runs as they are to be listed
- * @param more the last run of the page, when there may be older ones
+ * @param runs the rows, in order
+ * @param more the last run of the page, if there may be older ones
  */
 export const runTable = (runs: ReadonlyArray<RunRow>, screen: Screen, more: string | undefined): string => {
   const rows = table(
@@ -43,7 +43,7 @@ export const runTable = (runs: ReadonlyArray<RunRow>, screen: Screen, more: stri
   return [rows, ...asking(runs, screen), ...orphans(runs, screen), ...next(more, screen)].join("\n");
 };
 
-/** The width that a table must fit into; undefined where no terminal shows it. */
+/** Maximum width of a table; undefined if stdout is not a terminal. */
 export const widthOf = (screen: Screen): number | undefined => (screen.fits ? screen.columns : undefined);
 
 const columnsFor = (runs: ReadonlyArray<RunRow>): ReadonlyArray<Column> => [
@@ -57,21 +57,21 @@ const columnsFor = (runs: ReadonlyArray<RunRow>): ReadonlyArray<Column> => [
   { head: "OUTCOME", shrinksTo: 12 },
 ];
 
-/** A column that no run has anything in is left out. */
+/** A column that is empty for every run is left out. */
 const hasTokens = (runs: ReadonlyArray<RunRow>): boolean =>
   runs.some(({ summary: { tokens } }) => tokens.used + tokens.wasted > 0);
 
 const hasCost = (runs: ReadonlyArray<RunRow>): boolean =>
   runs.some(({ summary: { tokens } }) => tokens.cost_usd !== undefined);
 
-/** Used and wasted, such as `1,200+300`; an estimate has a tilde before it. */
+/** Used and wasted tokens, for example `1,200+300`. A tilde marks an estimate. */
 const tokenCell = ({ estimated, used, wasted }: RunTokens): string =>
   used + wasted === 0 ? "-" : `${estimated ? "~" : ""}${grouped(used)}${wasted === 0 ? "" : `+${grouped(wasted)}`}`;
 
 const costCell = ({ cost_usd: cost }: RunTokens): string =>
   cost === undefined ? "-" : dollars(cost.used + cost.wasted);
 
-/** How many characters of the ids of a page tell them apart. */
+/** The shortest prefix length that keeps the page's ids distinct. */
 const typable = (ids: ReadonlyArray<string>): number => {
   const least = ids.every((id) => random.test(id)) ? idCharactersMin : nameCharactersMin;
   const longest = Math.max(least, ...ids.map((id) => id.length));
@@ -99,11 +99,11 @@ const cells = (
   ];
 };
 
-/** The tools whose outcome is not known: `, bash unknown`. An open question says it in its own words. */
+/** Lists tools with an unknown outcome: `, bash unknown`. An open question reports them itself. */
 const unknownText = ({ question, unknown_outcomes: tools }: RunSummary): string =>
   tools === undefined || question !== undefined ? "" : `, ${tools.join(", ")} unknown`;
 
-/** Where its text went on: `, joined after 412 characters`. */
+/** Reports continued text: `, joined after 412 characters`. */
 const seamsText = (seams: NonNullable<RunSummary["seams"]>): string => {
   const last = seams.at(-1);
   if (last === undefined) return "";

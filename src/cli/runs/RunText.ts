@@ -1,5 +1,5 @@
 /**
- * Prints the story of a run in the order in which it happened, its calls, and its end or its question.
+ * Prints a run's story in chronological order, its calls, and its end or its question.
  */
 import type { RunRecord } from "../../recorder/RunRecord.ts";
 import { openQuestionOf } from "../../story/Question.ts";
@@ -21,25 +21,23 @@ import { questionText } from "./QuestionText.ts";
 
 const margin = 12;
 
-/** Columns of the time in front of everything that happened. */
 const timeColumns = 10;
 
-/** Most calls that are listed; what is more is counted. */
+/** Maximum calls listed; the rest are counted. */
 const callsMax = 40;
 
-/** One thing that happened. */
 interface Scene {
   /** Milliseconds since the run started. */
   readonly at: number;
-  /** Of two at the same time the lower one is told first. */
+  /** Sort order of events with the same time, lowest first. */
   readonly order: number;
   readonly text: string;
 }
 
 /**
- * The text of a run.
+ * Formats a run.
  *
- * @param orphans ids of runs that no process drives and nothing has decided
+ * @param orphans ids of undecided runs that no process drives
  */
 export const runText = (record: RunRecord, orphans: ReadonlySet<string>, screen: Screen): string => {
   const story = runStory(record, screen.now, orphans);
@@ -105,7 +103,7 @@ const incidentScene = (story: IncidentStory, screen: Screen): Scene => {
     order: incident.attempt * 10 + 5,
     text: [
       `${timed(at, screen)}${screen.ink(action.tone, title)}: ${broke}.`,
-      // The provider's own word for it, or the system's: what an operator looks up.
+      // The provider's or the system's own error name, for operators to look up.
       body("Failure", `${failure}.`, screen),
       body("Decision", `${decision.action} by rule ${decision.rule}${retry}${own}.`, screen),
       body("Why", why, screen),

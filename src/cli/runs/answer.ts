@@ -1,5 +1,5 @@
 /**
- * `stream-recovery runs answer ID CHOICE`: a person's word on a question, once.
+ * `stream-recovery runs answer ID CHOICE`: answers a question once.
  */
 import { Console, Effect, Option } from "effect";
 import { Argument, Command, Flag, Prompt } from "effect/cli";
@@ -20,7 +20,7 @@ import { runArgument } from "./show.ts";
 
 const fail = failing("runs answer");
 
-/** `runs answer`. */
+/** The `runs answer` command. */
 export const answerCommand = Command.make(
   "answer",
   {
@@ -60,9 +60,9 @@ interface AnswerOptions {
 }
 
 /**
- * Answers, or prints the question where no choice is given.
+ * Answers a question, or prints it if no choice is given.
  *
- * @param id a run's id or its beginning
+ * @param id a run's id or a prefix of it
  */
 export const answer = Effect.fn("cli.runs.answer")(function* (id: string, options: AnswerOptions, screen: Screen) {
   const record = yield* findRun("runs answer", id);
@@ -87,7 +87,7 @@ export const answer = Effect.fn("cli.runs.answer")(function* (id: string, option
   yield* Console.log(`${screen.ink("good", "✓")} ${taken.run_id}: ${choice}. ${nextOf(taken, screen)}`);
 });
 
-/** A run that asks nothing and that no program goes on with: to stop it is to end it. */
+/** `stop` also ends a run that has no open question and no program to take it up. */
 const gaveUp = Effect.fnUntraced(function* ({ run_id }: RunRecord, { json }: AnswerOptions, screen: Screen) {
   const ended = yield* CrashRecovery.giveUp(run_id).pipe(
     Effect.catchTag("AnswerRefused", ({ message }) => fail("refused", message)),
@@ -102,7 +102,7 @@ const gaveUp = Effect.fnUntraced(function* ({ run_id }: RunRecord, { json }: Ans
 const isDriven = (error: { readonly reason: string }): error is RecorderError & { readonly reason: "owned" } =>
   error instanceof RecorderError && error.reason === "owned";
 
-/** What comes after an answer depends on whether a process drives the run. */
+/** The next step depends on the run's state: ended, driven by a process, or parked. */
 const nextOf = (record: RunRecord, { type }: Screen): string => {
   if (record.end !== undefined) return `The run has ended: ${record.end.state} (${record.end.reason}).`;
   return record.parked === undefined
@@ -132,7 +132,7 @@ const print = Effect.fnUntraced(function* (record: RunRecord, json: boolean, scr
   yield* Console.log(`${screen.ink("strong", record.run_id)}\n${questionText(record.run_id, open, screen)}`);
 });
 
-/** A retry that may run a tool a second time is asked for twice. */
+/** Asks for confirmation before a retry that may run a tool a second time. */
 const confirmed = Effect.fnUntraced(function* (record: RunRecord, yes: boolean) {
   const open = openQuestionOf(record);
   if (open?.repeats === undefined || yes) return;

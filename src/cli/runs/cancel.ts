@@ -1,5 +1,5 @@
 /**
- * `stream-recovery runs cancel ID`: ends a run in its user's name, whichever process drives it.
+ * `stream-recovery runs cancel ID`: ends a run on behalf of its user, whichever process drives it.
  */
 import { Console, Effect } from "effect";
 import { Command } from "effect/cli";
@@ -13,7 +13,7 @@ import { runArgument } from "./show.ts";
 
 const fail = failing("runs cancel");
 
-/** `runs cancel`. */
+/** The `runs cancel` command. */
 export const cancelCommand = Command.make(
   "cancel",
   { id: runArgument, db: dbFlag, json: jsonFlag },
@@ -29,14 +29,14 @@ export const cancelCommand = Command.make(
 );
 
 /**
- * Cancels a run, and says what became of that.
+ * Cancels a run and prints the outcome.
  *
- * @param id a run's id or its beginning
+ * @param id a run's id or a prefix of it
  */
 export const cancel = Effect.fn("cli.runs.cancel")(function* (id: string, json: boolean, screen: Screen) {
   const { run_id } = yield* findRun("runs cancel", id);
   const told = yield* toldToWait("runs cancel", RunCancel.cancel(run_id));
-  // It was pruned since it was found.
+  // The run was pruned after the lookup.
   if (told === undefined) return yield* fail("negative", `no run is ${JSON.stringify(run_id)}`);
   const { driver, outcome, record } = told;
   const words = cancelWords(told);

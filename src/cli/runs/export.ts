@@ -1,9 +1,10 @@
 /**
- * `stream-recovery runs export ID`: a run as JSON that can be shared. `runs export --all`: every run as it is, for another store.
+ * `stream-recovery runs export ID`: prints a run as JSON that can be shared. `runs export --all`: exports every run unchanged,
+ * for another store.
  */
-import { Effect, Option } from "effect";
+import { Effect, Option, Result } from "effect";
 import { Argument, Command, Flag } from "effect/cli";
-import { encode, exportRun } from "../../recorder/export/IncidentExport.ts";
+import { encode, exportRun, IncidentExportError } from "../../recorder/export/IncidentExport.ts";
 import { exitCodesHelp, failing } from "../command/CommandFailed.ts";
 import { printOrWrite } from "../command/Output.ts";
 import { dbFlag, withStore } from "../command/Store.ts";
@@ -11,7 +12,7 @@ import { exportedAll } from "./AllRuns.ts";
 import { findRun } from "./RunLookup.ts";
 import { runArgument } from "./show.ts";
 
-/** `runs export`. */
+/** The `runs export` command. */
 export const exportCommand = Command.make(
   "export",
   {
@@ -60,7 +61,7 @@ interface ExportOptions {
 
 const fail = failing("runs export");
 
-/** A call that forgets the id must not print what cannot be shared: that has to be asked for. */
+/** `--all` must be explicit: a forgotten id must not print data that cannot be shared. */
 const chosen = Effect.fnUntraced(function* ({ all, id, includeLive, name, out }: ExportOptions) {
   if (Option.isSome(id)) {
     if (all || includeLive) return yield* fail("refused", "name a run, or --all for every one, and not both");
@@ -74,14 +75,20 @@ const chosen = Effect.fnUntraced(function* ({ all, id, includeLive, name, out }:
 /**
  * Exports a run.
  *
- * @param names names that may come out as they are
- * @param out the file; none writes to stdout
+ * @param names names that may be exported unchanged
+ * @param out the file; stdout if none
  */
 export const exported = Effect.fn("cli.runs.export")(function* (
   id: string,
   names: ReadonlyArray<string>,
   out: Option.Option<string>,
 ) {
-  const text = encode(exportRun(yield* findRun("runs export", id), { names }));
+  const record = yield* findRun("runs export", id);
+  const document = Result.try({
+    try: () => exportRun(record, { names }),
+    catch: (error) => (error instanceof IncidentExportError ? error.message : String(error)),
+  });
+  if (Result.isFailure(document)) return yield* fail("refused", document.failure);
+  const text = encode(document.success);
   yield* printOrWrite("runs export", `${text}\n`, out);
 });

@@ -1,5 +1,5 @@
 /**
- * `stream-recovery runs import FILE`: takes the runs of another store, as `runs export --all` wrote them.
+ * `stream-recovery runs import FILE`: imports the runs that `runs export --all` wrote.
  */
 import { Console, Effect, FileSystem, Option, Stdio, Stream } from "effect";
 import { Argument, Command, Flag } from "effect/cli";
@@ -13,7 +13,7 @@ import { dbFlag, jsonFlag, withStore } from "../command/Store.ts";
 import { LineSplitter } from "../terminal/Lines.ts";
 import { counting } from "../terminal/Progress.ts";
 
-/** Most runs that are named one by one. */
+/** Maximum refused runs that are named. */
 const namedMax = 20;
 
 const command = "runs import";
@@ -25,7 +25,7 @@ interface ImportOptions {
   readonly json: boolean;
 }
 
-/** `runs import`. */
+/** The `runs import` command. */
 export const importCommand = Command.make(
   "import",
   {
@@ -54,7 +54,7 @@ export const importCommand = Command.make(
   ]),
 );
 
-/** Takes the runs of a file. */
+/** Imports the runs of a file. */
 export const imported = Effect.fn("cli.runs.import")(function* ({ dryRun, file, json }: ImportOptions) {
   const transfer = transferOf(yield* RunRecorder);
   if (transfer === undefined) return yield* fail("refused", "this store does not take whole runs");
@@ -84,7 +84,7 @@ export const imported = Effect.fn("cli.runs.import")(function* ({ dryRun, file, 
   if (refused > 0) return yield* fail("negative", `${runsText(refused)} not taken`);
 });
 
-/** What a file that cannot be taken to its end has brought: more of it may be there than is wanted. */
+/** Reports the runs added before an import failed, as they may be unwanted. */
 const brought = ({ added, same }: Read, dryRun: boolean) =>
   Console.error(
     `${command}: ${dryRun ? "nothing was added" : `${runsText(added)} added, ${same} there already`}; the rest of the file was not taken`,
@@ -112,7 +112,7 @@ const refusedRuns = (named: ReadonlyArray<RefusedRun>, count: number): Effect.Ef
   return lines.length === 0 ? Effect.void : Console.error(lines.join("\n"));
 };
 
-/** The lines of the file, or of stdin. */
+/** Reads the lines of the file, or of stdin. */
 const linesOf = Effect.fnUntraced(function* (file: Option.Option<string>) {
   const stdio = yield* Stdio.Stdio;
   const fileSystem = yield* FileSystem.FileSystem;

@@ -1,5 +1,5 @@
 /**
- * `stream-recovery runs list`: what is on record, what waits for a person first.
+ * `stream-recovery runs list`: lists recorded runs, starting with those that wait for a person.
  */
 import { Config, Console, Effect, Option } from "effect";
 import { Command, Flag } from "effect/cli";
@@ -15,15 +15,14 @@ import { dbFlag, jsonFlag, withStore } from "../command/Store.ts";
 import type { Screen } from "../terminal/Screen.ts";
 import { type RunRow, runTable } from "./RunTable.ts";
 
-/** Most runs of a page. */
+/** Maximum runs per page. */
 const limitMax = 10_000;
 
 const limitDefault = 20;
 
-/** Most orphans that are looked for: a page may hold that many. */
+/** Maximum orphans read: a page may consist of orphans only. */
 const orphansMax = limitMax;
 
-/** Which runs. */
 interface ListOptions {
   readonly state: Option.Option<RunRecord["state"]>;
   readonly broken: boolean;
@@ -33,7 +32,7 @@ interface ListOptions {
   readonly json: boolean;
 }
 
-/** `runs list`. */
+/** The `runs list` command. */
 export const listCommand = Command.make(
   "list",
   {
@@ -82,7 +81,7 @@ export const listCommand = Command.make(
 /**
  * Lists runs.
  *
- * @param screen what it prints on
+ * @param screen the output device
  */
 export const list = Effect.fn("cli.runs.list")(function* (options: ListOptions, screen: Screen) {
   const prices = yield* pricesOf(options.config);
@@ -112,11 +111,11 @@ const pricesOf = (config: Option.Option<string>): Effect.Effect<Prices, CommandF
     return typeof prices === "string" ? failing("runs list")("refused", `--config: ${prices}`) : Effect.succeed(prices);
   });
 
-/** The first page begins with what waits for a person, however old it is. */
+/** Reads a page. The first page starts with every run that waits for a person, however old. */
 const pageOf = Effect.fnUntraced(function* ({ before, broken, limit, state }: ListOptions, prices: Prices) {
   const recorder = yield* RunRecorder;
   const asking = Option.isNone(before) && Option.isNone(state) ? yield* recorder.runs({ state: "asking", limit }) : [];
-  // One more than is listed says whether there are more.
+  // One extra run shows if there is another page.
   const found = yield* recorder.runs({
     limit: limit + 1,
     broken,

@@ -1,5 +1,5 @@
 /**
- * `stream-recovery runs prune`: forgets ended runs.
+ * `stream-recovery runs prune`: deletes ended runs.
  */
 import { Clock, Console, Effect, Option, Stream } from "effect";
 import { Command, Flag } from "effect/cli";
@@ -11,7 +11,7 @@ import * as CrashRecovery from "../../runtime/crash/CrashRecovery.ts";
 import { exitCodesHelp, failing } from "../command/CommandFailed.ts";
 import { dbFlag, jsonFlag, withStore } from "../command/Store.ts";
 
-/** `runs prune`. */
+/** The `runs prune` command. */
 export const pruneCommand = Command.make(
   "prune",
   {
@@ -61,7 +61,7 @@ interface PruneOptions {
 
 const fail = failing("runs prune");
 
-/** Ends the runs that are given up, forgets ended ones, or counts both. */
+/** Ends abandoned runs and deletes ended ones, or only counts both. */
 export const prune = Effect.fn("cli.runs.prune")(function* (options: PruneOptions) {
   const { dryRun, giveUp, json, keep, olderThan } = options;
   if (Option.isNone(olderThan) && Option.isNone(keep) && Option.isNone(giveUp)) {
@@ -87,7 +87,7 @@ export const prune = Effect.fn("cli.runs.prune")(function* (options: PruneOption
   if (forgets) yield* Console.log(dryRun ? `${runs} would be forgotten` : `forgot ${runs}`);
 });
 
-/** The moment that lies so long ago; undefined where the flag was not given. */
+/** Subtracts a typed duration from the current time; undefined if the flag is missing. */
 const before = (flag: string, given: Option.Option<string>, now: number) => {
   if (Option.isNone(given)) return Effect.undefined;
   const age = parseDuration(given.value);
@@ -96,7 +96,7 @@ const before = (flag: string, given: Option.Option<string>, now: number) => {
     : Effect.succeed(now - age);
 };
 
-/** Ends the runs that wait and began before a moment. One that a process drives by now is left to it. */
+/** Ends the waiting runs that started before a time, and skips those that a process has taken up since. */
 const givenUp = Effect.fnUntraced(function* (begunBefore: number, dryRun: boolean) {
   const recorder = yield* RunRecorder;
   const isGivenUp = ({ parked, started_at }: RunRecord) => parked !== undefined && started_at < begunBefore;
@@ -115,7 +115,7 @@ const givenUp = Effect.fnUntraced(function* (begunBefore: number, dryRun: boolea
 const isElsewhere = ({ reason }: { readonly reason: string }): boolean =>
   reason === "owned" || reason === "fenced" || reason === "run_ended" || reason === "unknown_run";
 
-/** What `RunRecorder.prune` would forget, by its own words: too old, or behind those that ended last and are kept. */
+/** Counts the runs that `RunRecorder.prune` would delete: those that are too old, or beyond the number to keep. */
 const counted = Effect.fnUntraced(function* ({ endedBefore, keep }: PruneQuery) {
   const isOld = ({ end }: RunRecord) => endedBefore !== undefined && (end?.at ?? 0) < endedBefore;
   const { all, old } = yield* Stream.runFold(
@@ -123,6 +123,6 @@ const counted = Effect.fnUntraced(function* ({ endedBefore, keep }: PruneQuery) 
     () => ({ all: 0, old: 0 }),
     (so, run) => ({ all: so.all + 1, old: so.old + (isOld(run) ? 1 : 0) }),
   );
-  // Those that are too old ended before those that are too many, or the other way about.
+  // Both sets are the runs that ended first, so the larger one contains the other.
   return Math.max(old, keep === undefined ? 0 : all - keep);
 });

@@ -1,5 +1,5 @@
 /**
- * `stream-recovery runs retain`: forgets once what a program that keeps runs forgets from time to time; for a timer.
+ * `stream-recovery runs retain`: applies retention once, for a timer. Long-running programs apply it periodically themselves.
  */
 import { Config, Console, Effect, Option } from "effect";
 import { Command, Flag } from "effect/cli";
@@ -9,7 +9,7 @@ import { exitCodesHelp, failing } from "../command/CommandFailed.ts";
 import { dbFlag, jsonFlag, keptFlags, withStore } from "../command/Store.ts";
 import { counting } from "../terminal/Progress.ts";
 
-/** `runs retain`. */
+/** The `runs retain` command. */
 export const retainCommand = Command.make(
   "retain",
   {
@@ -56,7 +56,7 @@ interface RetainOptions {
 const command = "runs retain";
 const fail = failing(command);
 
-/** Looks at what is old once. */
+/** Applies retention once, or counts the runs that it would delete. */
 export const retain = Effect.fn("cli.runs.retain")(function* ({ dryRun, json, ...options }: RetainOptions) {
   const kept = {
     keepRuns: Option.getOrUndefined(Option.filter(options.keepRuns, (it) => it !== "")),

@@ -1,5 +1,5 @@
 /**
- * `stream-recovery runs show ID`: one run in plain words.
+ * `stream-recovery runs show ID`: prints one run in plain words.
  */
 import { Console, Effect, Option, Schema } from "effect";
 import { Argument, Command, Flag } from "effect/cli";
@@ -18,7 +18,7 @@ export const runArgument = Argument.String("id").pipe(
   Argument.withDescription("The run's id, or its beginning where no other run begins so"),
 );
 
-/** `runs show`. */
+/** The `runs show` command. */
 export const showCommand = Command.make(
   "show",
   {
@@ -47,10 +47,10 @@ export const showCommand = Command.make(
 const encode = Schema.encodeSync(Schema.toCodecJson(RunRecord));
 
 /**
- * Tells a run.
+ * Prints a run.
  *
- * @param id a run's id or its beginning
- * @param json its record instead of words
+ * @param id a run's id or a prefix of it
+ * @param json true to print the record instead of text
  */
 export const show = Effect.fn("cli.runs.show")(function* (id: string, json: boolean, screen: Screen) {
   const record = yield* findRun("runs show", id);
@@ -60,15 +60,15 @@ export const show = Effect.fn("cli.runs.show")(function* (id: string, json: bool
   yield* Console.log(runText(record, new Set(orphans.map(({ run_id }) => run_id)), screen));
 });
 
-/** `--out` is for the picture: words and JSON go through a pipe. */
+/** Only HTML is written with `--out`. Text and JSON can be piped. */
 const tell = (id: string, json: boolean, out: Option.Option<string>, screen: Screen) =>
   Option.isSome(out) ? failing("runs show")("refused", "--out goes with --html") : show(id, json, screen);
 
 /**
- * Draws a run as one HTML file.
+ * Renders a run as one HTML file.
  *
- * @param id a run's id or its beginning
- * @param out the file; none writes to stdout
+ * @param id a run's id or a prefix of it
+ * @param out the file; stdout if none
  */
 const draw = Effect.fn("cli.runs.drawn")(function* (
   id: string,
@@ -80,5 +80,5 @@ const draw = Effect.fn("cli.runs.drawn")(function* (
   yield* printOrWrite("runs show", runDocument(yield* findRun("runs show", id), now), out);
 });
 
-/** Most orphans that this run is looked for among. */
+/** Maximum orphans searched for this run. */
 const orphansMax = 10_000;

@@ -1,5 +1,5 @@
 /**
- * `stream-recovery runs watch`: a line for every step of a run, or of all runs, as it comes on record.
+ * `stream-recovery runs watch`: prints a line for every step of one or all runs as it is recorded.
  */
 import { Clock, Console, Effect, Option } from "effect";
 import { Argument, Command, Flag } from "effect/cli";
@@ -15,16 +15,16 @@ import { dbFlag, jsonFlag, withStore } from "../command/Store.ts";
 import { quoted, type Screen } from "../terminal/Screen.ts";
 import { findRun } from "./RunLookup.ts";
 
-/** Runs that are watched when none is named: the newest. */
+/** Maximum runs watched if none is named, the newest. */
 const watchedMax = 100;
 
-/** How often the store is looked at, in milliseconds. */
+/** Default polling interval, in milliseconds. */
 const everyMsDefault = 500;
 
-/** Looks in a row that may find the store busy before the command gives up. */
+/** Maximum consecutive polls of a locked store before the command fails. */
 const busyLooksMax = 20;
 
-/** `runs watch`. */
+/** The `runs watch` command. */
 export const watchCommand = Command.make(
   "watch",
   {
@@ -81,7 +81,7 @@ export const watchOne = Effect.fn("cli.runs.watchOne")(function* (id: string, wa
   if (isCancelled(record)) return yield* failing("runs watch")("negative", `${record.run_id} was cancelled`);
 });
 
-/** Follows the newest runs until it is interrupted. What is on record when it starts is not told again. */
+/** Follows the newest runs until interrupted. Steps recorded before the start are not printed. */
 export const watchAll = Effect.fn("cli.runs.watchAll")(function* (watching: Watching) {
   const recorder = yield* RunRecorder;
   yield* Signals.endsNormally;
@@ -103,7 +103,7 @@ export const watchAll = Effect.fn("cli.runs.watchAll")(function* (watching: Watc
 
 const keysOf = (record: RunRecord): Set<string> => new Set(runSteps(record).map(({ key }) => key));
 
-/** A store that another process has locked is looked at again; anything else is said. */
+/** Retries while another process has locked the store; other errors fail. */
 const patiently = <A>(look: Effect.Effect<A, RecorderError>, everyMs: number): Effect.Effect<A, RecorderError> => {
   const attempt = (left: number): Effect.Effect<A, RecorderError> =>
     Effect.catchTag(look, "RecorderError", (error) =>
@@ -115,7 +115,7 @@ const patiently = <A>(look: Effect.Effect<A, RecorderError>, everyMs: number): E
 };
 
 const tell = Effect.fnUntraced(function* (record: RunRecord, seen: Set<string>, { json, screen }: Watching) {
-  // What was on record before the first look has its own time or none.
+  // Steps recorded before the first poll have their own time or none.
   const now = seen.size === 0 ? undefined : yield* Clock.currentTimeMillis;
   for (const step of runSteps(record)) {
     if (seen.has(step.key)) continue;
@@ -127,10 +127,9 @@ const tell = Effect.fnUntraced(function* (record: RunRecord, seen: Set<string>, 
 const lineJson = ({ run_id, state }: RunRecord, { at, key, text }: RunStep, now: number | undefined): string =>
   JSON.stringify({ run_id, at: at ?? now, step: key, text, state });
 
-/** Columns of a run's id: what is longer is cut to what can be typed. */
+/** Width of the id column. Longer ids are cut to a prefix that can be typed. */
 const idColumns = 20;
 
-/** Columns of a time of day. */
 const timeColumns = 8;
 
 const line = (record: RunRecord, step: RunStep, now: number | undefined, { ink, type }: Screen): string => {

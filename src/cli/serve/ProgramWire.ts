@@ -1,21 +1,21 @@
 /**
- * Carries the options of a gateway from the supervisor to its workers. Only the pipe between them sees it: secrets are in it.
+ * Encodes the gateway's options for the pipe from the supervisor to its workers. They contain secrets and are sent nowhere else.
  *
- * The supervisor reads the configuration once for all workers, so that a file which is changed or broken meanwhile makes no worker
- * differ from its siblings, and a replacement is given what they have.
+ * The supervisor reads the configuration once for all workers. So a file that changes or breaks later cannot make workers differ,
+ * and a replacement gets the same options as its siblings.
  */
 import { Redacted } from "effect";
 import type { ProgramOptions } from "../../gateway/config/ProgramOptions.ts";
 
-/** The key of a secret in its encoded form; no option has such a name. */
+/** Key of an encoded secret; no option has this name. */
 const secretKey = "~secret";
 
-/** What a structured clone can carry. */
+/** Encodes options as a value that a structured clone can carry. */
 export const encode = (program: ProgramOptions): unknown => mapped(program, hidden);
 
-/** The options that were encoded. */
+/** Decodes encoded options. */
 export const decode = (encoded: unknown): ProgramOptions =>
-  // The same build has encoded it, in the process that started this one; no other can write into the pipe.
+  // Only the parent process, running the same build, can write into the pipe.
   mapped(encoded, shown) as ProgramOptions;
 
 const hidden = (value: object): unknown =>
@@ -23,7 +23,7 @@ const hidden = (value: object): unknown =>
 
 const shown = (value: object): unknown => (secretKey in value ? Redacted.make(value[secretKey]) : undefined);
 
-/** The same value, with each object that `change` has a word on in its place changed. */
+/** Copies a value, replacing each object for which `change` returns something. */
 const mapped = (value: unknown, change: (value: object) => unknown): unknown => {
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map((it) => mapped(it, change));

@@ -1,29 +1,29 @@
 /**
- * Says when a worker hangs: its process lives, and its event loop turns no more.
+ * Detects a worker that hangs: the process is alive, but its event loop has stopped.
  *
- * A supervisor asks once a turn of its own, and counts its turns until the answer: not the time. While the machine sleeps, a container
- * is paused or a terminal has stopped all of them, the supervisor has no turn either, and a worker that had none with it is not to blame.
+ * The supervisor asks in one of its own turns and counts further turns until the answer, instead of measuring time. While the
+ * machine sleeps, or a container or terminal is suspended, the supervisor has no turns either, and its workers are not blamed.
  */
 
-/** From one turn of the supervisor to the next, in milliseconds. */
-export const turnMs = 1_000;
+/** Interval between two turns of the supervisor, in milliseconds. */
+export const turnMs = 2_000;
 
 /**
- * A worker that has let so many turns go by hangs. At 20 s it is some three hundred times the longest turn that was measured (64 ms, a
- * body of 32 MiB), longer than a disk that is written back keeps a commit, and longer than the lease of its runs: another process
- * over the same store takes it for dead by then.
+ * Number of unanswered turns after which a worker counts as hanging. At 20 s this is some three hundred times the longest
+ * measured turn (64 ms, for a body of 32 MiB), longer than a commit waits for a disk to flush, and longer than the lease of its
+ * runs. By then another process on the same store takes it for dead.
  */
-export const turnsMax = 20;
+export const turnsMax = 10;
 
-/** What is to be done in a turn. */
+/** Action to take in a turn. */
 export type Turn = "ask" | "wait" | "hangs";
 
-/** Whether one worker answers. */
+/** Tracks the answers of one worker. */
 export class Pulse {
-  /** Turns since it was asked; undefined while nothing is asked. */
+  /** Turns since the worker was asked; undefined while no answer is pending. */
   #silent: number | undefined;
 
-  /** The supervisor has a turn. */
+  /** Advances by one turn of the supervisor. */
   turn(): Turn {
     if (this.#silent === undefined) {
       this.#silent = 0;
@@ -33,12 +33,11 @@ export class Pulse {
     return this.#silent < turnsMax ? "wait" : "hangs";
   }
 
-  /** The worker has answered. */
   answered(): void {
     this.#silent = undefined;
   }
 
-  /** Whether it hangs as far as is known now. */
+  /** True if the worker hangs as far as is known now. */
   get hangs(): boolean {
     return this.#silent !== undefined && this.#silent >= turnsMax;
   }

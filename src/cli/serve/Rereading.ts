@@ -1,19 +1,20 @@
 /**
- * Reads the configuration again when a service is told to reload.
+ * Reloads the configuration when the service receives SIGHUP.
  */
 import { Effect, Queue, type Scope } from "effect";
 import { fixedIn } from "../../gateway/config/FixedOptions.ts";
 import type { GatewayError } from "../../gateway/config/GatewayOptions.ts";
 import type { ProgramOptions } from "../../gateway/config/ProgramOptions.ts";
+import * as Generation from "./Generation.ts";
 import { type Given, programOf } from "./ServeProgram.ts";
 
-/** What takes other options for the requests that come from then on. */
+/** Accepts new options for future requests. */
 export interface Configured {
-  /** Gives the options that differ and need a restart. */
-  readonly configure: (program: ProgramOptions) => Effect.Effect<ReadonlyArray<string>, GatewayError>;
+  /** @param generation number of the configuration; `Generation.first` is that of the start */
+  readonly configure: (program: ProgramOptions, generation: number) => Effect.Effect<unknown, GatewayError>;
 }
 
-/** SIGHUPs that were not acted on yet, as one. It would end the process where nothing listens for it. */
+/** Queues SIGHUPs, merging those that are pending. Without a listener the signal would end the process. */
 export const asked: Effect.Effect<Queue.Queue<void>, never, Scope.Scope> = Effect.gen(function* () {
   const signals = yield* Queue.sliding<void>(1);
   const ask = () => void Queue.offerUnsafe(signals, undefined);
@@ -24,31 +25,44 @@ export const asked: Effect.Effect<Queue.Queue<void>, never, Scope.Scope> = Effec
   return signals;
 });
 
-/** Reads the configuration again with each SIGHUP, one at a time. */
-export const rereading = (
+/** Reloads the configuration after each SIGHUP, one at a time. */
+export const rereading = Effect.fnUntraced(function* (
   signals: Queue.Dequeue<void>,
   given: Given,
   started: ProgramOptions,
   served: Configured,
-): Effect.Effect<never> => Effect.forever(Effect.andThen(Queue.take(signals), reread(given, started, served)));
+): Effect.fn.Return<never> {
+  for (let generation = Generation.first + 1; ; ) {
+    yield* Queue.take(signals);
+    if (yield* reread(given, started, served, generation)) generation += 1;
+  }
+});
 
-const reread = Effect.fnUntraced(function* (given: Given, started: ProgramOptions, served: Configured) {
+/** @returns true if the configuration was accepted */
+const reread = Effect.fnUntraced(function* (
+  given: Given,
+  started: ProgramOptions,
+  served: Configured,
+  generation: number,
+): Effect.fn.Return<boolean> {
+  const kept = (why: string) =>
+    Effect.as(Effect.logError(`the configuration is not taken, and the last one stays: ${why}`), false);
   const read = yield* programOf(given);
   if ("wrong" in read) {
-    for (const line of read.wrong)
-      yield* Effect.logError(`the configuration is not taken, and the last one stays: ${line}`);
-    return;
+    for (const line of read.wrong) yield* kept(line);
+    return false;
   }
   const { program, warnings = [] } = read;
   for (const line of warnings) yield* Effect.logWarning(line);
-  yield* served.configure(program).pipe(
-    Effect.flatMap(() => {
-      const restarts = fixedIn(started, program);
-      const said = restarts.length === 0 ? "" : `; these need a restart: ${restarts.join(", ")}`;
-      return Effect.logInfo(`the configuration was read again${said}`);
-    }),
-    Effect.catchTag("GatewayError", ({ message }) =>
-      Effect.logError(`the configuration is not taken, and the last one stays: ${message}`),
+  return yield* served.configure(program, generation).pipe(
+    Effect.andThen(Generation.tell(generation)),
+    Effect.andThen(
+      Effect.suspend(() => {
+        const restarts = fixedIn(started, program);
+        const said = restarts.length === 0 ? "" : `; these need a restart: ${restarts.join(", ")}`;
+        return Effect.as(Effect.logInfo(`the configuration was read again${said}`, { generation }), true);
+      }),
     ),
+    Effect.catchTag("GatewayError", ({ message }) => kept(message)),
   );
 });

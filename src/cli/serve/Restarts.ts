@@ -1,53 +1,58 @@
 /**
- * Says when a worker that has died is replaced: at once the first time, later each time that the replacement dies soon, and at last
- * never: workers that cannot live would otherwise be started for ever. While a sibling serves, a place is only tried less often: what its
- * clients read must not break for the place of another.
+ * Decides when a dead worker is replaced. The first replacement starts at once, and later ones after growing pauses if
+ * replacements die soon. After too many deaths the supervisor ends, so that workers that cannot live are not restarted forever.
+ * While a sibling serves, the place is retried at a slower rate instead, because the sibling's clients must not suffer.
  */
 
-/** A worker that has served for so long, in milliseconds, was well: its death is a first one. */
+/** Time in service after which a worker counts as steady, in milliseconds. Its death starts a new row. */
 export const steadyMs = 10_000;
 
-/** After so many deaths in a row, each of a worker that was not steady, the supervisor ends where no sibling serves. */
+/** Number of deaths in a row without a steady worker after which the supervisor ends, if no sibling serves. */
 export const deathsMax = 5;
 
-/** The pause before the second replacement in a row, in milliseconds; it doubles with each further one. */
+/** Pause before the second replacement in a row, in milliseconds. It doubles with each further one. */
 const pauseMs = 250;
 
-/** The pause before the next start where the store was away, in milliseconds. A start waits for a server by itself, and for a full disk not at all. */
+/**
+ * Pause before the next start if the store was away, in milliseconds. A start itself waits for a database server, but not at all
+ * for a full disk.
+ */
 const storePauseMs = 5_000;
 
-/** The pause before the next start of a place that cannot live while its siblings serve, in milliseconds. */
+/** Pause before the next start of a failing place while its siblings serve, in milliseconds. */
 export const placePauseMs = 30_000;
 
-/** The pause before the next start of a worker that was told to end soon after its own, in milliseconds. */
+/** Pause before replacing a worker that was asked to end soon after its start, in milliseconds. */
 const orderedPauseMs = 1_000;
 
-/** The deaths of one place in a row. */
+/** Number of consecutive deaths of one place. */
 export interface Deaths {
   readonly inRow: number;
 }
 
-/** None yet. */
+/** Initial state without deaths. */
 export const none: Deaths = { inRow: 0 };
 
-/** What is to be done. */
+/** Pause before the next start, or the decision to give up. */
 export type Replacement = { readonly deaths: Deaths; readonly pauseMs: number } | "give_up";
 
-/** How a worker has died. */
+/** Circumstances of a worker's death. */
 export interface Death {
-  /** How long it has listened, in milliseconds; 0 where it never did. */
+  /** Time for which it listened, in milliseconds; 0 if it never did. */
   readonly servedMs: number;
-  /** Its store is why it did not start. */
+  /** True if it did not start because of its store. */
   readonly mayPass: boolean;
-  /** It was told to end, and did. */
+  /** True if it was asked to end and did. */
   readonly isOrdered: boolean;
-  /** No sibling serves. */
   readonly isAlone: boolean;
 }
 
-/** Counts a death. An end by order is none, and neither is a start that found the store away: they say nothing of the worker. */
+/**
+ * Counts a death and decides about the replacement. Requested ends and starts that found the store away do not count, since they
+ * do not indicate a faulty worker.
+ */
 export const died = (before: Deaths, { isAlone, isOrdered, mayPass, servedMs }: Death): Replacement => {
-  // A program that tells each new worker to end must not have the next one started without a pause.
+  // The pause limits a program that asks each new worker to end.
   if (isOrdered) return { deaths: before, pauseMs: servedMs >= steadyMs ? 0 : orderedPauseMs };
   if (mayPass) return { deaths: before, pauseMs: storePauseMs };
   const { inRow } = before;

@@ -1,16 +1,16 @@
 /**
- * Makes the flags of `serve`, with their variables, out of the table of options. A flag wins over its variable, and either over the configuration file:
- * so none has a default here, and its help names the one that holds if nothing else is said.
+ * Builds the flags of `serve`, with their environment variables, from the table of options. A flag overrides its variable, and
+ * both override the configuration file. So no flag has a default here, and its help states the effective one.
  */
 import { Config, type Option, type Redacted } from "effect";
 import { Flag } from "effect/cli";
 import type { Entry } from "../../gateway/config/Option.ts";
 import { entries, groups } from "../../gateway/config/Options.ts";
 
-/** A value of a flag or of its variable. */
+/** Value of a flag or variable. */
 export type Typed = string | number | boolean | Redacted.Redacted<string>;
 
-/** The options that a flag of their own gives. */
+/** Options with their own flag. */
 export const flagged: ReadonlyArray<Entry & { readonly flag: string; readonly variable: string }> = entries.flatMap(
   (entry) => {
     const { flag, form, variable } = entry;
@@ -18,7 +18,7 @@ export const flagged: ReadonlyArray<Entry & { readonly flag: string; readonly va
   },
 );
 
-/** The flags that give options as `NAME=VALUE`, by the key of the file under which these stand. */
+/** Flags that set options as `NAME=VALUE`, with the key of these options in the configuration file. */
 export const pairFlags: ReadonlyArray<{ readonly key: string; readonly flag: string; readonly variable: string }> = [
   ...Object.entries(groups).flatMap(([key, { pairs }]) => (pairs === undefined ? [] : [{ key, flag: pairs }])),
   ...entries.flatMap(({ flag, form, name }) => (form === "pairs" && flag !== undefined ? [{ key: name, flag }] : [])),
@@ -27,7 +27,7 @@ export const pairFlags: ReadonlyArray<{ readonly key: string; readonly flag: str
 const described = (description: string, variable: string, otherwise?: unknown): string =>
   `${description} ($${variable}${otherwise === undefined ? "" : `; default ${otherwise}`})`;
 
-/** The default as it would be typed. */
+/** Formats the default in the form in which it would be typed. */
 const otherwiseOf = ({ default: byDefault, form }: Entry): unknown => {
   if (form === "switch" || form === "list") return undefined;
   return form === "on_off" ? (byDefault === true ? "on" : "off") : byDefault;
@@ -75,7 +75,7 @@ export const serveFlags = {
     Flag.withDescription("Print what would be served, or all that is wrong with it, and end"),
     Flag.withDefault(false),
   ),
-  // Two flags give one option.
+  // These two flags set one option.
   tlsCert: file("tls-cert", "STREAM_RECOVERY_TLS_CERT", "File of a certificate and its chain (PEM): listens with TLS"),
   tlsKey: file("tls-key", "STREAM_RECOVERY_TLS_KEY", "File of the certificate's key (PEM)"),
   options: Object.fromEntries(flagged.map((entry) => [entry.name, flagOf(entry)])),

@@ -1,9 +1,10 @@
 /**
- * Puts a gateway's options together: flags over variables over the configuration file.
+ * Combines a gateway's options: flags override variables, which override the configuration file.
  */
 import { readFileSync } from "node:fs";
 import { Config, Effect, Option, Redacted, Result } from "effect";
 import type { Command } from "effect/cli";
+import { insteadOf, removedVariables } from "../../domain/RemovedOptions.ts";
 import { problemsOfPolicy, readConfig } from "../../gateway/config/ConfigFile.ts";
 import type { ConfigProblem } from "../../gateway/config/ConfigProblem.ts";
 import { openConfig } from "../../gateway/config/ConfigSources.ts";
@@ -13,19 +14,19 @@ import { entries } from "../../gateway/config/Options.ts";
 import type { ProgramOptions } from "../../gateway/config/ProgramOptions.ts";
 import { flagged, pairFlags, type serveFlags, type Typed } from "./ServeFlags.ts";
 
-/** What was typed, or stands in a variable. */
+/** Values of flags and variables. */
 export type Given = Command.Command.Config.Infer<typeof serveFlags>;
 
-/** What is to be served, or each thing that is wrong in one line. */
+/** Valid options, or one line for each problem. */
 export type Program =
   | {
       readonly program: ProgramOptions;
-      /** One line each; it is served all the same. */
+      /** One line per warning. The options are still served. */
       readonly warnings?: ReadonlyArray<string>;
     }
   | { readonly wrong: ReadonlyArray<string> };
 
-/** Reads the file again with every call: so does SIGHUP. */
+/** Combines the options. Each call, for example after a SIGHUP, reads the file again. */
 export const programOf = Effect.fnUntraced(function* (given: Given) {
   const file = fileOf(Option.getOrUndefined(given.config));
   const typed = new TypedOptions();
@@ -33,6 +34,7 @@ export const programOf = Effect.fnUntraced(function* (given: Given) {
     typed.addPairs(flag, key, yield* pairsOf(given.pairs[key] ?? [], variable));
   for (const entry of flagged) typed.add(entry, Option.getOrUndefined(given.options[entry.name] ?? Option.none()));
   typed.addTls(given);
+  for (const variable of removedVariables) typed.refuseRemoved(variable, yield* variableOf(variable));
   const { program, wrong } = typed;
   const made: Program =
     "wrong" in file || wrong.length > 0
@@ -52,9 +54,12 @@ const fileOf = (path: string | undefined): Program => {
     : { wrong: read.problems.map(lineOf) };
 };
 
+const variableOf = (variable: string) =>
+  Effect.map(Effect.orElseSucceed(Config.option(Config.String(variable)), Option.none<string>), Option.getOrUndefined);
+
 type Pairs = ReadonlyArray<readonly [name: string, value: string]>;
 
-/** Names and values of a flag that may be repeated; where it is not typed, of its variable. */
+/** Parses the pairs of a repeatable flag, or of its variable if the flag is not given. */
 const pairsOf = Effect.fnUntraced(function* (typed: ReadonlyArray<string>, variable: string) {
   const config = Config.option(Config.String(variable));
   const values = typed.length > 0 ? typed : Option.toArray(yield* Effect.orElseSucceed(config, Option.none<string>));
@@ -67,12 +72,12 @@ const pairsOf = Effect.fnUntraced(function* (typed: ReadonlyArray<string>, varia
     });
 });
 
-/** The options that flags and variables give, read by the same schemas as a file's. */
+/** Options from flags and variables, validated by the same schemas as the file's. */
 class TypedOptions {
   program: ProgramOptions = {};
   readonly wrong: Array<string> = [];
 
-  /** An empty variable says nothing. */
+  /** Adds an option. An empty variable counts as unset. */
   add(entry: Entry & { readonly flag: string }, typed: Typed | undefined): void {
     const value = Redacted.isRedacted(typed) ? Redacted.value(typed) : typed;
     if (value === undefined || value === "") return;
@@ -106,6 +111,12 @@ class TypedOptions {
     else this.wrong.push(`--tls-${certText === undefined ? "cert" : "key"}: expected a file that can be read`);
   }
 
+  /** Refuses a variable of a removed option. An empty variable counts as unset. */
+  refuseRemoved(variable: string, value: string | undefined): void {
+    if (value !== undefined && value !== "")
+      this.wrong.push(`$${variable}: expected no such variable: ${insteadOf(variable)}`);
+  }
+
   #read(entry: Entry, value: unknown, as: string, typed: string | number | boolean): void {
     const read = readValue(entry, value);
     if (Result.isSuccess(read)) {
@@ -118,12 +129,12 @@ class TypedOptions {
   }
 }
 
-/** Maximum characters of a wrong value that are repeated. */
+/** Maximum number of characters quoted from an invalid value. */
 const shownMax = 32;
 
 const numberOr = (value: string): number | string => (/^\d{1,12}$/.test(value) ? Number(value) : value);
 
-/** A typed value as a file would have it. */
+/** Converts a typed value to its form in the file. */
 const asInFile = ({ form }: Entry, value: string | number | boolean): unknown => {
   if (form === "on_off") return value === "on";
   if (form === "integer_or_word") return numberOr(String(value));
@@ -142,7 +153,7 @@ const textOf = (path: string): string | undefined => {
   }
 };
 
-/** What was typed wins over the file, one by one also within what has parts. */
+/** Overrides the file's options by typed ones. Options with parts are overridden part by part. */
 const over = (typed: ProgramOptions, file: ProgramOptions): ProgramOptions => {
   const whole: ProgramOptions = { ...file, ...typed };
   const joined = Object.entries(typed).reduce<ProgramOptions>((options, [name, value]) => {

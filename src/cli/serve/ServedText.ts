@@ -1,6 +1,6 @@
 /**
- * Says what a gateway would serve, for `serve --check`: addresses, upstreams, tokens by name, clients and how they are treated.
- * No secret is in it.
+ * Describes what a gateway would serve, for `serve --check`: addresses, upstreams, token names, and clients with their treatment.
+ * It contains no secrets.
  */
 import { shippedTreatment, tableOf } from "../../gateway/clients/ClientTable.ts";
 import type { GatewaySettings } from "../../gateway/config/GatewayOptions.ts";
@@ -11,7 +11,7 @@ import type { RouteSettings } from "../../gateway/config/RouteSettings.ts";
 import { hasOwnCredential, type UpstreamSettings } from "../../gateway/config/UpstreamSettings.ts";
 import type { ProtocolId } from "../../provider/Protocols.ts";
 
-/** The lines. */
+/** Formats the description. */
 export const servedText = (settings: GatewaySettings, program: ProgramOptions): string =>
   [
     `listens on ${settings.tls === undefined ? "http" : "https"}://${settings.host}:${settings.port}`,
@@ -60,7 +60,7 @@ const upstreamLine = (server: UpstreamSettings): string => {
   ].join(", ");
 };
 
-/** Where requests move, and what is changed on the way: names only. */
+/** Lists the routes and the names of what they change. */
 const routeLines = ({ routes, servers }: GatewaySettings): ReadonlyArray<string> => {
   const lines = [...routes].flatMap(([name, { movesOn, routes: list }]) => [
     `  ${name}: ${[name, ...list.map(({ id }) => id)].join(", then ")}${movesOn.length === 0 ? "" : `, also for ${movesOn.join(" ")}`}`,
@@ -101,7 +101,7 @@ const protocols: ReadonlyArray<ProtocolId> = [
   ...(["openai-chat", "openai-responses", "anthropic-messages", "google-gemini"] as const),
 ];
 
-/** Each client of the table, and what it gets where a request asks for nothing else. */
+/** Lists the clients of the table with their treatment by default. */
 const clientLines = ({ manner }: GatewaySettings): ReadonlyArray<string> =>
   tableOf(manner.clients).map((row) => {
     const treated = protocols.map((protocol) => {
@@ -115,7 +115,6 @@ const clientLines = ({ manner }: GatewaySettings): ReadonlyArray<string> =>
     return `${row.name}: ${first?.said}${others.map(({ protocol, said }) => `; ${protocol} ${said}`).join("")}${changed}`;
   });
 
-/** Everything else that was chosen. */
 const optionLines = (program: ProgramOptions): ReadonlyArray<string> => {
   const names = new Set(entries.flatMap(({ apart, path: [name] }) => (apart ? [] : [name])));
   return [...names].flatMap((name) => {

@@ -1,8 +1,8 @@
 /**
  * Starts the gateway of one process.
  *
- * A store on a server may be away for a moment when a machine starts, or while it is updated. It is waited for, and nothing listens
- * meanwhile; what cannot pass by itself (a wrong password, a database that there is not) ends the start at once.
+ * A store on a server may be away briefly while a machine starts or the server is updated. The start waits for it, and nothing
+ * listens meanwhile. A permanent error (a wrong password, a missing database) ends the start at once.
  */
 import { Clock, type Context, Effect, Exit, Layer, Scope } from "effect";
 import type { ClientConfigError } from "../../client/ClientConfig.ts";
@@ -18,20 +18,20 @@ import { isServer } from "../../recorder/store/RunStore.ts";
 import type { Refusal } from "./WorkerProcess.ts";
 
 /**
- * Longest that a start waits for a server that is away, in milliseconds: a server that starts again takes less, and a service manager
- * that counts starts sees one in this time.
+ * Maximum time that a start waits for an unavailable server, in milliseconds. A restarting server takes less, and a service
+ * manager that counts starts sees one in this time.
  */
 export const storeWaitMs = 60_000;
 
-/** From one try to the next, in milliseconds. A try itself waits for a few seconds. */
+/** Pause between two attempts, in milliseconds. An attempt itself waits for a few seconds. */
 const storePauseMs = 1_000;
 
 type Services = Context.Context<Gateway | PageServices>;
 
 /**
- * Starts it. It drains and ends with the scope.
+ * Starts the gateway, which drains and ends with the scope.
  *
- * @param worker what the process is among several that serve as one
+ * @param worker identity of this process among several workers
  */
 export const built = (
   program: ProgramOptions,
@@ -41,7 +41,7 @@ export const built = (
   return isServer(storeOf(program)) ? patiently(once) : once;
 };
 
-/** What a failed try has opened is closed before the next one. */
+/** Closes the resources of a failed attempt before the next one. */
 const inScopeOfItsOwn = <A, E>(made: Effect.Effect<A, E, Scope.Scope>): Effect.Effect<A, E, Scope.Scope> =>
   Effect.gen(function* () {
     const scope = yield* Scope.fork(yield* Effect.scope);
@@ -50,7 +50,7 @@ const inScopeOfItsOwn = <A, E>(made: Effect.Effect<A, E, Scope.Scope>): Effect.E
     );
   });
 
-/** Tries again while the store fails by what may pass. */
+/** Retries while the store fails with a transient error. */
 export const patiently = <A, E, R>(
   once: Effect.Effect<A, E | RecorderError, R>,
 ): Effect.Effect<A, E | RecorderError, R> =>
@@ -75,7 +75,7 @@ export const patiently = <A, E, R>(
     }
   });
 
-/** Why a store refuses a start. */
+/** Describes the error with which a store refuses a start. */
 export const refusalOf = (error: RecorderError): Refusal => {
   const { message, reason } = error;
   if (mayPass(error)) return { message: `${failedBy(error)}. Start again once the store can be used`, mayPass: true };

@@ -1,62 +1,58 @@
 /**
- * Serves by several processes behind one port: starts them, replaces those that die, and tells them what an operator tells it.
+ * Serves with several worker processes behind one port: starts and replaces them, and forwards the operator's commands.
  *
- * It relays no byte of a client: the workers accept connections themselves (WorkerProcess.ts). What they say to each other goes through
- * it (BusRouter.ts). A worker that has died is replaced at once, or later where deaths follow each other (Restarts.ts), and a sibling is
- * told which process it was, so that its runs are recovered without waiting for its lease. One that hangs (Pulse.ts) is killed, and is
- * one that has died from then on. Where the supervisor itself is killed, its
- * workers see their pipe end, take nothing new and end when what runs has ended.
+ * It relays no bytes. The workers accept connections themselves (WorkerProcess.ts), share state through their store, and query
+ * each other over their own sockets. A dead worker is replaced at once, or later if deaths follow each other (Restarts.ts). A
+ * sibling learns which process died, so that its runs are recovered without waiting for the lease. A worker that hangs (Pulse.ts)
+ * is killed and then treated as dead. If the supervisor itself is killed, its workers see their pipe close and drain.
  */
 import cluster from "node:cluster";
-import { randomBytes, randomInt } from "node:crypto";
-import { createServer } from "node:net";
-import { Clock, Deferred, Effect, Exit, Redacted, References, type Scope } from "effect";
-import * as SharedMetrics from "../../gateway/api/SharedMetrics.ts";
+import { Clock, Deferred, Effect, Exit, References, type Scope } from "effect";
 import { asStarted } from "../../gateway/config/FixedOptions.ts";
 import { GatewayError, type GatewaySettings } from "../../gateway/config/GatewayOptions.ts";
 import { limits } from "../../gateway/config/Options.ts";
 import type { ProgramOptions } from "../../gateway/config/ProgramOptions.ts";
 import * as OpenPort from "../../gateway/OpenPort.ts";
-import type { BusEnvelope } from "../../gateway/workers/BusEnvelope.ts";
-import { BusRouter } from "../../gateway/workers/BusRouter.ts";
-import { portTo } from "../../gateway/workers/ProcessChannel.ts";
-import * as WorkerBus from "../../gateway/workers/WorkerBus.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
+import { freePort } from "./FreePort.ts";
+import * as Generation from "./Generation.ts";
 import * as ProgramWire from "./ProgramWire.ts";
 import { turnMs, turnsMax } from "./Pulse.ts";
 import * as Restarts from "./Restarts.ts";
 import { fork, type Heard, prepare, type WorkerEnd, type WorkerProcess } from "./WorkerProcess.ts";
 import * as WorkersFolder from "./WorkersFolder.ts";
 
-/** The workers cannot go on. */
+/** The reason why the workers cannot continue. */
 export interface GivenUp {
-  /** `refused` by the first start: an option that cannot be, or `store`: it cannot be opened now. `died`: again and again. */
+  /**
+   * `refused`: the first start failed because of an invalid option. `store`: the first start could not open the store. `died`: a
+   * worker died repeatedly.
+   */
   readonly reason: "refused" | "store" | "died";
   readonly message: string;
 }
 
-/** A supervisor whose workers serve. */
+/** A supervisor with workers in service. */
 export interface Supervisor {
   readonly url: string;
-  /** Gives all workers other options, for the requests that come from now on. */
-  readonly configure: (program: ProgramOptions) => Effect.Effect<ReadonlyArray<string>, GatewayError>;
-  /** Ends when the workers cannot go on. */
+  /** Applies new options to all workers for future requests. Invalid options are applied to none. */
+  readonly configure: (program: ProgramOptions, generation: number) => Effect.Effect<void, GatewayError>;
+  /** Completes when the workers cannot continue. */
   readonly givenUp: Effect.Effect<GivenUp>;
 }
 
-/** How much longer than `drainMs` a worker may take to end: it ends what remains, and writes that down. */
+/** Time that a worker may take beyond `drainMs`, in milliseconds, to end and record the remaining runs. */
 export const drainSlackMs = 10_000;
 
-/** Workers say at once how much they finish. */
+/** Timeout for a worker's count of remaining requests, in milliseconds. Workers send it at once. */
 const tellMs = 1_000;
 
-/** A worker takes a configuration within so long, in milliseconds. */
 const configureMs = 10_000;
 
 const inCluster =
   "workers: this process was started by node:cluster, as by a process manager's cluster mode, and can start none: serve with one worker, or start it by itself";
 
-/** Starts so many workers. They drain, and end, when the scope is closed. */
+/** Starts the workers, which drain and end when the scope is closed. */
 export const make = Effect.fn("Supervisor.make")(function* (
   given: ProgramOptions,
   settings: GatewaySettings,
@@ -73,74 +69,20 @@ export const make = Effect.fn("Supervisor.make")(function* (
     () => Effect.sync(() => process.off("exit", killAll)),
   );
   yield* Effect.addFinalizer(() => drained(crew));
-  yield* member(crew);
   const givenUp = yield* Deferred.make<GivenUp>();
   const first = yield* kept(crew, 1, givenUp);
   if (typeof first !== "string") return first;
-  // One after the other the first has made the store; the others find it made.
+  // The first worker starts alone and creates the store for the others.
   const rest = Array.from({ length: workers - 1 }, (_, at) => at + 2);
   const started = yield* Effect.forEach(rest, (worker) => kept(crew, worker, givenUp), { concurrency: "unbounded" });
   const failed = started.find((it) => typeof it !== "string");
   if (failed !== undefined) return failed;
   return {
     url: first,
-    configure: (program) => crew.configure({ ...program, port: port }),
+    configure: (program, generation) => crew.configure({ ...program, port }, generation),
     givenUp: Deferred.await(givenUp),
   };
 });
-
-/** The supervisor takes part in what its workers say to each other: it keeps what must outlive any of them. */
-const member = Effect.fnUntraced(function* ({ folder, router, secret }: Crew) {
-  const self = WorkerBus.supervisor;
-  const port = { send: (envelope: BusEnvelope) => router.route(self, envelope) };
-  const end = yield* WorkerBus.make({ self, folder, workers: 0, secret: Redacted.make(secret) }, port);
-  router.join(self, {
-    send: (envelope) => {
-      end.receive(envelope);
-      return true;
-    },
-  });
-  yield* Effect.provideService(SharedMetrics.keeping, WorkerBus.WorkerBus, end.bus);
-});
-
-/**
- * Ports below those that a system hands out by itself: Linux begins at 32,768 (`ip_local_port_range`), other systems at 49,152 (RFC 6335,
- * section 6), and Kubernetes keeps 30,000 to 32,767 for its services. Between the look for a free port and the first worker's start a
- * connection may be given any port that the system hands out.
- */
-const quietPorts = { first: 20_000, last: 29_999 } as const;
-
-/** How many of them are tried, before any port is good enough. */
-const triesMax = 16;
-
-/**
- * The port that all workers listen on. It is looked for here, so that one which is taken is said once, and so that workers which come
- * later find the port of the first where any was wanted.
- */
-const freePort = ({ host, port }: GatewaySettings): Effect.Effect<number, GatewayError> =>
-  port === 0 ? anyPort(host, triesMax) : openPort(host, port);
-
-const anyPort = (host: string, tries: number): Effect.Effect<number, GatewayError> =>
-  tries === 0
-    ? openPort(host, 0)
-    : Effect.catch(
-        Effect.suspend(() => openPort(host, randomInt(quietPorts.first, quietPorts.last + 1))),
-        () => anyPort(host, tries - 1),
-      );
-
-const openPort = (host: string, port: number): Effect.Effect<number, GatewayError> =>
-  Effect.callback((resume) => {
-    const server = createServer();
-    server.once("error", (error: NodeJS.ErrnoException) => {
-      const message = `cannot listen on ${host}:${port} (${error.code ?? "unknown"})`;
-      resume(Effect.fail(new GatewayError({ reason: "cannot_listen", message })));
-    });
-    server.listen(port, host, () => {
-      const address = server.address();
-      const found = typeof address === "object" && address !== null ? address.port : port;
-      server.close(() => resume(Effect.succeed(found)));
-    });
-  });
 
 interface CrewPlace {
   readonly workers: number;
@@ -148,32 +90,25 @@ interface CrewPlace {
   readonly logLevel: string;
 }
 
-/** The workers as they are now. */
 class Crew {
-  readonly router = new BusRouter();
-  readonly secret = randomBytes(32).toString("hex");
-  readonly folder: string | undefined;
-  readonly #workers: number;
-  readonly #logLevel: string;
+  readonly #place: CrewPlace;
   readonly #living = new Map<number, WorkerProcess>();
-  /** Names of processes that have died and whose runs no sibling has recovered yet. */
+  /** Names of dead processes whose runs no sibling has recovered yet. */
   readonly #unrecovered = new Set<string>();
-  readonly #configuring = new Map<number, (said: Extract<Heard, { readonly _tag: "Configured" }>) => void>();
-  #configurations = 0;
+  /** Called with the generation that a worker has applied. */
+  readonly #configuring = new Map<number, (generation: number) => void>();
+  #generation = Generation.first;
   #program: ProgramOptions;
 
-  constructor(program: ProgramOptions, { folder, logLevel, workers }: CrewPlace) {
+  constructor(program: ProgramOptions, place: CrewPlace) {
     this.#program = program;
-    this.folder = folder;
-    this.#workers = workers;
-    this.#logLevel = logLevel;
+    this.#place = place;
   }
 
   get living(): ReadonlyArray<WorkerProcess> {
     return [...this.#living.values()];
   }
 
-  /** Whether one of them serves. */
   get serves(): boolean {
     return this.living.some(({ ready }) => Deferred.isDoneUnsafe(ready));
   }
@@ -186,92 +121,77 @@ class Crew {
     for (const { kill } of this.#living.values()) kill();
   }
 
-  /** Starts a worker; it has said nothing yet. */
   start(worker: number): WorkerProcess {
     const started = fork(worker, (message) => this.#heard(started, message));
     this.#living.set(worker, started);
     return started;
   }
 
-  /** The worker listens to its pipe. */
+  /** Sends the start message to a worker that listens to its pipe. */
   greeted({ channel, process: name, worker }: WorkerProcess): void {
+    const { folder, ...place } = this.#place;
     channel.order({
       _tag: "Start",
-      ...{ worker, workers: this.#workers, process: name, secret: this.secret, logLevel: this.#logLevel },
-      folder: this.folder ?? null,
+      ...{ ...place, worker, folder: folder ?? null, process: name },
+      generation: this.#generation,
       program: ProgramWire.encode(this.#program),
     });
   }
 
-  /** The worker serves. */
-  joined({ channel, worker }: WorkerProcess): void {
-    this.router.join(worker, portTo(channel));
+  /** Tells a serving worker about dead processes that are not recovered. */
+  joined({ channel }: WorkerProcess): void {
     for (const name of this.#unrecovered) channel.order({ _tag: "Ended", process: name });
   }
 
-  /** The worker has died. */
+  /** Removes a dead worker and tells a sibling about it. */
   ended({ process: name, worker }: WorkerProcess): void {
     this.#living.delete(worker);
-    this.router.leave(worker);
     this.#unrecovered.add(name);
-    this.#tellOfEnded(name);
-  }
-
-  /** One sibling is enough: where it dies too, its replacement is told again. */
-  #tellOfEnded(name: string): void {
+    // Telling one sibling is enough: if it dies too, its replacement is told again.
     const able = this.living.find(({ ready }) => Deferred.isDoneUnsafe(ready));
     able?.channel.order({ _tag: "Ended", process: name });
   }
 
   #heard({ worker }: WorkerProcess, message: Heard): void {
-    if (message._tag === "Bus") this.router.route(worker, message.envelope);
-    else if (message._tag === "Recovered") this.#unrecovered.delete(message.process);
-    else this.#configuring.get(worker)?.(message);
+    if (message._tag === "Recovered") this.#unrecovered.delete(message.process);
+    else this.#configuring.get(worker)?.(message.generation);
   }
 
   /**
-   * Every worker has the same options before and after: they are checked here, as each of them checks them, so that a worker which takes a
-   * place starts with options that can be, and with those that need a restart as its siblings have them.
+   * Validates options as a worker would, and sends all workers the same. Later replacements start with the new options, except
+   * that options which need a restart keep their original values.
    */
-  readonly configure = Effect.fnUntraced({ self: this }, function* (this: Crew, program: ProgramOptions) {
-    const before = this.#program;
-    const next = asStarted(before, program);
-    yield* OpenPort.check(next);
-    this.#configurations += 1;
-    const id = this.#configurations;
-    this.#program = next;
-    const encoded = ProgramWire.encode(program);
-    const said = yield* Effect.forEach(this.living, (worker) => this.#configured(worker, id, encoded), {
-      concurrency: "unbounded",
-    });
-    const wrong = said.find((it) => it?.wrong !== undefined)?.wrong;
-    if (wrong !== undefined) {
-      this.#program = before;
-      return yield* new GatewayError({ reason: "bad_option", message: wrong });
-    }
-    return [...new Set(said.flatMap((it) => it?.restarts ?? []))];
-  });
+  readonly configure = Effect.fnUntraced(
+    { self: this },
+    function* (this: Crew, program: ProgramOptions, generation: number) {
+      const before = this.#program;
+      const next = asStarted(before, program);
+      yield* OpenPort.check(next);
+      this.#program = next;
+      this.#generation = generation;
+      const configured = (worker: WorkerProcess) => this.#configured(worker, generation, ProgramWire.encode(next));
+      yield* Effect.forEach(this.living, configured, { concurrency: "unbounded", discard: true });
+    },
+  );
 
-  /** What a worker says of new options; undefined for one that dies meanwhile, whose replacement starts with them. */
-  #configured({ channel, exited, worker }: WorkerProcess, id: number, program: unknown) {
-    const replied = Effect.callback<Extract<Heard, { readonly _tag: "Configured" }>>((resume) => {
-      this.#configuring.set(worker, (said) => {
-        if (said.id === id) resume(Effect.succeed(said));
+  /** Waits until a worker has applied new options. If it dies instead, its replacement starts with them. */
+  #configured({ channel, exited, worker }: WorkerProcess, generation: number, program: unknown): Effect.Effect<void> {
+    const replied = Effect.callback<void>((resume) => {
+      this.#configuring.set(worker, (taken) => {
+        if (taken === generation) resume(Effect.void);
       });
-      channel.order({ _tag: "Configure", id, program });
+      channel.order({ _tag: "Configure", generation, program });
       return Effect.sync(() => this.#configuring.delete(worker));
     });
-    return Effect.raceFirst(
-      Effect.timeoutOrElse(replied, { duration: configureMs, orElse: () => Effect.undefined }),
-      Effect.as(Deferred.await(exited), undefined),
-    );
+    const late = Effect.sleep(configureMs);
+    return Effect.raceAllFirst([replied, late, Effect.asVoid(Deferred.await(exited))]);
   }
 }
 
 /**
- * Starts a worker and, from then on, each one that takes its place.
+ * Starts a worker and, from then on, each of its replacements.
  *
- * @returns where the first one listens, or why none does
+ * @returns the URL of the first one, or the reason why none listens
  */
 const kept = Effect.fnUntraced(function* (
   crew: Crew,
@@ -283,7 +203,6 @@ const kept = Effect.fnUntraced(function* (
     let deaths = Restarts.none;
     for (;;) {
       const { end, isOrdered, servedMs, url } = yield* life(crew, worker, first);
-      // The gateway has not started yet.
       const isFirst = url === undefined && !(yield* Deferred.isDone(first));
       if (isFirst && end.refused !== undefined)
         return { reason: end.refused.mayPass ? "store" : "refused", message: end.refused.message } as const;
@@ -306,7 +225,6 @@ const kept = Effect.fnUntraced(function* (
   return yield* Deferred.await(first);
 });
 
-/** One worker from its start to its end. */
 const life = Effect.fnUntraced(function* (crew: Crew, worker: number, first: Deferred.Deferred<string | GivenUp>) {
   const clock = yield* Clock.Clock;
   const started = crew.start(worker);
@@ -328,7 +246,7 @@ const life = Effect.fnUntraced(function* (crew: Crew, worker: number, first: Def
   return { end, isOrdered, url, servedMs: url === undefined ? 0 : monotonicMs(clock) - readyAt };
 });
 
-/** Kills a worker that hangs. While it starts it may be busy for long, with the tables of a large store. */
+/** Kills a worker that hangs. A starting worker is not watched, since the tables of a large store may keep it busy for long. */
 const watched = Effect.fnUntraced(function* ({ channel, kill, pid, pulse, worker }: WorkerProcess) {
   for (;;) {
     yield* Effect.sleep(turnMs);
@@ -337,7 +255,8 @@ const watched = Effect.fnUntraced(function* ({ channel, kill, pid, pulse, worker
     if (turn !== "hangs") continue;
     const said = `a worker hangs, and is killed: it has not answered for ${(turnsMax * turnMs) / 1_000} s`;
     yield* Effect.logError(said, { worker, pid });
-    // A terminal that is stopped holds up whoever writes to it, this process too: what was answered meanwhile is read in one more turn.
+    // A suspended terminal blocks every process that writes to it, including this one. The extra turn lets it read answers that
+    // arrived meanwhile.
     yield* Effect.sleep(turnMs);
     if (!pulse.hangs) {
       yield* Effect.logInfo("the worker answers, and goes on", { worker, pid });
@@ -348,7 +267,7 @@ const watched = Effect.fnUntraced(function* ({ channel, kill, pid, pulse, worker
   }
 });
 
-/** Every worker takes no more, finishes what runs, and ends. */
+/** Drains all workers and waits for them to end; those that exceed the limit are killed. */
 const drained = Effect.fnUntraced(function* (crew: Crew) {
   const workers = crew.living;
   for (const { channel } of workers) channel.order({ _tag: "Drain" });

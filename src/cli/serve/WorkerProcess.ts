@@ -1,90 +1,87 @@
 /**
- * Starts one worker process, and tells what it says of itself.
+ * Starts one worker process and reports its messages.
  */
 import cluster, { type Worker } from "node:cluster";
 import { randomUUID } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { Deferred, Effect, Result, Schema } from "effect";
-import { ProcessChannel } from "../../gateway/workers/ProcessChannel.ts";
-import { type SupervisorMessage, WorkerMessage } from "../../gateway/workers/WorkerControl.ts";
 import { Pulse } from "./Pulse.ts";
+import { type Channel, channelOver, type SupervisorMessage, WorkerMessage } from "./WorkerControl.ts";
 
-/** The entry of a worker: beside this file, as a source or as built. */
+/** Entry point of a worker, next to this file both in source and in build. */
 const entry = fileURLToPath(
   new URL(import.meta.url.endsWith(".ts") ? "./WorkerMain.ts" : "./WorkerMain.js", import.meta.url),
 );
 
 /**
- * Says how workers start and share the port. They inherit the flags of Node's command line.
+ * Configures the start of workers and their shared port. They inherit the flags of Node's command line.
  *
- * They listen to one socket that the supervisor has opened (SCHED_NONE), and the kernel gives a connection to a worker that waits
- * for one. Measured in two rounds of 1,800 connections on two cores, beside the other two ways: the supervisor used 2 ms of CPU, as with
- * `reusePort` (183 and 185 where it accepts and hands each connection over, SCHED_RR). The p99 of short requests was 20.4 and 20.5 ms
- * (20.9 and 30.9 by SCHED_RR, 28.8 and 30.8 by `reusePort`). Connections were spread 902 : 898 and 794 : 1006, as one that is
- * busy takes none. It also loses nothing when a worker dies: with `reusePort` each has a queue of its own, whose connections are
- * reset with it, and two gateways could take the same port without a word.
+ * The workers listen on one socket that the supervisor has opened (SCHED_NONE), and the kernel gives each connection to an idle
+ * worker. Two rounds of 1,800 connections on two cores compared this with the alternatives. The supervisor used 2 ms of CPU, as
+ * with `reusePort`; with SCHED_RR, where it accepts and forwards each connection, it used 183 and 185 ms. The p99 of short
+ * requests was 20.4 and 20.5 ms (20.9 and 30.9 with SCHED_RR, 28.8 and 30.8 with `reusePort`). Connections were spread 902 : 898
+ * and 794 : 1006, since busy workers take none. It also loses no connection when a worker dies: with `reusePort` each worker has
+ * its own queue, whose connections are reset with it, and two gateways could silently share a port.
  */
 export const prepare: Effect.Effect<void> = Effect.sync(() => {
   cluster.schedulingPolicy = cluster.SCHED_NONE;
   cluster.setupPrimary({
     exec: entry,
     args: [],
-    // Bytes need no encoding, and options keep what JSON has no word for.
+    // Needed for values that JSON cannot represent, and sends bytes unencoded.
     serialization: "advanced",
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   });
 });
 
-/** How a worker ended. */
+/** The end of a worker process. */
 export interface WorkerEnd {
-  /** `exit code 1` or the name of a signal. */
+  /** `exit code 1`, or the name of a signal. */
   readonly how: string;
-  /** By itself, and with exit code 0. */
+  /** True if it exited by itself with code 0. */
   readonly isClean: boolean;
-  /** Why it could not start, in its own words. */
+  /** Reason why it could not start, as the worker reported it. */
   readonly refused: Refusal | undefined;
 }
 
-/** Why a worker could not start. */
+/** Reason why a worker could not start. */
 export interface Refusal {
   readonly message: string;
-  /** Its store is the reason, and may be there at the next start. */
+  /** True if its store is the reason, so that the next start may succeed. */
   readonly mayPass: boolean;
 }
 
 /** A worker process. */
 export interface WorkerProcess {
-  /** 1 and up; its replacement has the same. */
+  /** Number from 1; a replacement has the same. */
   readonly worker: number;
   readonly pid: number | undefined;
-  /** Its name in the store. */
   readonly process: string;
-  readonly channel: ProcessChannel<SupervisorMessage>;
-  /** Whether it answers pings, once it says hello. */
+  readonly channel: Channel<SupervisorMessage>;
+  /** Completes with its `Hello`, with true if the worker answers pings. */
   readonly hello: Deferred.Deferred<boolean>;
-  /** Its URL, once it listens. */
+  /** Completes with its URL after it listens. */
   readonly ready: Deferred.Deferred<string>;
-  /** The requests that it finishes. */
+  /** Completes with the number of requests that it finishes when it drains. */
   readonly draining: Deferred.Deferred<number>;
   readonly exited: Deferred.Deferred<WorkerEnd>;
-  /** Whether it answers. */
   readonly pulse: Pulse;
   readonly kill: () => void;
 }
 
-/** What a worker says besides, to its supervisor. */
-export type Heard = Extract<WorkerMessage, { readonly _tag: "Configured" | "Recovered" | "Bus" }>;
+/** Other messages of a worker that the supervisor handles. */
+export type Heard = Extract<WorkerMessage, { readonly _tag: "Configured" | "Recovered" }>;
 
 const decode = Schema.decodeUnknownResult(WorkerMessage);
 
-/** Starts it. */
+/** Starts a worker process. */
 export const fork = (worker: number, heard: (message: Heard) => void): WorkerProcess => {
   const handle: Worker = cluster.fork();
   const started: WorkerProcess = {
     worker,
     pid: handle.process.pid,
     process: randomUUID(),
-    channel: new ProcessChannel<SupervisorMessage>(handle.process),
+    channel: channelOver<SupervisorMessage>(handle.process),
     hello: Deferred.makeUnsafe(),
     ready: Deferred.makeUnsafe(),
     draining: Deferred.makeUnsafe(),
@@ -104,12 +101,12 @@ export const fork = (worker: number, heard: (message: Heard) => void): WorkerPro
     else if (message._tag === "Refused") refused = { message: message.message, mayPass: message.mayPass === true };
     else heard(message);
   });
-  // Node tells of a process that could not be started by this event alone.
+  // Node reports a process that failed to start only by this event.
   handle.on("error", (error) => {
     Deferred.doneUnsafe(started.exited, Effect.succeed({ how: error.message, isClean: false, refused }));
   });
   handle.on("exit", (code, signal) => {
-    // node:cluster gives no signal as an empty one.
+    // node:cluster reports a missing signal as an empty string.
     const how = signal ? String(signal) : `exit code ${code}`;
     Deferred.doneUnsafe(started.exited, Effect.succeed({ how, isClean: code === 0 && !signal, refused }));
   });

@@ -1,9 +1,9 @@
 /**
- * Makes the folder in which the workers of one supervisor find each other's sockets. No other user may enter it.
+ * Creates the folder with the sockets of one supervisor's workers. No other user can enter it.
  *
- * A supervisor that is killed leaves its folder behind, and the next one of the same user that starts takes it away: its name says whose it
- * was, and that process lives no more. Containers may share a temporary folder, and a process of one is not seen by another: of a process of
- * another namespace nothing is known, and its folder stays.
+ * A killed supervisor leaves its folder behind, and the next one of the same user removes it: the folder's name contains the id
+ * of its process, which is dead. Containers may share a temporary folder but do not see each other's processes, so folders of
+ * another process namespace are kept.
  */
 import { chmodSync, lstatSync, mkdtempSync, readdirSync, readlinkSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,10 +12,10 @@ import { Effect, type Scope } from "effect";
 
 const prefix = "stream-recovery-workers-";
 
-/** Most folders that are looked at: what another user has put there must not keep a start. */
+/** Maximum number of folders that are checked, so that another user's folders cannot delay a start. */
 const lookedMax = 1_024;
 
-/** Makes it, and takes it away with the scope; undefined where none can be made: then no worker serves the runs of another. */
+/** Creates the folder and removes it with the scope. Undefined if it cannot be created; then no worker serves the runs of another. */
 export const make: Effect.Effect<string | undefined, never, Scope.Scope> = Effect.acquireRelease(
   Effect.suspend(() => {
     try {
@@ -26,14 +26,17 @@ export const make: Effect.Effect<string | undefined, never, Scope.Scope> = Effec
     } catch (error) {
       const code = error instanceof Error && "code" in error ? String(error.code) : "unknown";
       const said =
-        "a client that comes back at another worker begins a run of its own: the temporary folder cannot be used";
+        "page and metrics tell of one worker, and a client that comes back at another one begins a run of its own: the temporary folder cannot be used";
       return Effect.as(Effect.logWarning(said, { code }), undefined);
     }
   }),
   (folder) => Effect.sync(() => folder !== undefined && remove(folder)),
 );
 
-/** The processes among which this one has its number, in a few characters: a socket's path may not be long. Off Linux they are one. */
+/**
+ * Identifies the process namespace in a few characters, because the length of a socket's path is limited. It is constant on
+ * systems other than Linux.
+ */
 const namespace = (): string => {
   try {
     return Number(/\d+/.exec(readlinkSync("/proc/self/ns/pid"))?.[0] ?? 0)
@@ -54,7 +57,7 @@ const removeStale = (): void => {
   for (const { path, pid } of named.slice(0, lookedMax)) if (pid > 0 && !isAlive(pid) && isOwn(path)) remove(path);
 };
 
-/** A link is none: what it points to is somebody's else. */
+/** True for a folder of this user. A symbolic link does not count, since it may point to another user's folder. */
 const isOwn = (path: string): boolean => {
   const found = lstatSync(path, { throwIfNoEntry: false });
   return found?.isDirectory() === true && (process.getuid === undefined || found.uid === process.getuid());
@@ -65,12 +68,12 @@ const isAlive = (pid: number): boolean => {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    // A process of another user is one.
+    // EPERM means that the process exists but belongs to another user.
     return error instanceof Error && "code" in error && error.code === "EPERM";
   }
 };
 
-/** What cannot be removed now is removed by the next start. */
+/** A folder that cannot be removed now is removed by the next start. */
 const remove = (path: string): void => {
   try {
     rmSync(path, { recursive: true, force: true });

@@ -1,13 +1,13 @@
 /**
- * Colours words for a terminal, and leaves them as they are everywhere else.
+ * Colours text on a terminal and leaves it unchanged elsewhere.
  */
 import { styleText } from "node:util";
 import type * as Words from "../../story/Words.ts";
 
-/** What a word is, which decides its colour: a tone of the story, or one that only a terminal has. */
+/** The meaning of a text, which decides its colour: a tone of the story, or one that only the terminal uses. */
 export type Tone = Words.Tone | "careful" | "strong";
 
-/** Colours a text. */
+/** Colours a text by its tone. */
 export type Ink = (tone: Tone, text: string) => string;
 
 const formats: Readonly<Record<Tone, Parameters<typeof styleText>[0]>> = {
@@ -20,13 +20,13 @@ const formats: Readonly<Record<Tone, Parameters<typeof styleText>[0]>> = {
   strong: "bold",
 };
 
-/** For pipes and files: no colours. */
+/** Returns text unchanged, for pipes and files. */
 export const plain: Ink = (_tone, text) => text;
 
 /**
- * The ink for a stream.
+ * Creates the ink for a stream.
  *
- * @param stream colours only where it is a terminal, and where NO_COLOR and its kin do not forbid them
+ * @param stream the output; colours only if it is a terminal and NO_COLOR or a similar variable does not forbid them
  */
 export const inkFor = (stream: NodeJS.WriteStream): Ink =>
   stream.isTTY !== true ? plain : (tone, text) => styleText(formats[tone], text, { stream });

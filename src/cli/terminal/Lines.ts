@@ -1,13 +1,13 @@
 /**
- * Splits bytes into lines, holding at most one line (law L11).
+ * Splits bytes into lines and buffers at most one line (law L11).
  */
 
-/** Longest line that is read, in bytes: a full ledger of 256 rows with the longest labels takes a tenth of it. */
+/** Maximum line length, in bytes. A full ledger of 256 rows with the longest labels takes a tenth of it. */
 export const lineBytesMax = 1_048_576;
 
-/** One line, trimmed. A line past the limit keeps its number only. */
+/** One line, trimmed. A line over the limit has a number but no text. */
 export interface InputLine {
-  /** From 1. */
+  /** Line number, starting at 1. */
   readonly number: number;
   readonly text: string;
   readonly tooLong: boolean;
@@ -15,7 +15,7 @@ export interface InputLine {
 
 const newline = 10;
 
-/** Feed it bytes with `push`, and ask for the unterminated last line with `end`. */
+/** Splits bytes into lines: `push` returns complete lines, and `end` returns an unterminated last line. */
 export class LineSplitter {
   readonly #bytesMax: number;
   #number = 1;
@@ -23,12 +23,11 @@ export class LineSplitter {
   #heldBytes = 0;
   #tooLong = false;
 
-  /** @param bytesMax longest line that is read, in bytes */
+  /** @param bytesMax maximum line length, in bytes */
   constructor(bytesMax = lineBytesMax) {
     this.#bytesMax = bytesMax;
   }
 
-  /** The lines that these bytes complete. */
   push(bytes: Uint8Array): ReadonlyArray<InputLine> {
     const lines: Array<InputLine> = [];
     let from = 0;
@@ -41,7 +40,7 @@ export class LineSplitter {
     return lines;
   }
 
-  /** The last line, where it has no line break. */
+  /** Returns the last line if it has no line break. */
   end(): ReadonlyArray<InputLine> {
     return this.#heldBytes > 0 || this.#tooLong ? [this.#take()] : [];
   }
@@ -58,7 +57,7 @@ export class LineSplitter {
   }
 
   #take(): InputLine {
-    // TextDecoder takes a byte order mark away; JSON has no place for one (RFC 8259, 8.1).
+    // TextDecoder removes a byte order mark, which JSON does not allow (RFC 8259, 8.1).
     const text = new TextDecoder().decode(Buffer.concat(this.#held)).trim();
     const line = { number: this.#number, text, tooLong: this.#tooLong };
     this.#number += 1;

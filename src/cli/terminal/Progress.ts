@@ -1,24 +1,23 @@
 /**
- * Shows that something happens: a line for every run as it finishes, in one place on a terminal.
+ * Prints progress: a line per finished run, updated in place on a terminal.
  */
 import { Effect } from "effect";
 
-/** Columns of a terminal that does not say how wide it is. */
+/** Width of a terminal that does not report one. */
 const columnsDefault = 80;
 
-/** Counts finished runs. */
+/** Reports finished runs. */
 export interface Progress {
-  /** One more run has finished. */
   readonly finished: (name: string, ok: boolean) => Effect.Effect<void>;
-  /** Everything has finished: what follows stands on a line of its own. */
+  /** Clears the progress line, so that later output starts on an empty line. */
   readonly done: Effect.Effect<void>;
 }
 
 /**
- * Shows progress.
+ * Starts a progress report.
  *
- * @param stream where to: stderr, so that a table or JSON on stdout stays clean
- * @param total runs that will finish
+ * @param stream stderr, so that a table or JSON on stdout stays clean
+ * @param total number of runs that will finish
  */
 export const make = (stream: NodeJS.WriteStream, total: number): Progress => {
   const width = String(total).length;
@@ -36,22 +35,21 @@ export const make = (stream: NodeJS.WriteStream, total: number): Progress => {
   };
 };
 
-/** From one line to the next where lines are not written over each other, in things that were counted. */
+/** Count between two lines when output is not updated in place. */
 const lineEvery = 10_000;
 
-/** Counts what goes by in large numbers. */
+/** Reports a large, growing count. */
 export interface Counter {
-  /** So many have gone by. */
   readonly reached: (count: number) => void;
-  /** Nothing more goes by: what follows stands on a line of its own. */
+  /** Clears the progress line, so that later output starts on an empty line. */
   readonly done: () => void;
 }
 
 /**
- * Shows how many have gone by: in one place on a terminal, else by a line for each 10,000.
+ * Starts a count: updated in place on a terminal, otherwise a line per 10,000.
  *
- * @param stream where to: stderr, so that what is counted may go to stdout
- * @param words what is said of a number
+ * @param stream stderr, so that the counted items may go to stdout
+ * @param words formats the count
  */
 export const counting = (stream: NodeJS.WriteStream, words: (count: string) => string): Counter => {
   const inPlace = stream.isTTY === true;

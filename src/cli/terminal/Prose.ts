@@ -1,9 +1,9 @@
 /**
- * Breaks sentences into lines under a margin, with a title beside the first one.
+ * Breaks sentences into lines with a left margin and a title beside the first line.
  */
 import type { Ink, Tone } from "./Ink.ts";
 
-/** Where a paragraph stands. */
+/** The position and width of a paragraph. */
 export interface Layout {
   readonly columns: number;
   /** Columns before the title. */
@@ -13,9 +13,9 @@ export interface Layout {
 }
 
 /**
- * A paragraph with its title in the margin.
+ * Formats a paragraph with its title in the margin.
  *
- * @param tone what the title is
+ * @param tone the title's tone
  */
 export const paragraph = (title: string, text: string, layout: Layout, ink: Ink, tone: Tone = "quiet"): string => {
   const [first = "", ...more] = broken(text, layout.columns - layout.indent - layout.margin);
@@ -28,9 +28,9 @@ export const paragraph = (title: string, text: string, layout: Layout, ink: Ink,
 };
 
 /**
- * The lines of a text.
+ * Breaks a text into lines.
  *
- * @param width most characters of a line; a longer word stands on a line of its own
+ * @param width maximum characters per line; a longer word gets a separate line
  */
 export const broken = (text: string, width: number): ReadonlyArray<string> => {
   const lines: Array<string> = [""];

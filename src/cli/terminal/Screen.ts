@@ -1,36 +1,39 @@
 /**
- * Says what a command prints on: how wide it is, how it is coloured, what time it is, and how this program was started.
+ * Describes a command's output device: its width, its colours, the current time, and the command that started this program.
  */
 import { basename } from "node:path";
 import { Clock, Effect } from "effect";
 import { type Ink, inkFor, plain } from "./Ink.ts";
 
-/** Columns of a terminal that does not say how wide it is. */
+/** Width of a terminal that does not report one. */
 const columnsDefault = 80;
 
-/** Narrowest layout, in columns: below it lines break where the terminal breaks them. */
+/** Minimum layout width, in columns. On a narrower terminal, the terminal itself breaks lines. */
 const columnsMin = 60;
 
-/** Most characters of a line, in columns of the terminal: a longer line of prose is hard to read. */
+/** Maximum line width, in columns. Longer lines of prose are hard to read. */
 export const columnsMax = 132;
 
-/** What a command prints on. */
+/** A command's output device. */
 export interface Screen {
-  /** Columns of a line of prose. */
+  /** Width of a line of prose. */
   readonly columns: number;
-  /** Whether a table must fit into `columns`: a pipe takes every cell whole. */
+  /** True if tables must fit into `columns`. A pipe gets every cell uncut. */
   readonly fits: boolean;
   readonly ink: Ink;
   /** Wall clock, milliseconds since the epoch. */
   readonly now: number;
-  /** What to type to start this program again, with its store: `runs list` becomes `npx stream-recovery runs list --db x.db`. */
+  /**
+   * Builds the command that starts this program again with its store: `runs list` becomes `npx stream-recovery runs list --db
+   * x.db`.
+   */
   readonly type: (command: string) => string;
 }
 
 /**
- * The screen of this process.
+ * Creates the screen of this process.
  *
- * @param db the `--db` that was typed, which every command to type repeats
+ * @param db the `--db` value, which printed commands repeat
  */
 export const make = (db?: string): Effect.Effect<Screen> =>
   Effect.map(Clock.currentTimeMillis, (now) => {
@@ -47,7 +50,7 @@ export const make = (db?: string): Effect.Effect<Screen> =>
   });
 
 /**
- * A screen that is no terminal.
+ * Creates a screen without a terminal.
  *
  * @param now wall clock, milliseconds since the epoch
  */
@@ -62,10 +65,10 @@ export const blank = (now: number, columns = columnsMax, fits = false): Screen =
 const typing = (name: string, db: string | undefined) => (command: string) =>
   `${name} ${command}${db === undefined ? "" : ` --db ${quoted(db)}`}`;
 
-/** A word for a shell: in single quotes where it is not plain. */
+/** Quotes a word for a shell if necessary. */
 export const quoted = (word: string): string =>
   /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 
-/** Installed it is a command; in a checkout npx finds it and a Node that is new enough. */
+/** The command that starts this program. In a checkout, npx finds it and a recent enough Node. */
 export const program = (): string =>
   basename(process.argv[1] ?? "") === "stream-recovery" ? "stream-recovery" : "npx stream-recovery";

@@ -1,19 +1,19 @@
 /**
- * Lays rows out in columns that fit the terminal: the widest cells of the columns that may shrink are cut, with an ellipsis.
+ * Formats rows in columns that fit the terminal: the widest cells of shrinkable columns are cut, with an ellipsis.
  */
 import type { Ink, Tone } from "./Ink.ts";
 
-/** One column. */
+/** A column of the table. */
 export interface Column {
   readonly head: string;
   readonly align?: "right";
-  /** Narrowest width that it shrinks to, in characters; a column without it keeps its widest cell. */
+  /** Minimum width, in characters. A column without it is never cut. */
   readonly shrinksTo?: number;
-  /** Cut before any other column, at once to `shrinksTo` and without an ellipsis: what is left of an id can be typed. */
+  /** True to cut this column first, straight to `shrinksTo` and without an ellipsis, so that the rest of an id can be typed. */
   readonly typed?: true;
 }
 
-/** One cell: its text, and what it is. */
+/** The text of a cell and its tone. */
 export interface Cell {
   readonly text: string;
   readonly tone?: Tone;
@@ -22,12 +22,12 @@ export interface Cell {
 const gap = "  ";
 
 /**
- * A table with its head.
+ * Formats a table with its header.
  *
- * @param columns from left to right
- * @param rows a cell a column
- * @param ink colours; cells are padded before they are coloured, as colours have no width
- * @param width most characters of a line; undefined cuts nothing
+ * @param columns the columns, left to right
+ * @param rows one cell per column
+ * @param ink colours; cells are padded before they are coloured, because colour codes have no width
+ * @param width maximum characters per line; undefined for no limit
  */
 export const table = (
   columns: ReadonlyArray<Column>,
@@ -52,7 +52,7 @@ export const table = (
   return [columns.map(({ head }): Cell => ({ text: head, tone: "quiet" })), ...rows].map(lineOf).join("\n");
 };
 
-/** Ids go first; then a character at a time is taken from the widest column that may still give one. */
+/** Cuts typed columns first, then takes one character at a time from the widest shrinkable column. */
 const shrunk = (
   columns: ReadonlyArray<Column>,
   natural: ReadonlyArray<number>,
@@ -83,9 +83,9 @@ const shrunk = (
 const lengthOf = (text: string): number => [...text].length;
 
 /**
- * A text of at most so many characters.
+ * Cuts a text to a maximum length.
  *
- * @param most at least 1; what is longer ends with an ellipsis
+ * @param most maximum characters, at least 1; a longer text ends with an ellipsis
  */
 export const cut = (text: string, most: number): string => {
   const characters = [...text];

@@ -1,13 +1,13 @@
 /**
- * Reads moments as a person types them.
+ * Parses times as a person types them.
  */
 
 import { parseDuration } from "../../recorder/retention/Duration.ts";
 
 /**
- * A moment as it is typed: a duration before now, or an ISO date.
+ * Parses a time: a duration before now, or an ISO date.
  *
- * @returns milliseconds since the epoch; undefined when it is neither
+ * @returns milliseconds since the epoch; undefined if it is neither
  */
 export const parseMoment = (text: string, now: number): number | undefined => {
   const ago = parseDuration(text);

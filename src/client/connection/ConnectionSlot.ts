@@ -1,5 +1,5 @@
 /**
- * Holds one connection at a time, and knows how often it was used and how long it has waited.
+ * Holds one connection at a time, with the number of its requests and its idle time.
  */
 import type { Socket } from "node:net";
 import type { buildConnector, Dispatcher } from "@effect/platform-node/Undici";
@@ -9,13 +9,13 @@ import { type ClientClocks, IdleTime } from "./IdleTime.ts";
 import type { KeptConnection, Origin } from "./Origin.ts";
 import { Client } from "./Undici.ts";
 
-/** What a slot needs of the client that it belongs to. */
+/** The parts of a client that its slots use. */
 export interface SlotHost extends ClientClocks {
   readonly origin: Origin;
   readonly connector: Connector;
-  /** The number of a connection that was opened just now. */
+  /** Returns the number of a newly opened connection. */
   readonly number: () => number;
-  /** Longest idle time of a connection that a request is written on, in milliseconds. */
+  /** Maximum idle time of a connection that a request is written on, in milliseconds. */
   readonly keepAliveMs: number;
 }
 
@@ -25,14 +25,14 @@ interface Held {
   waiting: Waiting | undefined;
 }
 
-/** undici's client for one connection at a time. It opens the next when the last one has gone, so its socket changes. */
+/** undici's client for one connection at a time. It opens the next one after the last one has closed, so its socket changes. */
 export class ConnectionSlot extends Client implements Carrier, KeptConnection {
   readonly #host: SlotHost;
   readonly #held: Held;
   readonly #idle: IdleTime;
   #connection = 0;
   #requests = 0;
-  /** The connection may be dead: it is not kept when its response has come. */
+  /** True if the connection may be dead. It is then closed after its response. */
   #suspected = false;
 
   constructor(url: URL, options: object, host: SlotHost) {
@@ -51,14 +51,14 @@ export class ConnectionSlot extends Client implements Carrier, KeptConnection {
     });
     this.on("disconnect", (_url, _targets, error) => {
       host.origin.connections.delete(this);
-      // undici marks a recycled socket by this error's message alone.
+      // undici marks a recycled socket only by this error's message.
       if (error.message === "socket idle timeout") host.origin.closedIdle();
     });
   }
 
-  /** Gives a request its carrier before undici may begin to write it, and never a connection that may be dead. */
+  /** Gives a request its carrier before undici may write it, and never a connection that may be dead. */
   override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
-    // undici's timer is late by up to a second, and by any time behind a loop that was blocked or a process that was suspended.
+    // undici's timer is up to a second late, and later still after a blocked event loop or a suspended process.
     const spent = this.#suspected || this.#idle.isLongerThan(this.#host.keepAliveMs);
     if (spent && this.#idle.idle) {
       this.#held.waiting = handler instanceof Exchange ? handler : this.#host.connector.waiting();
@@ -78,7 +78,7 @@ export class ConnectionSlot extends Client implements Carrier, KeptConnection {
 
   free(): void {
     this.#idle.begin();
-    // undici still has to take note of the response's end.
+    // undici still has to process the end of the response.
     if (this.#suspected) setImmediate(() => this.discard());
   }
 
@@ -86,7 +86,7 @@ export class ConnectionSlot extends Client implements Carrier, KeptConnection {
     this.#host.origin.distrust();
   }
 
-  /** Closes the connection if it is idle. A request that was given to it and not yet written goes over a fresh one. */
+  /** Closes the connection if it is idle. A request that was assigned to it and not yet written uses a new one. */
   discard(): void {
     if (!this.#idle.idle || this.#held.socket === undefined) return;
     this.#idle.end();
@@ -100,7 +100,10 @@ export class ConnectionSlot extends Client implements Carrier, KeptConnection {
   }
 }
 
-/** Notes the socket of a slot. undici opens one in the context of the event that the last one went by, which is no request's. */
+/**
+ * Records the socket of a slot. undici opens it in the context of the event that ended the previous connection, which belongs
+ * to no request, so the waiting request's context is restored here.
+ */
 const connectorOf =
   ({ connector }: SlotHost, held: Held): buildConnector.connector =>
   (wanted, callback) => {
@@ -115,7 +118,10 @@ const connectorOf =
     else connector.dispatching(waiting, open);
   };
 
-/** A request that no exchange tells of, on its connection: one that is under way keeps the connection from being taken for idle. */
+/**
+ * A request without an exchange. It marks its connection as busy while it is in flight, so that the connection is not taken
+ * for idle.
+ */
 class Plain implements Dispatcher.DispatchHandler {
   readonly #handler: Dispatcher.DispatchHandler;
   readonly #carrier: Carrier;

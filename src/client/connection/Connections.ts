@@ -9,24 +9,24 @@ import type { ClientClocks } from "./IdleTime.ts";
 import type { Origins } from "./Origin.ts";
 import { Agent, Pool } from "./Undici.ts";
 
-/** What the connections of a client need. */
+/** Options for the connections of a client. */
 export interface ConnectionOptions extends ClientClocks {
   readonly connector: Connector;
-  /** Longest idle time of a kept connection, in milliseconds. */
+  /** Maximum idle time of a kept connection, in milliseconds. */
   readonly keepAliveMs: number;
-  /** Most connections to one origin. */
+  /** Maximum connections to one origin; undefined for no limit. */
   readonly connections: number | undefined;
   readonly origins: Origins;
 }
 
-/** Makes the connections; they are closed with their scope. */
+/** Opens the connections and closes them with their scope. */
 export const make = (options: ConnectionOptions): Effect.Effect<Undici.Dispatcher, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.sync(() => open(options)),
     (agent) => Effect.promise(() => agent.destroy()),
   );
 
-/** Makes the connections; the caller destroys them. */
+/** Opens the connections. The caller destroys them. */
 export const open = ({
   connections,
   connector,
@@ -50,14 +50,14 @@ export const open = ({
       number,
     });
   return new Agent({
-    // A pool also for one connection: a connect error of a bare Client fails every request that waits behind it.
+    // Use a pool even for one connection: a connect error of a bare Client fails every request that is queued on it.
     factory: (url, poolOptions) => new Pool(url, { ...poolOptions, factory: slot }),
     ...(connections === undefined ? {} : { connections }),
     pipelining: 1,
     allowH2: false,
     headersTimeout: 0,
     bodyTimeout: 0,
-    // With both equal, a server's Keep-Alive header may shorten the idle time and never lengthen it.
+    // With both equal, a server's Keep-Alive header may shorten the idle time but never extend it.
     keepAliveTimeout: keepAliveMs,
     keepAliveMaxTimeout: keepAliveMs,
   });

@@ -1,5 +1,5 @@
 /**
- * Opens sockets for the client: with an exact connect clock, and with access to the socket that a request waits for.
+ * Opens sockets for the client, with an exact connect clock and with access to the socket that a request waits for.
  */
 
 import { AsyncLocalStorage } from "node:async_hooks";
@@ -10,10 +10,10 @@ import type { EgressProxy, ProxyChoice, ProxyTarget } from "./EgressProxy.ts";
 import { type Opening, Tunnel } from "./Tunnel.ts";
 import { buildConnector } from "./Undici.ts";
 
-/** Raised by the `connect` clock: there was no usable connection within its time, and no byte of a request was written. */
+/** Raised by the `connect` clock: no connection was usable in time, and no byte of a request was written. */
 export class ConnectStalled extends Error {
   override readonly name = "ConnectStalled";
-  /** `PROXY_STALLED` while the egress proxy had not answered. */
+  /** `PROXY_STALLED` if the egress proxy had not answered. */
   readonly code: "CONNECT_STALLED" | "PROXY_STALLED";
 
   constructor(code: "CONNECT_STALLED" | "PROXY_STALLED" = "CONNECT_STALLED") {
@@ -24,7 +24,7 @@ export class ConnectStalled extends Error {
 
 /** A private certificate authority and a client certificate, in PEM. */
 export interface TlsOptions {
-  /** In place of the authorities that Node trusts. */
+  /** Replaces the authorities that Node trusts. */
   readonly ca?: string | Array<string>;
   readonly cert?: string;
   readonly key?: string;
@@ -33,7 +33,7 @@ export interface TlsOptions {
 
 /** A request that waits for a connection. */
 export interface Waiting {
-  /** The connection that is being opened for this request, until it is open. */
+  /** The connection that is being opened for this request; undefined after it has opened or failed. */
   connecting: Opening | undefined;
 }
 
@@ -41,36 +41,35 @@ export interface Waiting {
 export interface Connector {
   /** For undici's `connect` option. */
   readonly connect: Undici.buildConnector.connector;
-  /** Opens one for no request alone, within the `connect` clock or a shorter limit in milliseconds. */
+  /** Opens a connection for no particular request, within the `connect` clock or a shorter limit in milliseconds. */
   readonly open: (
     options: Undici.buildConnector.Options,
     callback: Undici.buildConnector.Callback,
     limitMs?: number,
   ) => Opening | undefined;
-  /** The egress proxy in front of an origin, as `URL.origin` spells it. */
+  /** Returns the egress proxy in front of an origin, spelled as in `URL.origin`. */
   readonly proxyOf: (origin: string) => EgressProxy | undefined;
-  /** The request that is being dispatched. */
+  /** Returns the request that is being dispatched. */
   readonly waiting: () => Waiting | undefined;
   /**
-   * Runs a dispatch, noting the socket that is opened for it within the dispatch itself. One that undici opens later, for a request that
-   * waited for a free connection, is nobody's here.
+   * Runs a dispatch, and notes the socket that is opened within it. A socket that undici opens later, for a request that
+   * waited for a free connection, is attributed to no request.
    */
   readonly dispatching: <A>(waiting: Waiting, dispatch: () => A) => A;
 }
 
-/** How connections are opened. */
+/** Options of a connector. */
 export interface ConnectorOptions {
-  /** Milliseconds for name lookup, TCP, CONNECT and TLS together. */
+  /** Time limit for name lookup, TCP, CONNECT and TLS together, in milliseconds. */
   readonly connectMs: number;
-  /** Of the origin: private certificate authority and client certificate. */
+  /** Private certificate authority and client certificate for the origin. */
   readonly tls: TlsOptions;
-  /** Authorities beside those that Node trusts, in PEM. */
+  /** Authorities in addition to those that Node trusts, in PEM. */
   readonly moreCa?: string | undefined;
-  /** The egress proxy of each target. */
   readonly proxy: ProxyChoice;
 }
 
-/** Where a connection to an origin ends, as undici asks for it; an IPv6 address without brackets. */
+/** Returns the destination of a connection to an origin, as undici asks for it, with an IPv6 address without brackets. */
 export const targetOf = (origin: string): Undici.buildConnector.Options => {
   const { hostname, host, port, protocol } = new URL(origin);
   return { hostname: hostname.replace(/^\[|\]$/g, ""), host, port, protocol };
@@ -82,13 +81,13 @@ const portedOf = ({ hostname, port, protocol }: Undici.buildConnector.Options): 
   port: Number(port) || (protocol === "https:" ? 443 : 80),
 });
 
-/** The request that waits for a connection, for as long as that is opened. */
+/** The request that waits for a connection while that connection is being opened. */
 const current = new AsyncLocalStorage<Waiting>();
 
 /** Makes a connector. */
 export const make = ({ connectMs, moreCa, proxy, tls }: ConnectorOptions): Connector => {
-  // Made when the first connection needs them: a certificate that cannot be read is a failure to connect. One context serves all
-  // connections, because reading some hundred and fifty certificates takes milliseconds.
+  // Made for the first connection, so that an unreadable certificate is a failure to connect. All connections share one context,
+  // because reading some hundred and fifty certificates takes milliseconds.
   const toOrigin = once(() => originConnector({ moreCa, tls }));
   const toProxy = once(() => proxyConnector(moreCa ?? tls.ca));
   const open = (options: Undici.buildConnector.Options, settle: Undici.buildConnector.Callback): unknown => {
@@ -105,8 +104,8 @@ export const make = ({ connectMs, moreCa, proxy, tls }: ConnectorOptions): Conne
       clearTimeout(timer);
       callback(...result);
     };
-    // The connector gives its socket, which its type does not say. Its context is the socket's for as long as it lives: that of a
-    // dispatch would keep the request which opened it, and its body.
+    // The connector returns its socket, which its type does not say. It runs outside the dispatch's context, because the socket
+    // keeps its context for life, and with it the request that opened it and its body.
     const opened: unknown = current.exit(() => open(options, settle));
     const opening = opened instanceof Socket || opened instanceof Tunnel ? opened : undefined;
     const timer = setTimeout(
@@ -135,17 +134,15 @@ export const make = ({ connectMs, moreCa, proxy, tls }: ConnectorOptions): Conne
 };
 
 /**
- * A socket on which nothing comes is asked from so many milliseconds on, by TCP itself: libuv then asks once a second, ten times, so that
- * an idle socket whose peer is gone breaks after 14 s. TCP does not ask while bytes of ours are unacknowledged.
+ * Idle time before TCP probes a silent socket, in milliseconds. libuv then probes once a second, ten times, so an idle socket
+ * whose peer is gone breaks after 14 s. TCP does not probe while sent bytes are unacknowledged.
  */
 export const keepAliveProbeMs = 4_000;
 
-/** undici's own is off: Node sets a delay once, and never again where it is told the same. */
+/** Turns undici's own keep-alive off: Node sets a delay once, and ignores a second call with the same value. */
 const ownKeepAlive = { keepAlive: false } as const;
 
-/**
- * Turns TCP keep-alive on where the socket is connected. Before that, libuv forgets the delay and takes a minute.
- */
+/** Turns TCP keep-alive on after the socket is connected. If it is set earlier, libuv forgets the delay and uses a minute. */
 const asked =
   (connect: Undici.buildConnector.connector): Undici.buildConnector.connector =>
   (options, callback) =>
@@ -162,14 +159,14 @@ const originConnector = ({ moreCa, tls }: Pick<ConnectorOptions, "moreCa" | "tls
     ...(context === undefined ? tls : { secureContext: context }),
     ...(servername === undefined ? {} : { servername }),
     allowH2: false,
-    // undici's own connect timer is off: it counts in steps of half a second and more.
+    // undici's own connect timer is off because it counts in steps of half a second and more.
     timeout: 0,
     ...ownKeepAlive,
   });
   return asked(connect);
 };
 
-/** The proxy sees no client certificate of the origin's, and none of its server names. */
+/** The proxy sees neither the client certificate for the origin nor the origin's server name. */
 const proxyConnector = (ca: TlsOptions["ca"]) =>
   asked(
     buildConnector({
@@ -188,10 +185,10 @@ const once = <A>(make: () => A): (() => A) => {
   };
 };
 
-/** Certificates beside those that Node trusts already, `NODE_EXTRA_CA_CERTS` among them. */
+/** Adds certificates to those that Node already trusts, including `NODE_EXTRA_CA_CERTS`. */
 const besideNode = (ca: string | Array<string>): Array<string> => [...trusted(), ...[ca].flat()];
 
-/** Bun and older Nodes have only the list that they were built with. */
+/** Bun and older versions of Node have only their built-in list. */
 const trusted = (): ReadonlyArray<string> => {
   const { getCACertificates }: Partial<typeof Tls> = Tls;
   return getCACertificates?.("default") ?? Tls.rootCertificates;

@@ -1,12 +1,12 @@
 /**
- * Says which egress proxy a connection goes through: read from an address, and chosen as the environment's variables say.
+ * Reads the addresses of egress proxies, and chooses the proxy of a connection by the environment's variables.
  */
 import { BlockList, isIP } from "node:net";
 import { Redacted } from "effect";
 
-/** An egress proxy. Its credentials are in no text that is made of it. */
+/** An egress proxy. No text made from it contains its credentials. */
 export interface EgressProxy {
-  /** Whether the connection to the proxy itself is encrypted. */
+  /** True if the connection to the proxy itself is encrypted. */
   readonly secure: boolean;
   /** A name or an address; an IPv6 address without brackets. */
   readonly hostname: string;
@@ -15,7 +15,7 @@ export interface EgressProxy {
   readonly authorization: Redacted.Redacted<string> | undefined;
 }
 
-/** Where a connection is to end. */
+/** The destination of a connection. */
 export interface ProxyTarget {
   /** `http:` or `https:`. */
   readonly protocol: string;
@@ -24,16 +24,16 @@ export interface ProxyTarget {
   readonly port: number;
 }
 
-/** Chooses the proxy of a connection; undefined goes direct. */
+/** Chooses the proxy of a connection; undefined connects directly. */
 export type ProxyChoice = (target: ProxyTarget) => EgressProxy | undefined;
 
-/** What every address of a proxy must look like; no message repeats an address, which may hold a password. */
+/** The required form of a proxy address. Messages repeat no address, because it may hold a password. */
 export const proxyForm = "http(s)://[user:password@]host[:port]";
 
 /**
- * Reads a proxy's address. Without a scheme it is `http://`, as curl takes it.
+ * Reads a proxy's address. Without a scheme it is `http://`, as in curl.
  *
- * @returns undefined for anything else than `proxyForm`, SOCKS proxies among them
+ * @returns undefined for anything other than `proxyForm`, including SOCKS proxies
  */
 export const read = (address: string): EgressProxy | undefined => {
   const text = address.trim();
@@ -57,7 +57,7 @@ export const read = (address: string): EgressProxy | undefined => {
   };
 };
 
-/** A proxy's address without its login. */
+/** Formats a proxy's address without its login. */
 export const addressOf = ({ hostname, port, secure }: EgressProxy): string =>
   `${secure ? "https" : "http"}://${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}`;
 
@@ -69,7 +69,7 @@ const decodedPair = (username: string, password: string): string | undefined => 
   }
 };
 
-/** The variables of an environment that speak of proxies, as they were read. */
+/** The proxy variables of an environment, after reading. */
 export interface ProxyVariables {
   readonly http: EgressProxy | undefined;
   readonly https: EgressProxy | undefined;
@@ -78,8 +78,8 @@ export interface ProxyVariables {
 }
 
 /**
- * Chooses as the environment says: the proxy of the target's scheme, except for this machine, the link-local network, and what
- * `NO_PROXY` names.
+ * Chooses by the environment: the proxy of the target's scheme, except for this machine, the link-local network, and the hosts
+ * in `NO_PROXY`.
  */
 export const ofEnvironment = ({ http, https, none }: ProxyVariables): ProxyChoice => {
   const exempt = exemptionsOf(none);
@@ -89,16 +89,16 @@ export const ofEnvironment = ({ http, https, none }: ProxyVariables): ProxyChoic
   };
 };
 
-/** Goes direct, or through one proxy whatever the target: what an upstream says itself comes before every exemption. */
+/** Uses one proxy for every target, or none. An upstream's own setting overrides every exemption. */
 export const always =
   (proxy: EgressProxy | undefined): ProxyChoice =>
   () =>
     proxy;
 
 /**
- * Reads a `NO_PROXY`: entries between commas or blanks. `*` is every host. A name stands for itself and its subdomains, with and
- * without a dot or `*.` before it, as curl and Go take it. An address stands for itself, `ADDRESS/BITS` for a network. A port
- * behind an entry narrows it to that port. A name that resolves to an address of a network is not looked up.
+ * Reads `NO_PROXY`: entries separated by commas or blanks. `*` is every host. A name covers itself and its subdomains, with or
+ * without a leading dot or `*.`, as in curl and Go. An address covers itself, and `ADDRESS/BITS` a network. A port after an
+ * entry narrows it to that port. Names are not resolved to match networks.
  */
 export const exemptionsOf = (text: string): ((target: Pick<ProxyTarget, "hostname" | "port">) => boolean) => {
   const entries = text
@@ -120,7 +120,7 @@ const exemptionOf = (entry: string): Exemption => {
   if (entry === "*") return { port: undefined, covers: () => true };
   const network = networkOf(entry);
   if (network !== undefined) return { port: undefined, covers: (name) => contains(network, name) };
-  // An IPv6 address has its port behind brackets; one without brackets has none.
+  // An IPv6 address has its port after brackets. Without brackets it has none.
   const parts = isIP(entry) === 0 ? /^(\[[^\]]*\]|[^:]*):(\d{1,5})$/.exec(entry) : null;
   const port = parts?.[2] === undefined ? undefined : Number(parts[2]);
   const spelt = bare(parts?.[1] ?? entry).toLowerCase();
@@ -130,7 +130,7 @@ const exemptionOf = (entry: string): Exemption => {
   return { port, covers: (name) => domain !== "" && (name === domain || name.endsWith(`.${domain}`)) };
 };
 
-/** A network, or one address as a network of its own. */
+/** Reads a network, or one address as a network of one. */
 const networkOf = (text: string): BlockList | undefined => {
   const [address = "", bits, ...more] = bare(text).split("/");
   const family = isIP(bare(address));
@@ -155,11 +155,11 @@ near.addSubnet("169.254.0.0", 16, "ipv4");
 near.addSubnet("::", 127, "ipv6");
 near.addSubnet("fe80::", 10, "ipv6");
 
-/** This machine, and the link-local network: no proxy reaches either for its client. */
+/** Returns true for this machine and the link-local network, which no proxy reaches for its client. */
 const isNear = (hostname: string): boolean => {
   const name = bare(hostname).toLowerCase().replace(/\.$/, "");
   return name === "localhost" || name.endsWith(".localhost") || contains(near, name);
 };
 
-/** A host without the brackets of an IPv6 address. */
+/** Removes the brackets of an IPv6 address. */
 const bare = (hostname: string): string => hostname.replace(/^\[(.*)\]$/, "$1");

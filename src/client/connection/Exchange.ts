@@ -1,8 +1,9 @@
 /**
- * Carries one request and its response over undici: says how far the request got, holds what has arrived, aborts at once.
+ * Carries one request and its response over undici: tracks how far the request got, holds the bytes that arrived, aborts at
+ * once.
  *
- * undici calls `onRequestStart` immediately before it writes the first byte and never before it has a connection. Until then no
- * byte of the request can have left this process; from then on there is no proof that none has.
+ * undici calls `onRequestStart` immediately before it writes the first byte, and only after it has a connection. Until then no
+ * byte of the request can have left this process. From then on there is no proof that none has.
  */
 
 import type { Dispatcher } from "@effect/platform-node/Undici";
@@ -12,48 +13,51 @@ import type { TransportOperation } from "../../domain/Failure.ts";
 import type { Waiting } from "./Connector.ts";
 import type { Opening } from "./Tunnel.ts";
 
-/** Response bytes that may wait unread before the socket is paused. */
+/** Maximum unread response bytes before the socket is paused. */
 export const unreadBytesMax = 256 * 1024;
 
-/** The reporters of an exchange while it runs. Both are called synchronously and must not throw. */
+/** Callbacks for the progress of an exchange. Both are called synchronously and must not throw. */
 export interface Reporters {
-  /** `not_sent` when the exchange opens, `ambiguous` before the first byte is written, `accepted` at a response head. */
+  /**
+   * Called with `not_sent` when the exchange opens, `ambiguous` before the first byte is written, and `accepted` at a response
+   * head.
+   */
   readonly delivery?: (delivery: Delivery, status?: number) => void;
-  /** Bytes of the response body that have just come. */
+  /** Called with the number of response body bytes that have just arrived. */
   readonly bytes?: (count: number) => void;
 }
 
-/** A response's status and headers, names in lower case; a header that came several times is joined by commas (RFC 9110, 5.3). */
+/** Status and headers of a response. Names are in lower case, and repeated headers are joined by commas (RFC 9110, 5.3). */
 export interface Head {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** The error that broke an exchange, and the part of the request in which it did. */
+/** The error that broke an exchange, and the phase in which it did. */
 export interface ExchangeBreak {
   readonly error: unknown;
   readonly operation: TransportOperation;
-  /** The request itself was refused on this side: an address, header or body that cannot be sent. */
+  /** True if the request was refused on this side: an address, header or body that cannot be sent. */
   readonly unsendable: boolean;
 }
 
 /** The connection that carries an exchange. */
 export interface Carried {
-  /** Counts the connections of a client, from 1. */
+  /** Number of the connection at its client, from 1. */
   readonly connection: number;
-  /** It had carried a request before. */
+  /** True if the connection had carried an earlier request. */
   readonly reused: boolean;
-  /** Milliseconds that it had waited for this request; 0 for a fresh one. */
+  /** Time that the connection waited for this request, in milliseconds; 0 for a new one. */
   readonly idleMs: number;
 }
 
-/** Carries exchanges, one at a time. */
+/** A connection that carries exchanges, one at a time. */
 export interface Carrier {
-  /** A request is about to be written. */
+  /** Called before a request is written. */
   readonly begin: () => Carried;
-  /** The response has come whole. */
+  /** Called when the response is complete. */
   readonly free: () => void;
-  /** The connection broke under the exchange, or brought no response. */
+  /** Called when the connection broke under the exchange, or brought no response. */
   readonly broke: () => void;
 }
 
@@ -66,24 +70,22 @@ interface Times {
   carried: Carried | undefined;
 }
 
-/** One exchange, for one reader. */
+/** One exchange, for a single reader. */
 export class Exchange implements Dispatcher.DispatchHandler, Waiting {
   connecting: Opening | undefined = undefined;
   delivery: Delivery = "not_sent";
   /** Set before the request may be written. */
   carrier: Carrier | undefined = undefined;
-  /** Called once, when the exchange is over in any way; it must not throw. */
+  /** Called once, when the exchange is over for any reason. It must not throw. */
   whenOver: (() => void) | undefined = undefined;
-  /** Size of the request's body, in bytes. */
   requestBytes = 0;
-  /** Bytes of the response's body so far. */
   receivedBytes = 0;
   readonly times: Times;
   readonly #reporters: Reporters;
   readonly #now: () => number;
   #controller: Dispatcher.DispatchController | undefined = undefined;
   #given: { readonly status: number; readonly headers: IncomingHeaders } | undefined = undefined;
-  /** The same, once it was asked for. */
+  /** The head in its public form, made when it is first read. */
   #head: Head | undefined = undefined;
   #chunks: Array<Uint8Array> = [];
   #unread = 0;
@@ -101,45 +103,45 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
     reporters.delivery?.("not_sent");
   }
 
-  /** The response head. */
+  /** Waits for the response head. */
   get head(): Effect.Effect<Head, ExchangeBreak> {
     return this.#when(() => this.#known);
   }
 
-  /** All bytes that have arrived since the last read, at least one array; undefined at the clean end of the body. */
+  /** Reads all bytes that arrived since the last read, at least one array; undefined at the clean end of the body. */
   get read(): Effect.Effect<ReadonlyArray<Uint8Array> | undefined, ExchangeBreak> {
     const look = () =>
       this.#chunks.length > 0 ? this.#take() : this.#over && this.#broken === undefined ? ended : undefined;
     return Effect.map(this.#when(look), (chunks) => (chunks === ended ? undefined : chunks));
   }
 
-  /** Why it has broken; what arrived before that may still be read. */
+  /** The error that broke the exchange. Bytes that arrived earlier can still be read. */
   get broken(): ExchangeBreak | undefined {
     return this.#broken;
   }
 
-  /** What a read gives now; undefined while it would wait. */
+  /** Returns the result of a read now; undefined if it would wait. */
   poll(): ReadonlyArray<Uint8Array> | "ended" | ExchangeBreak | undefined {
     if (this.#chunks.length > 0) return this.#take();
     return this.#broken ?? (this.#over ? "ended" : undefined);
   }
 
-  /** Calls back once, when there may be something to poll. For the reader alone, which then waits in no read. */
+  /** Calls back once, when there may be something to poll. Only for the reader, and not while it waits in a read. */
   wait(wake: () => void): void {
     this.#wake = wake;
   }
 
-  /** The status of the response, once its head has come. */
+  /** Status of the response, after its head has arrived. */
   get status(): number | undefined {
     return this.#given?.status;
   }
 
-  /** Gives the exchange up: its socket is destroyed at once, also one that is still being opened. */
+  /** Abandons the exchange. Its socket is destroyed at once, even if it is still being opened. */
   abort(): void {
     if (this.#over) return;
     this.#end();
     this.#chunks = [];
-    // A request that was written and got no response: its connection may be dead, and the others of its origin too.
+    // The request was written and got no response, so its connection may be dead, and so may the others of its origin.
     if (this.delivery === "ambiguous") this.carrier?.broke();
     this.#controller?.abort(aborted());
     this.connecting?.destroy(aborted());
@@ -162,7 +164,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingHeaders): void {
     this.#report("accepted", status);
-    // 1xx: the response itself is still to come (RFC 9110, 15.2).
+    // 1xx: the final response is still to come (RFC 9110, 15.2).
     if (status < 200) return;
     this.times.headAt = this.#now();
     this.#given = { status, headers };
@@ -174,7 +176,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
     this.times.firstByteAt ??= this.#now();
     this.receivedBytes += chunk.byteLength;
     this.#reporters.bytes?.(chunk.byteLength);
-    // Most reads bring one. A list that grows has room for seventeen.
+    // A read usually brings one chunk, and an array that grows gets room for seventeen.
     if (this.#chunks.length === 0) this.#chunks = [chunk];
     else this.#chunks.push(chunk);
     this.#unread += chunk.byteLength;
@@ -198,7 +200,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
     this.whenOver?.();
   }
 
-  /** The request cannot be sent as it is; no byte of it was written. */
+  /** Fails the exchange because the request cannot be sent. No byte of it was written. */
   refuse(error: unknown): void {
     this.#break(error, true);
   }
@@ -245,7 +247,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
     return chunks;
   }
 
-  /** Waits for a value; a value that arrived before an error is given first. */
+  /** Waits for a value. A value that arrived before an error is returned first. */
   #when<A>(look: () => A | undefined): Effect.Effect<A, ExchangeBreak> {
     return Effect.callback<A, ExchangeBreak>((resume) => {
       const settle = () => {
@@ -261,7 +263,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
     });
   }
 
-  /** Wakes the reader once undici's parser has returned: everything of one socket read is handed over together. */
+  /** Wakes the reader after undici's parser has returned, so that everything from one socket read is delivered together. */
   #notify(): void {
     if (this.#waking) return;
     this.#waking = true;

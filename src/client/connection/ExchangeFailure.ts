@@ -1,5 +1,5 @@
 /**
- * Says what broke an exchange: whose fault it is, the code of its error, and whether the same request may succeed.
+ * Classifies a broken exchange: the cause, the error code, and whether the same request may succeed.
  */
 import type { Failure } from "../../domain/Failure.ts";
 import * as TransportCodes from "../../domain/TransportCodes.ts";
@@ -8,7 +8,7 @@ import { ConnectStalled } from "./Connector.ts";
 import type { Exchange, ExchangeBreak } from "./Exchange.ts";
 import type { Origin } from "./Origin.ts";
 
-/** What is known beside an exchange. */
+/** Context of a broken exchange. */
 export interface BreakContext {
   readonly origin: Origin;
   readonly exchange: Pick<Exchange, "times">;
@@ -18,12 +18,12 @@ export interface BreakContext {
   readonly nowMs: number;
 }
 
-/** The failure of an exchange that broke. */
+/** Returns the failure of a broken exchange. */
 export const failureOf = (broken: ExchangeBreak, context: BreakContext): Failure => {
   const failure = failureAt(broken, context);
   if (broken.operation !== "connect" || !(failure.kind === "transport" || failure.kind === "stalled")) return failure;
   const { exchange, now, origin } = context;
-  // Where the origin was well before, somebody stands in its place for now: a captive portal.
+  // The origin worked before, so something else answers in its place for now: a captive portal.
   if (origin.reached && TransportCodes.isForeign(failure.code ?? "")) return { ...failure, retryable: true };
   return origin.unconnected(exchange.times.openedAt, now) ? { ...failure, retryable: false } : failure;
 };

@@ -1,6 +1,6 @@
 /**
- * Measures how long a kept connection has waited for a request, by both clocks: monotonic time stands still while some systems
- * sleep, and wall time may be set.
+ * Measures how long a kept connection has waited for a request, by both clocks: monotonic time stops while some systems sleep,
+ * and wall time may be set.
  */
 
 /** The two clocks of a client. */
@@ -20,24 +20,27 @@ export class IdleTime {
     this.#clocks = clocks;
   }
 
-  /** Whether the connection waits for a request. */
+  /** True if the connection waits for a request. */
   get idle(): boolean {
     return this.#since !== undefined;
   }
 
-  /** It waits from now on. */
   begin(): void {
     this.#since = { now: this.#clocks.now(), nowMs: this.#clocks.nowMs() };
   }
 
-  /** It waits no longer. @returns monotonic milliseconds that it has waited, 0 where it had not */
+  /**
+   * Ends the idle time.
+   *
+   * @returns idle time in monotonic milliseconds; 0 if the connection was not idle
+   */
   end(): number {
     const since = this.#since;
     this.#since = undefined;
     return since === undefined ? 0 : this.#clocks.now() - since.now;
   }
 
-  /** Whether it has waited for longer than a limit, in milliseconds, by either clock. */
+  /** Returns true if the idle time exceeds a limit, in milliseconds, by either clock. */
   isLongerThan(limitMs: number): boolean {
     if (this.#since === undefined) return false;
     const { now, nowMs } = this.#clocks;

@@ -1,33 +1,32 @@
 /**
- * Remembers each origin of a client: whether it ever responded, when it was last called, and its open connections.
+ * Remembers each origin of a client: whether it was ever reached, when it was last called, and its open connections.
  */
 import { dropOldest } from "../../domain/Limits.ts";
 
-/** Most origins that are remembered; the one that was added first is forgotten. */
+/** Maximum origins that are remembered. The one that was added first is evicted. */
 export const originsMax = 1024;
 
 /**
- * How long a connect failure of an origin that was never reached may be retried, in milliseconds since the first request that
- * found it so. Such an address is more often wrong than away, and its client waits (DESIGN.md, 13): one that is just being started
- * has three tries at it.
+ * Time during which connect failures of a never-reached origin may be retried, in milliseconds since the first request that
+ * failed to connect. Such an address is more often wrong than down, and its client waits (DESIGN.md, 13). An origin that is
+ * just starting gets three tries.
  */
 export const unreachedMs = 2_000;
 
 /** A connection that its origin can close while it is idle. */
 export interface KeptConnection {
-  /** Closes the connection if it only waits for a request. */
+  /** Closes the connection if it is idle. */
   readonly discard: () => void;
-  /** The connection may be dead, also one that is in use: no further request is written on it before it has proven that it lives. */
+  /** Marks the connection as possibly dead, even while it is in use. No further request is written on it. */
   readonly suspect: () => void;
 }
 
 /** One origin: scheme, host and port. */
 export class Origin {
-  /** A connection was made to the origin: a name lookup that fails from now on is the network's fault. */
+  /** True if a connection to the origin was ever made. From then on, a failed name lookup is the network's fault. */
   reached = false;
-  /** Since when it cannot be connected to: the begin of the first request that failed so, in monotonic milliseconds. */
+  /** Start of the first request that could not connect, in monotonic milliseconds. */
   #unreachedSince: number | undefined;
-  /** Its open connections. */
   readonly connections = new Set<KeptConnection>();
   /** Kept connections that this client closed since the previous call. */
   #recycled = 0;
@@ -35,11 +34,11 @@ export class Origin {
   #lastEndedAt: number | undefined;
 
   /**
-   * A call begins.
+   * Records the start of a call.
    *
    * @param now monotonic milliseconds
    * @returns milliseconds since the end of the previous call, 0 while one runs, undefined for the first; and the connections
-   *   that were recycled since then
+   * that were recycled since then
    */
   begin(now: number): { readonly idleMs: number | undefined; readonly recycled: number } {
     const idleMs = this.#running > 0 ? 0 : this.#lastEndedAt === undefined ? undefined : now - this.#lastEndedAt;
@@ -49,18 +48,17 @@ export class Origin {
     return { idleMs, recycled };
   }
 
-  /** A call has ended. */
   end(now: number): void {
     this.#running -= 1;
     this.#lastEndedAt = now;
   }
 
   /**
-   * No connection could be made for a request.
+   * Records that no connection could be made for a request.
    *
-   * @param openedAt when the request began, in monotonic milliseconds
+   * @param openedAt start of the request, in monotonic milliseconds
    * @param now monotonic milliseconds
-   * @returns whether this is no outage but an address that leads nowhere: the origin was never reached, for long enough
+   * @returns true if this is a wrong address and no outage: the origin was never reached, for long enough
    */
   unconnected(openedAt: number, now: number): boolean {
     if (this.reached) return false;
@@ -68,17 +66,17 @@ export class Origin {
     return now - this.#unreachedSince > unreachedMs;
   }
 
-  /** A kept connection was closed by this client. */
+  /** Records that this client closed a kept connection. */
   closedIdle(): void {
     this.#recycled += 1;
   }
 
-  /** Trusts no connection any more that was opened until now: after a suspension, and where the path does not work. */
+  /** Stops trusting every connection that is open now: after a suspension, and if the path does not work. */
   suspect(): void {
     for (const connection of [...this.connections]) connection.suspect();
   }
 
-  /** Closes every idle connection: where one broke, the others may be dead too. */
+  /** Closes every idle connection. If one broke, the others may be dead too. */
   distrust(): void {
     for (const connection of [...this.connections]) connection.discard();
   }
@@ -94,9 +92,9 @@ export class Origins {
   }
 
   /**
-   * Looks an origin up, or begins to remember it.
+   * Looks up an origin, and remembers it if it is new.
    *
-   * @param name as `URL.origin` spells it
+   * @param name name of the origin, as in `URL.origin`
    */
   of(name: string): Origin {
     const known = this.#origins.get(name);

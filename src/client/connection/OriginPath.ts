@@ -1,5 +1,5 @@
 /**
- * Names the path to an origin, and says how it can be asked over the connections of a client.
+ * Names the path to an origin, and lets it be probed over the connections of a client.
  */
 import type { Dispatcher } from "@effect/platform-node/Undici";
 import { Effect } from "effect";
@@ -12,17 +12,16 @@ import * as Probe from "./Probe.ts";
 /** The connections of a client. */
 export interface Reach {
   readonly agent: Dispatcher;
-  /** Opens the connections that its requests go over. */
   readonly connector: Connector;
   readonly origins: Origins;
-  /** Longest that a probe takes, in milliseconds; default 5,000. */
+  /** Maximum duration of a probe, in milliseconds. Default 5,000. */
   readonly probeMs?: number;
 }
 
 /**
- * The path of requests to an address: scheme, host, port and the proxy in front, which is named without its login.
+ * Returns the path of requests to an address: scheme, host, port and the proxy in front of it, without the proxy's login.
  *
- * @throws TypeError for an address that cannot be read
+ * @throws TypeError if the address cannot be read
  */
 export const pathTo = (reach: Reach, url: string | URL): Path => {
   const { origin } = new URL(url);
@@ -36,7 +35,7 @@ const wayTo = ({ connector, origins, probeMs = Probe.probeMs }: Reach, origin: s
   const dropIdle = (): void => origins.of(origin).suspect();
   const asked = Effect.suspend(() => Probe.connection(connector, origin, probeMs));
   return {
-    // Where no connection can be made, those that are open are not to be trusted.
+    // If no connection can be made, the open ones cannot be trusted.
     probe: Effect.tap(asked, ({ _tag }) => Effect.sync(() => (_tag === "failed" ? dropIdle() : undefined))),
     dropIdle,
   };

@@ -1,8 +1,8 @@
 /**
- * Opens a connection to an origin through an egress proxy: to the proxy, CONNECT, and TLS of the origin inside.
+ * Opens a connection to an origin through an egress proxy: to the proxy, CONNECT, and the origin's TLS inside.
  *
- * Plain `http` goes through CONNECT too. With an absolute address in the request line instead, the proxy's own 502 or 403 would
- * come as the response of the provider, and its credentials would travel beside the provider's.
+ * Plain `http` uses CONNECT too. With an absolute address in the request line instead, the proxy's own 502 or 403 would look
+ * like the provider's response, and its credentials would travel beside the provider's.
  */
 import type { Socket } from "node:net";
 import type * as Undici from "@effect/platform-node/Undici";
@@ -13,13 +13,13 @@ import type { EgressProxy } from "./EgressProxy.ts";
 
 /** A connection that is being opened. */
 export interface Opening {
-  /** Gives it up: no socket of it stays, and its callback gets the error, unless it was called before. */
+  /** Abandons the opening. No socket remains, and the callback gets the error unless it was already called. */
   readonly destroy: (error: Error) => unknown;
 }
 
 /**
- * The proxy's own failure; no byte of a request was written. Its code begins with `PROXY_`: the status of the proxy's response, or
- * the code of what broke on the way to it. It names no address.
+ * The proxy itself failed, and no byte of a request was written. The code starts with `PROXY_`, followed by the status of the
+ * proxy's response or the code of the error on the way to it. It names no address.
  */
 export class ProxyFailed extends Error {
   override readonly name = "ProxyFailed";
@@ -31,7 +31,7 @@ export class ProxyFailed extends Error {
   }
 }
 
-/** Opens sockets: to a proxy, and TLS over a socket. */
+/** Connectors for a socket to a proxy, and for TLS over that socket. */
 export interface TunnelConnectors {
   readonly toProxy: Undici.buildConnector.connector;
   readonly toOrigin: Undici.buildConnector.connector;
@@ -45,15 +45,15 @@ export class Tunnel implements Opening {
   readonly #callback: Undici.buildConnector.Callback;
   /** The connection to the proxy. */
   #socket: Socket | undefined;
-  /** TLS of the origin over it. */
+  /** The origin's TLS over that connection. */
   #inside: Socket | undefined;
   #over = false;
-  /** The proxy has opened it; what is still to come is TLS of the origin. */
+  /** True after the proxy has opened the tunnel. Only the origin's TLS is still to come. */
   open = false;
 
   /**
-   * @param target where the tunnel is to end, as undici asks for it
-   * @param callback gets the socket, or the error, once
+   * @param target destination of the tunnel, as undici asks for it
+   * @param callback called once, with the socket or the error
    */
   constructor(
     proxy: EgressProxy,
@@ -74,7 +74,7 @@ export class Tunnel implements Opening {
     this.#fail(error);
   }
 
-  /** undici leaves the socket out beside an error, where its type says null. */
+  /** undici leaves the socket out beside an error, although its type says null. */
   #connected(error: Error | null, socket: Socket | null | undefined): void {
     if (socket === null || socket === undefined) {
       this.#fail(failedOn(error));
@@ -110,7 +110,7 @@ export class Tunnel implements Opening {
     else this.#through(socket);
   }
 
-  /** The tunnel is open: what breaks from here on is the origin's. */
+  /** Continues in the open tunnel. Failures from here on are the origin's. */
   #through(socket: Socket): void {
     this.open = true;
     if (this.#target.protocol !== "https:") {
@@ -125,7 +125,7 @@ export class Tunnel implements Opening {
     try {
       this.#inside = opened(this.#connectors.toOrigin(inside, settled));
     } catch (error) {
-      // A certificate that cannot be read is refused here, in an event of the socket.
+      // A certificate that cannot be read throws here, in an event of the socket.
       this.#fail(error instanceof Error ? error : null);
     }
   }
@@ -142,16 +142,16 @@ export class Tunnel implements Opening {
   #fail(error: Error | null | undefined): void {
     if (this.#over) return;
     this.#over = true;
-    // TLS that failed by itself leaves the connection below it open.
+    // TLS that fails by itself leaves the connection below it open.
     for (const socket of [this.#inside, this.#socket]) socket?.on("error", ignored).destroy();
     this.#callback(error ?? new ProxyFailed(`${proxyPrefix}FAILED`), null);
   }
 }
 
-/** A socket that is given up may still fail: that no longer matters. */
+/** An abandoned socket may still fail, which no longer matters. */
 const ignored = (): void => undefined;
 
-/** undici's connectors give their socket, which their type does not say. */
+/** undici's connectors return their socket, which their type does not say. */
 const opened = (socket: unknown): Socket | undefined => socket as Socket | undefined;
 
 const read = (socket: Socket): Uint8Array | null => {
@@ -159,7 +159,7 @@ const read = (socket: Socket): Uint8Array | null => {
   return bytes instanceof Uint8Array ? bytes : null;
 };
 
-/** The code of what broke, where it may be repeated as the proxy's. */
+/** Keeps the code of the error if it is a known code of a proxy. */
 const failedOn = (error: Error | null): ProxyFailed => {
   const inner: unknown = error !== null && "code" in error ? error.code : undefined;
   const code = typeof inner === "string" ? `${proxyPrefix}${inner}` : "";

@@ -1,7 +1,7 @@
 /**
- * Gives the classes of undici that the client is built on.
+ * Provides the undici classes that the client is built on.
  *
- * Bun resolves `import "undici"` to a stub of its own, whose dispatchers dispatch nothing. The package itself runs in Bun as it
+ * Bun resolves `import "undici"` to its own stub, whose dispatchers dispatch nothing. The package itself runs in Bun as it
  * does in Node, so under Bun it is loaded by its file.
  */
 import { createRequire } from "node:module";
@@ -11,9 +11,9 @@ type Undici = Pick<typeof Platform, "Agent" | "buildConnector" | "Client" | "Dis
 
 const installed = (): Undici => {
   const platform = createRequire(import.meta.url).resolve("@effect/platform-node/Undici");
-  // The main module of the very package whose types stand above.
+  // The main module of the package that the types above come from.
   return createRequire(platform)("undici/index.js") as Undici;
 };
 
-/** undici, as it is installed. */
+/** The classes of the installed undici. */
 export const { Agent, buildConnector, Client, Dispatcher, Pool } = "Bun" in globalThis ? installed() : Platform;

@@ -1,5 +1,5 @@
 /**
- * Reads the error object that a provider put into a response body or a stream event, whatever its dialect.
+ * Reads the error object that a provider put into a response body or a stream event, in any dialect.
  */
 
 import { isError } from "../tables/HttpStatus.ts";
@@ -7,27 +7,29 @@ import { type CodeMeaning, lookup, lookupText } from "../tables/ProviderErrors.t
 import * as RetryAfter from "../tables/RetryAfter.ts";
 import { elements, get, isList, isObject, messageCharactersMax, number, text } from "../thrown/CauseChain.ts";
 
-/** Longest body that is parsed, in UTF-16 code units. Longer ones are no error body. */
+/** Maximum length of a body that is parsed, in UTF-16 code units. A longer one is not an error body. */
 export const bodyCharactersMax = 262_144;
 
-/** Deepest `error` inside `error` that is read (an SDK keeps the whole body under `error`). */
+/** Maximum depth to which `error` inside `error` is read (an SDK keeps the whole body under `error`). */
 const nestingMax = 4;
 
-/** `schema`: a provider's error object with a code; `json`: other JSON; `text`: HTML or prose; `absent`: nothing seen. */
+/**
+ * Form of an error body. `schema`: a provider's error object with a code; `json`: other JSON; `text`: HTML or prose; `absent`:
+ * nothing seen.
+ */
 export type BodyForm = "schema" | "json" | "text" | "absent";
 
-/** What an error body says, read once for all dialects. */
+/** Content of an error body, read once for all dialects. */
 export interface BodyReading {
   readonly form: BodyForm;
-  /** An error is in it: a code, a status or a message that is not empty. */
+  /** True if it contains an error: a code, a status or a message that is not empty. */
   readonly carries: boolean;
-  /** Codes as they are spelt, the most telling first. Of unknown origin: never repeated unlabelled. */
+  /** Codes as spelled, the most telling first. They are untrusted and never repeated unlabelled. */
   readonly codes: ReadonlyArray<string>;
-  /** The HTTP status that the body itself names. */
+  /** HTTP status that the body itself names. */
   readonly status?: number;
-  /** What the codes mean. */
   readonly byCode?: CodeMeaning;
-  /** The code that `byCode` comes from. */
+  /** Code that `byCode` comes from. */
   readonly code?: string;
   readonly messages: ReadonlyArray<string>;
   readonly retryAfterMs?: number;
@@ -35,7 +37,7 @@ export interface BodyReading {
   readonly headers?: object;
 }
 
-/** The reading where no body was seen, or an empty one. */
+/** Reading of a missing or empty body. */
 export const absent: BodyReading = { form: "absent", carries: false, codes: [], messages: [] };
 
 /**
@@ -56,7 +58,7 @@ export const read = (body: unknown): BodyReading => {
   return holders.length === 0 ? { ...absent, form: "json" } : readHolders(root, holders);
 };
 
-/** Parses JSON, the `data:` line of an event stream, or JSON behind a status (`429 {...}`, as SDK messages have it). */
+/** Parses JSON, the `data:` line of an event stream, or JSON after a status (`429 {...}`, as in SDK messages). */
 export const parse = (body: string): unknown => {
   if (body.length > bodyCharactersMax) return undefined;
   const trimmed = body.trim();
@@ -72,7 +74,7 @@ export const parse = (body: string): unknown => {
   }
 };
 
-/** The objects that describe the error, outermost first; none where the JSON is no error. */
+/** Returns the objects that describe the error, outermost first; none if the JSON is not an error. */
 const errorObjects = (root: object): ReadonlyArray<object> => {
   const refused = refusedBy(root);
   if (refused !== undefined) return [refused];
@@ -91,7 +93,7 @@ const errorObjects = (root: object): ReadonlyArray<object> => {
 };
 
 /**
- * Whether a stream event is an error that no field of that name announces: MiniMax's `base_resp`, FastAPI's `detail`, z.ai's
+ * Returns true if a stream event is an error without a field of that name: MiniMax's `base_resp`, FastAPI's `detail`, z.ai's
  * `success: false`, a list of `errors`, or a code beside a message in an event with nothing else of a protocol.
  */
 export const isBare = (event: object): boolean => {
@@ -108,14 +110,14 @@ export const isBare = (event: object): boolean => {
 const isPresent = (value: unknown): boolean =>
   value !== undefined && value !== null && (!isList(value) || elements(value).length > 0);
 
-/** MiniMax responds with a 200 and says the error in `base_resp`; 0 is success. */
+/** MiniMax responds with a 200 and reports the error in `base_resp`; 0 is success. */
 const refusedBy = (root: object): object | undefined => {
   const told = get(root, "base_resp");
   const code = number(told, "status_code") ?? 0;
   return code === 0 ? undefined : { code: `base_resp_${code}`, message: text(told, "status_msg") };
 };
 
-/** A root that is an error object itself: xAI, Mistral, Cohere, Bedrock, FastAPI, the Responses `error` event. */
+/** True if the root itself is an error object: xAI, Mistral, Cohere, Bedrock, FastAPI, the Responses `error` event. */
 const isErrorRoot = (root: object): boolean => {
   if (text(root, "type") === "error" || text(root, "object") === "error") return true;
   if (text(root, "__type") !== undefined || text(root, "error_type") !== undefined) return true;
@@ -172,7 +174,7 @@ const codesOf = (holder: object): ReadonlyArray<string> => {
   );
 };
 
-/** Zhipu and MiniMax send their codes as numbers too. Smaller ones are statuses. */
+/** Zhipu and MiniMax also send their codes as numbers. Smaller ones are statuses. */
 const numericCode = (holder: object): string | undefined => {
   const code = number(holder, "code");
   return code !== undefined && Number.isInteger(code) && code >= 1_000 && code <= 9_999 ? String(code) : undefined;
@@ -197,7 +199,7 @@ const messagesOf = (holder: object): ReadonlyArray<string> =>
     text(get(holder, "metadata"), "raw"),
   ].filter((message): message is string => message !== undefined);
 
-/** The code that speaks: the one of the highest rank, of equals the first. */
+/** Returns the code of the highest rank; the first one if several have it. */
 const strongest = (codes: ReadonlyArray<string>): { code: string; meaning: CodeMeaning } | undefined => {
   let best: { code: string; meaning: CodeMeaning } | undefined;
   for (const code of codes) {
@@ -207,7 +209,7 @@ const strongest = (codes: ReadonlyArray<string>): { code: string; meaning: CodeM
   return best;
 };
 
-/** google.rpc QuotaFailure: a limit of the day will not be free in a minute, whatever RetryInfo says. */
+/** google.rpc QuotaFailure: a daily limit is not free in a minute, whatever RetryInfo says. */
 const isPerDay = (holder: object): boolean =>
   elements(get(holder, "details")).some((detail) =>
     elements(get(detail, "violations")).some((violation) => /PerDay/.test(text(violation, "quotaId") ?? "")),
@@ -219,7 +221,7 @@ const moderated = (holders: ReadonlyArray<object>): CodeMeaning | undefined =>
     ? lookup("content_policy_violation")
     : undefined;
 
-/** Bedrock's event stream names the exception by the key: `{ throttlingException: { message } }`. */
+/** Bedrock's event stream names the exception in the key: `{ throttlingException: { message } }`. */
 export const exceptionKey = (root: object): string | undefined => {
   try {
     const keys = Object.keys(root);
@@ -229,7 +231,7 @@ export const exceptionKey = (root: object): string | undefined => {
   }
 };
 
-/** What the messages mean, for a body without a code that says it. */
+/** Returns the meaning of the messages, for a body without a telling code. */
 export const byText = (reading: BodyReading, status: number | undefined): CodeMeaning | undefined => {
   for (const message of reading.messages) {
     const found = lookupText(message, status);

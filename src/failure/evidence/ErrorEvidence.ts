@@ -1,5 +1,5 @@
 /**
- * Collects the evidence of an unknown error, from every object of its cause chain, before the classifier concludes.
+ * Collects the evidence of an unknown error from every object of its cause chain, before the classifier decides.
  */
 import type { Http2End } from "../../domain/Http2Errors.ts";
 import { lookup, operationOf, type TransportRow } from "../../domain/TransportCodes.ts";
@@ -13,23 +13,23 @@ import { recognise, type Shape } from "./ErrorShapes.ts";
 export interface Found<A> {
   readonly value: A;
   readonly link: Link;
-  /** Position in the chain: a lower one is further out. */
+  /** Position in the chain; a lower one is further out. */
   readonly index: number;
 }
 
-/** What one object says about the connection, by its code or by how HTTP/2 ended. */
+/** Evidence of one object about the connection: its code, or the end of HTTP/2. */
 export interface TransportFinding {
   readonly row: TransportRow;
   readonly code?: string;
   readonly http2?: Http2End;
 }
 
-/** Everything that a cause chain proves; `FailureClassifier` concludes from it in its order of precedence. */
+/** Everything that a cause chain proves. `FailureClassifier` reads it in its order of precedence. */
 export interface Evidence {
   readonly links: ReadonlyArray<Link>;
   readonly status?: Found<number>;
   readonly body?: Found<ErrorBody.BodyReading>;
-  /** A body that an SDK or a stream presents as the provider's error, so that an unknown code is still the provider's. */
+  /** True if an SDK or a stream presents a body as the provider's error, so that an unknown code is still the provider's. */
   readonly providerSpoke: boolean;
   readonly transport?: Found<TransportFinding>;
   readonly shapes: ReadonlyArray<Found<Shape>>;
@@ -72,7 +72,7 @@ const all = <A>(places: ReadonlyArray<Place>, read: (link: Link) => A | undefine
 const first = <A>(places: ReadonlyArray<Place>, read: (link: Link) => A | undefined): Found<A> | undefined =>
   all(places, read)[0];
 
-/** The status of an HTTP response, as clients spell it. gaxios puts it into `code`; DOMException's numbers are too small. */
+/** Reads the status of an HTTP response as clients spell it. gaxios puts it into `code`; DOMException's numbers are too small. */
 const statusOf = (value: object): number | undefined =>
   inventsStatus(value)
     ? undefined
@@ -84,14 +84,14 @@ const statusOf = (value: object): number | undefined =>
         number(value, "code"),
       ].find(isError);
 
-/** An error of the AI SDK's gateway says 500 or 408 also where no response came. Where one came, its status stands in the cause. */
+/** An error of the AI SDK's gateway says 500 or 408 even if no response came. If one came, its status is in the cause. */
 const inventsStatus = (value: object): boolean =>
   isAiStreamError(value) ||
   (get(value, Symbol.for("vercel.ai.gateway.error")) === true && isObject(get(value, "cause")));
 
 /**
- * The AI SDK (from 7) wraps an error event of a stream, and where the event names no status it reads one out of the message
- * ("Overloaded" becomes 503). No response had that status, and a 503 would say that the provider did nothing. The error's `data`
+ * The AI SDK (from 7) wraps an error event of a stream. If the event names no status, it reads one out of the message
+ * ("Overloaded" becomes 503). No response had that status, and a 503 would mean that the provider did nothing. The error's `data`
  * is the provider's event.
  */
 const isAiStreamError = (value: object): boolean => text(value, "name") === "AI_StreamProviderError";
@@ -104,7 +104,7 @@ const isMisread = (value: object): boolean => {
   return isObject(get(read, "error")) || text(read, "error") !== undefined || text(read, "type") === "error";
 };
 
-/** Fields under which clients keep the provider's response. */
+/** Fields in which clients keep the provider's response. */
 const bodyFields: ReadonlySet<string> = new Set(["error", "data", "body", "responseBody"]);
 
 const bodyOf = (link: Link): ErrorBody.BodyReading | undefined => {
@@ -125,7 +125,7 @@ const parsedText = (value: string): ErrorBody.BodyReading | undefined => {
 const isBody = ({ value, via, depth }: Link): boolean =>
   isObject(value) && !isInstance(value) && text(value, "_tag") === undefined && (depth === 0 || bodyFields.has(via));
 
-/** Classes of SDKs whose own `code` and `type` are the provider's. Of other classes a `code` may mean anything. */
+/** Classes of SDKs with a `code` and a `type` from the provider. In other classes a `code` may mean anything. */
 const sdkClasses =
   /^(?:APIError|OpenAIError|AnthropicError|MistralError|SDKError|CohereError|GroqError|GoogleGenerativeAI\w*|ApiError)$/;
 
@@ -138,7 +138,7 @@ const withName = (reading: ErrorBody.BodyReading, value: object): ErrorBody.Body
   return name === undefined ? reading : ErrorBody.read({ code: name, message: text(value, "message") ?? name });
 };
 
-/** The fields of an error instance. Its message is a client's; only a known code makes it the provider's schema. */
+/** Reads the fields of an error instance. Its message is a client's; only a known code makes it the provider's schema. */
 const ofInstance = (reading: ErrorBody.BodyReading): ErrorBody.BodyReading => ({
   ...reading,
   form: reading.byCode === undefined ? "absent" : "schema",
@@ -154,7 +154,7 @@ const isProviderError = (link: Link): boolean => {
   );
 };
 
-/** The reading whose code says most; else the one that is most surely the provider's. */
+/** Returns the reading with the most telling code, else the one that is most certainly the provider's. */
 const bestBody = (readings: ReadonlyArray<Found<ErrorBody.BodyReading>>): Found<ErrorBody.BodyReading> | undefined => {
   const weight = ({ value }: Found<ErrorBody.BodyReading>) =>
     (value.byCode?.rank ?? 0) * 10 +
@@ -181,11 +181,11 @@ const transportOf = (value: object): TransportFinding | undefined => {
   };
 };
 
-/** A file's EACCES or EMFILE is a tool's or a configuration's, not the network's. */
+/** A file's EACCES or EMFILE comes from a tool or a configuration, not from the network. */
 const isFileError = (value: object): boolean =>
   text(value, "path") !== undefined && text(value, "syscall") !== undefined && text(value, "syscall") !== "connect";
 
-/** A certificate under a closed socket, a failed lookup under a network error: the more exact one is the cause. */
+/** Returns the most exact cause: a certificate under a closed socket, a failed lookup under a network error. */
 const mostTelling = (findings: ReadonlyArray<Found<TransportFinding>>): Found<TransportFinding> | undefined => {
   const named = findings.find(({ value }) => value.http2?.http2_code !== undefined);
   if (named !== undefined) return named;

@@ -7,9 +7,9 @@ import type { Failure } from "../../domain/Failure.ts";
 import { className, get, isObject, text } from "../thrown/CauseChain.ts";
 
 /**
- * What a class says. `timeout` and `cancelled` are precise. `connection` is a wrapper that says little: an abort inside it
- * speaks first. `definite` is the library's own word. `own` is final, whatever the error has inside. `weak` stands where no
- * error inside says anything.
+ * Evidence of a class. `timeout` and `cancelled` are precise. `connection` is a wrapper that says little: an abort inside it
+ * takes precedence. `definite` is the library's own word. `own` is final, whatever the error contains. `weak` applies if no error
+ * inside says anything.
  */
 export type Shape =
   | { readonly strength: "own" | "definite" | "weak"; readonly failure: Failure }
@@ -19,13 +19,13 @@ export type Shape =
 const definite = (failure: Failure): Shape => ({ strength: "definite", failure });
 const own = (failure: Failure): Shape => ({ strength: "own", failure });
 const damaged = definite({ kind: "protocol", reason: "damaged_frame" });
-/** A response that came whole, in a shape that the SDK does not know: the same SDK reads the next response no better. */
+/** A complete response in a shape that the SDK does not know: the same SDK reads the next response no better. */
 const misread = definite({ kind: "protocol", reason: "damaged_frame", retryable: false });
-/** Effect's DecodeError has any error of the body: a connection that broke in it, or bytes that were wrong. */
+/** Effect's DecodeError contains any error of the body: a connection that broke in it, or wrong bytes. */
 const unread: Shape = { strength: "weak", failure: { kind: "protocol", reason: "damaged_frame" } };
 const malformed = definite({ kind: "rejected", reason: "invalid_request", not_processed: false });
 const badCall = definite({ kind: "invalid_tool_input" });
-/** A call that came whole and does not fit the caller's tools: nothing of the stream broke. */
+/** A complete call that does not fit the caller's tools: nothing of the stream broke. */
 const misfitCall = own({ kind: "invalid_tool_input", retryable: false });
 const caller = own({ kind: "caller_failed" });
 const truncated = definite({ kind: "truncated" });
@@ -35,7 +35,7 @@ const cancelled: Shape = { strength: "cancelled", by: "provider" };
 const aborted: Shape = { strength: "cancelled", by: "caller" };
 const connection: Shape = { strength: "connection" };
 
-/** By `name`, `_tag` or class. The OpenAI and Anthropic SDKs leave `name` at `Error`. */
+/** Shapes by `name`, `_tag` or class. The OpenAI and Anthropic SDKs leave `name` at `Error`. */
 const byName: ReadonlyMap<string, Shape> = new Map([
   ["AbortError", cancelled], // DOMException, Node, undici, node-fetch
   ["APIUserAbortError", aborted], // OpenAI and Anthropic SDKs
@@ -77,8 +77,8 @@ const byName: ReadonlyMap<string, Shape> = new Map([
 ]);
 
 /**
- * Why undici's `fetch` refuses a request or its redirect by itself: each the whole message of the cause of `fetch failed`.
- * The same request is refused again.
+ * Messages with which undici's `fetch` itself rejects a request or its redirect: each is the whole message of the cause of `fetch
+ * failed`. The same request is rejected again.
  */
 const fetchRefusals: ReadonlyMap<string, Shape> = new Map([
   ["bad port", malformed],
@@ -97,7 +97,7 @@ const fetchRefusals: ReadonlyMap<string, Shape> = new Map([
   ["proxy authentication required", definite({ kind: "rejected", reason: "auth", not_processed: false })],
 ]);
 
-/** The reasons of Effect's HttpClientError. StatusCodeError is read by the status of its response. */
+/** Reasons of Effect's HttpClientError. StatusCodeError is read by the status of its response. */
 const httpClientReasons: ReadonlyMap<string, Shape> = new Map([
   ["TransportError", connection],
   ["EncodeError", malformed],
@@ -106,7 +106,7 @@ const httpClientReasons: ReadonlyMap<string, Shape> = new Map([
   ["EmptyBodyError", truncated],
 ]);
 
-/** The reasons of Effect's AiError, where no status in its `http` says it more exactly. UnknownError says nothing. */
+/** Reasons of Effect's AiError, for errors without a more exact status in `http`. UnknownError says nothing. */
 const aiReasons: ReadonlyMap<string, Shape> = new Map([
   ["RateLimitError", definite({ kind: "rate_limited" })],
   ["QuotaExhaustedError", definite({ kind: "rejected", reason: "quota" })],
@@ -116,7 +116,7 @@ const aiReasons: ReadonlyMap<string, Shape> = new Map([
   ["InternalProviderError", definite({ kind: "server_error" })],
   ["InvalidResponseError", damaged],
   ["InvalidOutputError", damaged],
-  ["StructuredOutputError", caller], // the response was whole, and is not what the caller's schema asks for
+  ["StructuredOutputError", caller], // the response was whole, but does not match the caller's schema
   ["UnsupportedSchemaError", malformed],
   ["InvalidUserInputError", malformed],
   ["ToolNotFoundError", misfitCall],
@@ -136,7 +136,7 @@ export const recognise = (error: object): Shape | undefined => {
   const tag = text(error, "_tag");
   const reason = get(error, "reason");
   if (tag === "AiError" && isObject(reason)) return isMisfit(error, reason) ? caller : aiReason(reason);
-  if (tag === "Interrupt") return cancelled; // a reason of Effect's Cause, for an interrupt that this side did not ask for
+  if (tag === "Interrupt") return cancelled; // a reason of Effect's Cause, for an interrupt that this side did not request
   if (tag === "HttpClientError" && isObject(reason)) return httpClientReasons.get(text(reason, "_tag") ?? "");
   if (isAiReason(error)) return aiReason(error);
   if (isCollectedShort(error)) return truncated;
@@ -159,8 +159,8 @@ const aiReason = (reason: object): Shape | undefined => {
 };
 
 /**
- * `effect/ai` checks the parts of a response against the caller's schemas after its provider has read the wire, and says a
- * misfit by the reason that providers have for a frame that cannot be read. Only the module tells them apart.
+ * `effect/ai` checks the parts of a response against the caller's schemas after its provider has read the wire, and reports a
+ * misfit with the reason that providers use for an unreadable frame. Only the module distinguishes them.
  */
 const isMisfit = (error: object, reason: object): boolean =>
   text(error, "module") === "LanguageModel" && text(reason, "_tag") === "InvalidOutputError";
@@ -168,8 +168,8 @@ const isMisfit = (error: object, reason: object): boolean =>
 const isAiReason = (error: object): boolean => get(error, "~effect/ai/AiError/Reason") !== undefined;
 
 /**
- * Some calls of the OpenAI and Anthropic SDKs collect a stream. Of one that ended too early they say only what they miss, with
- * the base class of the SDK. The message of a subclass, such as APIError, is the provider's.
+ * Some calls of the OpenAI and Anthropic SDKs collect a stream. If it ended too early, they report only what is missing, with the
+ * base class of the SDK. The message of a subclass, for example APIError, is the provider's.
  */
 const isCollectedShort = (error: object): boolean =>
   /^(?:OpenAI|Anthropic)Error$/.test(className(error) ?? "") &&
@@ -178,8 +178,8 @@ const isCollectedShort = (error: object): boolean =>
   );
 
 /**
- * undici's parser leaves llhttp's code out (7.29, 8.12) and quotes its words. A chunked body that is cut ends in an "Invalid EOF
- * state": the connection closed, nothing of it was damaged. A response that is not HTTP was never a stream.
+ * undici's parser omits llhttp's code (7.29, 8.12) and quotes its words. A chunked body that is cut ends in an "Invalid EOF
+ * state": the connection closed, and nothing was damaged. A response that is not HTTP was never a stream.
  */
 const parserError = (message: string): Shape => {
   if (/\bInvalid EOF state\b/.test(message)) return definite({ kind: "transport", operation: "body" });
@@ -188,7 +188,7 @@ const parserError = (message: string): Shape => {
     : damaged;
 };
 
-/** The AI SDK's call error without a status never had a response of a provider. */
+/** The AI SDK's call error without a status never had a provider's response. */
 const apiCall = (error: object): Shape | undefined =>
   text(error, "name") === "AI_APICallError" && get(error, "isRetryable") === true ? connection : undefined;
 

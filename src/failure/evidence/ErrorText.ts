@@ -1,10 +1,10 @@
 /**
- * Reads the sentence of an error: the last resort, where no code, status or class says anything.
+ * Reads the message of an error: the last resort if no code, status or class says anything.
  */
 import type { TransportOperation } from "../../domain/Failure.ts";
 import type { TransportMeaning } from "../../domain/TransportCodes.ts";
 
-/** What a sentence means, and the part of the request that it speaks of. */
+/** Meaning of a sentence, and the part of the request that it is about. */
 export interface TextRow {
   readonly meaning: TransportMeaning;
   readonly operation?: TransportOperation;
@@ -18,12 +18,12 @@ const cancelled: TextRow = { meaning: "cancelled" };
 
 const dns: TextRow = { meaning: "dns", operation: "connect" };
 
-/** [the runtime or client, the text, what it means]. */
+/** [the runtime or client, the text, its meaning]. */
 type Row = readonly [string, RegExp, TextRow];
 
 /**
- * The sentences that `fetch` itself writes, each the whole message. A TypeError is mostly a bug, so only these sentences of one
- * are believed. Safari and Chromium put the host behind some of them.
+ * Sentences that `fetch` itself writes, matched from the start of the message. A TypeError is usually a bug, so only these
+ * sentences are believed in one. Safari and Chromium append the host to some of them.
  */
 const fetchRows: ReadonlyArray<Row> = [
   ["undici", /^fetch failed$/i, retry],
@@ -90,10 +90,10 @@ const rows: ReadonlyArray<Row> = [
 const allRows: ReadonlyArray<Row> = [...fetchRows, ...rows];
 
 /**
- * Reads a transport failure out of a message.
+ * Reads a transport failure from a message.
  *
  * @param message the message of an error, or a thrown text
- * @param className the error's class; of a class of programming errors little or nothing is believed
+ * @param className the error's class; for a class of programming errors little or nothing is believed
  */
 export const read = (message: string, className: string | undefined): TextRow | undefined => {
   if (className !== undefined && programming.has(className)) return undefined;
@@ -101,7 +101,7 @@ export const read = (message: string, className: string | undefined): TextRow | 
   return believed.find(([, pattern]) => pattern.test(message))?.[2];
 };
 
-/** Whether a class is one that only wrong code throws; `SchemaError` quotes the data that did not fit. */
+/** Returns true for a class that only wrong code throws. `SchemaError` quotes the data that did not fit. */
 export const isProgramming = (className: string | undefined): boolean =>
   className !== undefined && (programming.has(className) || className === "TypeError");
 
@@ -116,7 +116,7 @@ const programming: ReadonlySet<string> = new Set([
   "ParseError",
 ]);
 
-/** The status that a sentence names: `Request failed with status code 503`, `HTTP 502`, `429 Too Many Requests`. */
+/** Returns the status that a sentence names: `Request failed with status code 503`, `HTTP 502`, `429 Too Many Requests`. */
 export const statusIn = (message: string): number | undefined => {
   const found = /^([45]\d\d) (?:[A-Z{"<]|status code)|\b(?:HTTP|status(?: code)?):? ?([45]\d\d)\b/i.exec(message);
   const digits = found?.[1] ?? found?.[2];

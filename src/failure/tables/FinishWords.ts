@@ -1,21 +1,21 @@
 /**
- * Says which words of a finish mean that the model refused, or that its own length was over.
+ * Maps the finish reasons that mean a refusal, or the end of the model's own length.
  *
- * A finish is a failure only where a run says so: another model may answer the same request. A cut by the limit that the request itself
- * has set is none, because every model would be cut there.
+ * A finish is a failure only if a run says so: another model may answer the same request. A cut by the request's own limit is not
+ * a failure, because every model would be cut there.
  */
 import type { Failure } from "../../domain/Failure.ts";
 
-/** Finishes that a run may take for failures. */
+/** Finishes that a run may treat as failures. */
 export type FinishFailure = "refused" | "empty" | "model_length";
 
-/** The words in lower case. Those of all protocols stand in one table: none clash. */
+/** Finish reasons in lower case. All protocols share one table, because none clash. */
 const words: ReadonlyMap<string, Exclude<FinishFailure, "empty">> = new Map([
-  // OpenAI and Azure, Anthropic, and what gateways make of other filters.
+  // OpenAI and Azure, Anthropic, and gateways' words for other filters.
   ...["content_filter", "content-filter", "content_filtered", "refusal", "guardrail_intervened", "error_toxic"].map(
     (word) => [word, "refused"] as const,
   ),
-  // Gemini; `language` is a language that the model does not speak.
+  // Gemini; `language` means a language that the model does not speak.
   ...["safety", "recitation", "language", "blocklist", "prohibited_content", "spii", "image_safety"].map(
     (word) => [word, "refused"] as const,
   ),
@@ -28,10 +28,10 @@ const words: ReadonlyMap<string, Exclude<FinishFailure, "empty">> = new Map([
 ]);
 
 /**
- * The failure that a finish is, where a run takes it for one. A response with nothing in it says so by its facts, and not here.
+ * Returns the failure of a finish if the run treats it as one. An empty response is detected by its facts, not here.
  *
- * @param finish the provider's own word; undefined where it has none
- * @param taken what the run takes for a failure
+ * @param finish the provider's own finish reason; undefined if it gave none
+ * @param taken finishes that the run treats as failures
  */
 export const finishFailure = (
   finish: string | undefined,

@@ -1,5 +1,5 @@
 /**
- * Reads how an HTTP/2 stream or session ended: its code, the side that reset it, and whether the peer took it up at all.
+ * Reads the end of an HTTP/2 stream or session: its code, the side that reset it, and if the peer took it up at all.
  */
 import { type Http2End, isNodeCode, nameOf, names, ofNodeCode, survivable } from "../../domain/Http2Errors.ts";
 import { get, number, text } from "../thrown/CauseChain.ts";
@@ -7,9 +7,9 @@ import { get, number, text } from "../thrown/CauseChain.ts";
 /**
  * Reads one error of node:http2, of undici's HTTP/2 client, or of a client that reports as node:http2 does.
  *
- * `rstCode` and `lastStreamID` stand on node's stream and session; a client that copies them onto its error, with
- * `streamId` and `origin` (`peer` or `local`), is understood exactly. Without an origin a reset is the peer's: a local
- * reset is made by a runtime that knows why.
+ * `rstCode` and `lastStreamID` are fields of node's stream and session. A client that copies them onto its error, with `streamId`
+ * and `origin` (`peer` or `local`), is understood exactly. Without an origin a reset is the peer's: a local reset is made by a
+ * runtime that knows why.
  *
  * @param error one object of a cause chain
  */
@@ -29,7 +29,7 @@ export const read = (error: object): Http2End | undefined => {
   return below ? { http2_code: name, retryable, not_processed: true } : { http2_code: name, retryable };
 };
 
-/** Reads a text that speaks of a reset, as Go's, Rust's and undici's messages do. */
+/** Reads a text about a reset, as in Go's, Rust's and undici's messages. */
 export const readText = (message: string): Http2End | undefined => {
   const name = speaksOfHttp2(message) ? nameIn(message) : undefined;
   if (name === undefined) return undefined;

@@ -1,9 +1,9 @@
 /**
- * Says what an HTTP status means for the request that got it.
+ * Maps an HTTP status to its meaning for the request that got it.
  */
 import { permanentStatuses, type RejectedReason } from "../../domain/Failure.ts";
 
-/** What a table row says: a kind and, for a rejection, its reason. */
+/** Content of a table row: a kind and, for a rejection, its reason. */
 export type StatusFailure =
   | { readonly kind: "rate_limited" | "overloaded" | "server_error" | "invalid_tool_input" | "unknown" }
   | { readonly kind: "rejected"; readonly reason: RejectedReason }
@@ -11,10 +11,10 @@ export type StatusFailure =
 
 const rejected = (reason: RejectedReason): StatusFailure => ({ kind: "rejected", reason });
 
-/** Statuses whose meaning is their own. Every other 4xx is an invalid request, every other 5xx a server error. */
+/** Statuses with their own meaning. Every other 4xx is an invalid request, every other 5xx a server error. */
 const failures: ReadonlyMap<number, StatusFailure> = new Map<number, StatusFailure>([
   [401, rejected("auth")],
-  [402, rejected("quota")], // DeepSeek, OpenRouter, Anthropic billing_error: a bill that is not paid is no lost connection
+  [402, rejected("quota")], // DeepSeek, OpenRouter, Anthropic billing_error: an unpaid bill is not a lost connection
   [403, rejected("permission")],
   [404, rejected("not_found")],
   [407, rejected("permission")], // the proxy's credentials, which no provider login refreshes
@@ -25,29 +25,29 @@ const failures: ReadonlyMap<number, StatusFailure> = new Map<number, StatusFailu
   [425, { kind: "server_error" }], // RFC 8470, 5.2: retry without early data
   [429, { kind: "rate_limited" }],
   [451, rejected("permission")],
-  [499, { kind: "cancelled", by: "provider" }], // google.rpc CANCELLED: the provider's own cancel, which this side did not ask for
+  [499, { kind: "cancelled", by: "provider" }], // google.rpc CANCELLED: the provider's own cancel, which this side did not request
   [529, { kind: "overloaded" }], // Anthropic overloaded_error
 ]);
 
-/** Statuses with which a proxy in front of the provider responds for it: what the provider did is not known. */
+/** Statuses that a proxy in front of the provider sends in its place: the provider's own work is unknown. */
 const proxied: ReadonlySet<number> = new Set([503, 529]);
 
-/** Whether a number is the status of an error response. */
+/** Returns true for the status of an error response. */
 export const isError = (status: unknown): status is number =>
   typeof status === "number" && Number.isInteger(status) && status >= 400 && status <= 599;
 
-/** What an error status means by itself. */
+/** Returns the meaning of an error status by itself. */
 export const failureOf = (status: number): StatusFailure =>
   failures.get(status) ?? (status >= 500 ? { kind: "server_error" } : rejected("invalid_request"));
 
-/** Whether the same request may succeed later, or undefined where the kind's default stands. */
+/** Returns false if the same request cannot succeed later; undefined if the kind's default applies. */
 export const retryable = (status: number): boolean | undefined => (permanentStatuses.has(status) ? false : undefined);
 
 /**
- * Whether a status alone may be believed to say that nothing was processed.
+ * Returns true if a status alone may be believed to say that nothing was processed.
  *
  * @param status an error status
- * @param body what was seen of the body: the provider's error schema, other JSON, other text, or nothing
+ * @param body the form of the body: the provider's error schema, other JSON, other text, or nothing
  */
 export const believed = (status: number, body: "schema" | "json" | "text" | "absent"): boolean => {
   if (body === "schema") return true;

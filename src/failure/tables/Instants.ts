@@ -1,5 +1,5 @@
 /**
- * Reads instants as headers spell them. They are read here because `Date` is not pure.
+ * Reads instants as headers spell them, without `Date`, which is not pure.
  */
 
 const months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
@@ -7,7 +7,7 @@ const months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "
 /**
  * Reads the three forms of RFC 9110, 5.6.7: IMF-fixdate, RFC 850, asctime.
  *
- * @param nowMs tells the century of RFC 850's years; without it they say nothing
+ * @param nowMs wall-clock time that gives the century of RFC 850's years; without it they are not read
  * @returns milliseconds since the epoch
  */
 export const httpDate = (value: string, nowMs: number | undefined): number | undefined => {
@@ -30,7 +30,7 @@ export const httpDate = (value: string, nowMs: number | undefined): number | und
 };
 
 /**
- * Reads a timestamp of RFC 3339, such as `2026-10-21T07:28:30.5Z`.
+ * Reads a timestamp of RFC 3339, for example `2026-10-21T07:28:30.5Z`.
  *
  * @returns milliseconds since the epoch
  */
@@ -44,9 +44,9 @@ export const timestamp = (value: string): number | undefined => {
 };
 
 /**
- * Milliseconds since the epoch of a date and a time of day in UTC.
+ * Converts a date and a time of day in UTC to milliseconds since the epoch.
  *
- * @returns undefined if no calendar has the date or no clock the time
+ * @returns undefined if a part is out of its range
  */
 export const utc = (
   year: number,
@@ -63,7 +63,7 @@ export const utc = (
 const dayMs = 86_400_000;
 
 /**
- * The next instant at which a clock in UTC shows a time of day.
+ * Returns the next instant at which a clock in UTC shows a time of day.
  *
  * @param timeMs milliseconds since midnight; those of another day count as the same time of day
  * @param nowMs milliseconds since the epoch
@@ -80,7 +80,7 @@ const centuryOf = (year: number, nowMs: number): number => {
   return candidate > thisYear + 50 ? candidate - 100 : candidate;
 };
 
-/** Days from 1970-01-01 to a date of the Gregorian calendar (the civil calendar counted in eras of 400 years). */
+/** Returns the days from 1970-01-01 to a date of the Gregorian calendar (the civil calendar counted in eras of 400 years). */
 const daysSinceEpoch = (year: number, month: number, day: number): number => {
   const shifted = month <= 2 ? year - 1 : year;
   const era = Math.floor(shifted / 400);

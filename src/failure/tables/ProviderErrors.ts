@@ -1,8 +1,8 @@
 /**
- * Says what the error codes and error texts of providers mean. One table; every row names its provider.
+ * Maps the error codes and error texts of providers to their meaning. Every row names its provider.
  *
- * A code decides. A text decides only where a provider gives no code. The words quota and billing decide nothing, because
- * Gemini's per-minute limit has both.
+ * A code decides. A text decides if there is no code or only a weak one, or if it names a fault that no wait changes. The words
+ * quota and billing decide nothing, because Gemini's per-minute limit has both.
  */
 import { known } from "../thrown/ErrorLabel.ts";
 import type { StatusFailure } from "./HttpStatus.ts";
@@ -13,13 +13,13 @@ const rejected = (reason: (StatusFailure & { kind: "rejected" })["reason"]): Sta
 });
 
 /**
- * What a group of codes means, with its rank: of several codes in one error the higher rank speaks (DeepSeek sends `type:
+ * Meaning of a group of codes, with its rank: of several codes in one error the highest rank wins (DeepSeek sends `type:
  * authentication_error` beside `code: invalid_request_error`).
  */
 export interface CodeMeaning {
   readonly failure: StatusFailure;
   readonly rank: 1 | 2 | 3 | 4;
-  /** False where the provider had begun to work on the request. */
+  /** False if the provider had begun to work on the request. */
   readonly not_processed?: boolean;
 }
 
@@ -39,12 +39,12 @@ const invalid: CodeMeaning = { failure: rejected("invalid_request"), rank: 1 };
 const server: CodeMeaning = { failure: { kind: "server_error" }, rank: 1 };
 /** The request was not at fault: the type outranks the status, and `x-should-retry` beside it says that the gateway has retried. */
 const gaveUp: CodeMeaning = { failure: { kind: "server_error" }, rank: 4 };
-/** A request that this server can never serve, said in a sentence: it speaks before a status of 5xx and codes that say less. */
+/** A request that this server can never serve, according to a sentence. It outranks a status of 5xx and codes that say less. */
 const never: CodeMeaning = { failure: rejected("invalid_request"), rank: 4 };
-/** A request that is larger than a limit of its own account: a rate limit in form, and no wait makes it fit. */
+/** A request that exceeds a limit of its account: a rate limit in form, but no wait makes it fit. */
 const larger: CodeMeaning = { failure: rejected("payload_too_large"), rank: 4 };
 
-/** [the provider, what the codes mean, the codes as they are spelt on the wire]. */
+/** [the provider, the meaning, the codes as spelled on the wire]. */
 const rows: ReadonlyArray<readonly [string, CodeMeaning, string]> = [
   ["OpenAI, Azure, Groq, DeepSeek, Cerebras", overflow, "context_length_exceeded string_above_max_length"],
   ["OpenAI Responses", overflow, "context_window_exceeded"],
@@ -159,7 +159,7 @@ const rows: ReadonlyArray<readonly [string, CodeMeaning, string]> = [
     "InternalServerException ModelStreamErrorException ModelTimeoutException ModelErrorException InternalFailure",
   ],
   ["Zhipu finish_reason", server, "network_error"],
-  // MiniMax says its codes in `base_resp`, under a 200 (its error-code page).
+  // MiniMax reports its codes in `base_resp`, under a 200 (its error-code page).
   ["MiniMax", quota, "base_resp_1008 base_resp_2056"],
   ["MiniMax", policy, "base_resp_1026 base_resp_1027"],
   ["MiniMax", auth, "base_resp_1004 base_resp_2049"],
@@ -169,8 +169,9 @@ const rows: ReadonlyArray<readonly [string, CodeMeaning, string]> = [
 ];
 
 /**
- * Codes that only digits make; they say something only as the `code` of an error, as text or as a number: MiniMax's balance
- * (1008), Zhipu's account (1112, 1113), plan window (1308, 1310: hours or days until it opens) and prompt (1261) codes, Zhipu's content filter (1301).
+ * Codes of digits alone. They count only as the `code` of an error, as text or as a number: MiniMax's balance (1008), Zhipu's
+ * account (1112, 1113), plan window (1308, 1310: hours or days until it opens) and prompt (1261) codes, Zhipu's content filter
+ * (1301).
  */
 const digits: ReadonlyMap<string, CodeMeaning> = new Map([
   ["1008", quota],
@@ -186,19 +187,19 @@ const spelt = (codes: string): ReadonlyArray<string> => codes.split(" ");
 const bare = (code: string): string => code.toLowerCase().replace(/[^a-z0-9]/g, "");
 
 const table: ReadonlyMap<string, CodeMeaning> = new Map(
-  // The first row of a code stands: rows are in the order of their rank.
+  // The first row of a code wins: rows are in the order of their rank.
   [...rows].reverse().flatMap(([, meaning, codes]) => spelt(codes).map((code) => [bare(code), meaning] as const)),
 );
 
 known(rows.flatMap(([, , codes]) => spelt(codes)));
 
-/** Looks a provider's code up, in any case and with any separators; `com.amazon.coral.service#X` is X. */
+/** Looks up a provider's code, in any case and with any separators; `com.amazon.coral.service#X` is X. */
 export const lookup = (code: string): CodeMeaning | undefined => {
   const local = code.slice(code.lastIndexOf("#") + 1).replace(/:.*$/, "");
   return table.get(bare(local)) ?? digits.get(local);
 };
 
-/** [the provider, statuses in which it may stand (none: any, also in a stream), the text, what it means]. */
+/** [the provider, statuses that it may come with (none: any, also in a stream), the text, its meaning]. */
 const texts: ReadonlyArray<readonly [string, ReadonlyArray<number>, RegExp, CodeMeaning]> = [
   ["Anthropic, Bedrock", [], /\bprompt is too long\b/i, overflow],
   ["Anthropic", [], /\binput length and `?max_tokens`? exceed context limit\b/i, overflow],
@@ -247,7 +248,7 @@ const texts: ReadonlyArray<readonly [string, ReadonlyArray<number>, RegExp, Code
 ];
 
 /**
- * Looks a provider's message up.
+ * Looks up a provider's message.
  *
  * @param message the message of an error body
  * @param status the status that it came with; undefined inside a stream
@@ -264,8 +265,8 @@ const isUsedUp = /\b(?:reached|exceed(?:s|ed)?|hit|exhausted|used up|ran out|run
 const ofMoments = /\bper[- ](?:second|minute)\b|\b[RT]P[SM]\b/i;
 
 /**
- * Whether a refusal's sentence or code says that a plan's allowance is used up ("You have reached your weekly limit"): a limit of
- * hours or days. The words quota and billing alone do not say it.
+ * Returns true if a refusal's sentence or code says that a plan's allowance is used up ("You have reached your weekly limit"): a
+ * limit of hours or days. The words quota and billing alone do not say it.
  */
 export const saysPlanLimit = (words: string): boolean => {
   const spaced = words.replaceAll(/[_\s]+|(?<=[a-z])(?=[A-Z])/g, " ");

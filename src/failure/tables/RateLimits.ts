@@ -1,22 +1,23 @@
 /**
- * Reads the rate limits that a response tells as buckets: what is left in each, and when it is full again.
+ * Reads the rate limits that a response reports as buckets: what is left in each, and when it is full again.
  *
- * They stand on every response, of a success too, and mean nothing there. Only in a refusal an empty bucket says how long to wait.
+ * Every response carries them, even a success, and there they mean nothing. Only in a refusal does an empty bucket say how long
+ * to wait.
  */
 import { timestamp } from "./Instants.ts";
 import { bounded, decimal, duration, fromNumber, header, sentAt } from "./RetryAfter.ts";
 
-/** The buckets of one response. */
+/** Buckets of one response. */
 export interface Buckets {
-  /** Buckets that say what is left in them. */
+  /** Number of buckets that report what is left in them. */
   readonly told: number;
-  /** Those with nothing left. */
+  /** Number of buckets with nothing left. */
   readonly empty: number;
-  /** Milliseconds until the last of the empty ones is full again, where they say so. */
+  /** Time until the last of the empty ones is full again, if reported, in milliseconds. */
   readonly resetMs?: number;
 }
 
-/** Reads the buckets that several objects with response headers tell together. */
+/** Reads the buckets of several objects with response headers together. */
 export const read = (headers: ReadonlyArray<unknown>, nowMs: number | undefined): Buckets => {
   let told = 0;
   let empty = 0;
@@ -50,11 +51,11 @@ const common = (bucket: string): Bucket => ({
   reset: `x-ratelimit-reset${bucket}`,
 });
 
-/** The headers of each bucket. */
+/** Headers of each bucket. */
 const names: ReadonlyArray<Bucket> = [
   // Anthropic, "Rate limits", response headers: resets are RFC 3339.
   ...["requests", "tokens", "input-tokens", "output-tokens"].map(anthropic),
-  // A plan's window (claude.ai logins) says a status in place of what is left; its reset is an epoch.
+  // A plan's window (claude.ai logins) reports a status instead of what is left; its reset is an epoch.
   { left: "anthropic-ratelimit-unified-status", reset: "anthropic-ratelimit-unified-reset" },
   // OpenAI, "Rate limits in headers" (`6m0s`), Groq (`2m59.56s`), Azure (seconds); Cerebras names the time too; OpenRouter (epoch).
   ...["-requests", "-tokens", "-requests-day", "-tokens-minute", ""].map(common),
@@ -62,11 +63,11 @@ const names: ReadonlyArray<Bucket> = [
   { left: "ratelimit-remaining", reset: "ratelimit-reset" },
 ];
 
-/** What is left. Azure says -1 where it does not know, and no other word but a refusal's says that a bucket is empty. */
+/** Returns what is left. Azure sends -1 if it does not know. The only word for an empty bucket is `rejected`. */
 const amountOf = (value: string | undefined): number | undefined =>
   value !== undefined && /^\s*rejected\s*$/i.test(value) ? 0 : decimal(value);
 
-/** `6m0s` and the like, seconds, an epoch, or a timestamp. */
+/** Reads `6m0s` and the like, seconds, an epoch, or a timestamp. */
 const waitOf = (value: string | undefined, nowMs: number | undefined): number | undefined => {
   if (value === undefined) return undefined;
   const number = decimal(value);
@@ -78,9 +79,9 @@ const waitOf = (value: string | undefined, nowMs: number | undefined): number | 
 };
 
 /**
- * Whether a refusal's sentence is about the size of its request: OpenAI and Groq name a request that is larger than the limit ("Limit
- * 30000, Requested 45000"), Anthropic a long context that the account has no room for ("Extra usage is required for long context
- * requests.").
+ * Returns true if a refusal's sentence is about the size of its request: OpenAI and Groq name a request that is larger than the
+ * limit ("Limit 30000, Requested 45000"), Anthropic a long context that the account has no room for ("Extra usage is required for
+ * long context requests.").
  */
 export const isForItsSize = (message: string): boolean => {
   if (/\blong[- ]context\b/i.test(message)) return true;

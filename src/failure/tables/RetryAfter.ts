@@ -5,10 +5,10 @@ import * as Duration from "effect/Duration";
 import { elements, get, number, text } from "../thrown/CauseChain.ts";
 import { httpDate } from "./Instants.ts";
 
-/** Longest wait that is kept, in milliseconds: 30 days. A longer one is a mistake of the provider. */
+/** Maximum wait that is kept, in milliseconds: 30 days. A longer one is a mistake of the provider. */
 export const retryAfterMsMax = 30 * 86_400_000;
 
-/** A number above this is an epoch in seconds, above its thousandfold one in milliseconds (GitHub, OpenRouter send them). */
+/** Numbers above this are epochs in seconds; above a thousand times this, in milliseconds (GitHub, OpenRouter send them). */
 const epochSecondsMin = 1_000_000_000;
 
 /** Response headers in any shape. */
@@ -19,10 +19,10 @@ export type HeadersLike = Record<string, string | undefined> | { readonly get: (
  *
  * Azure sends `retry-after-ms: 0` beside `retry-after: 1`; a zero yields to the other header.
  *
- * A date or an epoch is read against the response's own `Date`: the clock of this machine may be hours off.
+ * A date or an epoch is relative to the response's own `Date`: the clock of this machine may be hours off.
  *
  * @param headers a plain record in any case, or an object with `get`
- * @param nowMs wall clock, milliseconds since the epoch; without it and without a `Date` a date or an epoch says nothing
+ * @param nowMs wall-clock time, in milliseconds since the epoch; without it and without a `Date`, a date or an epoch is not read
  * @returns milliseconds, at most `retryAfterMsMax`
  */
 export const fromHeaders = (headers: unknown, nowMs?: number): number | undefined => {
@@ -33,15 +33,15 @@ export const fromHeaders = (headers: unknown, nowMs?: number): number | undefine
 };
 
 /**
- * When a response was sent, by its own `Date` (RFC 9110, 6.6.1), else by our clock.
+ * Returns the time at which a response was sent, by its own `Date` (RFC 9110, 6.6.1), else by our clock.
  *
- * @param nowMs wall clock, milliseconds since the epoch
+ * @param nowMs wall-clock time, in milliseconds since the epoch
  */
 export const sentAt = (headers: unknown, nowMs: number | undefined): number | undefined =>
   httpDate((header(headers, "date") ?? "").trim(), nowMs) ?? nowMs;
 
 /**
- * Reads the wait that an error body names: google.rpc RetryInfo, or a number under a well-known name.
+ * Reads the wait in an error body: google.rpc RetryInfo, or a number under a well-known name.
  *
  * @param error the error object of a body
  */
@@ -61,13 +61,13 @@ export const fromBody = (error: unknown): number | undefined => {
   return undefined;
 };
 
-/** Reads the wait that a library has parsed already: `retryAfter` of Effect's AiError, a Duration. */
+/** Reads the wait that a library has already parsed: `retryAfter` of Effect's AiError, a Duration. */
 export const fromError = (error: unknown): number | undefined => {
   const wait = get(error, "retryAfter");
   return Duration.isDuration(wait) && Duration.isFinite(wait) ? bounded(Duration.toMillis(wait)) : undefined;
 };
 
-/** Reads one header in any case. Redacted and repeated values that are no text are left out. */
+/** Reads one header in any case. Redacted and repeated values that are not text are left out. */
 export const header = (headers: unknown, name: string): string | undefined => {
   const getter = get(headers, "get");
   if (typeof getter === "function") {
@@ -97,18 +97,18 @@ const fromValue = (value: string | undefined, nowMs: number | undefined): number
   return atMs === undefined ? duration(value) : bounded(atMs - nowMs);
 };
 
-/** Seconds, or an epoch in seconds or milliseconds: the size tells which. */
+/** Reads seconds, or an epoch in seconds or milliseconds, by the size of the number. */
 export const fromNumber = (number: number, nowMs: number | undefined): number | undefined => {
   if (number < epochSecondsMin) return bounded(number * 1_000);
   const atMs = number < epochSecondsMin * 1_000 ? number * 1_000 : number;
   return nowMs === undefined ? undefined : bounded(atMs - nowMs);
 };
 
-/** A wait within its limits: none below 0, none above `retryAfterMsMax`. */
+/** Limits a wait to between 0 and `retryAfterMsMax`. */
 export const bounded = (milliseconds: number): number =>
   Math.min(Math.max(Math.round(milliseconds), 0), retryAfterMsMax);
 
-/** A number of no more than 16 digits and nine fractional ones. */
+/** Parses a number of at most 16 digits and nine fractional ones. */
 export const decimal = (value: string | undefined): number | undefined =>
   value !== undefined && /^\s*\d{1,16}(?:\.\d{1,9})?\s*$/.test(value) ? Number(value) : undefined;
 
@@ -129,7 +129,7 @@ const unitsMs: Readonly<Record<string, number>> = {
   week: 604_800_000,
 };
 
-/** `48s`, `48.939935699s`, `1m30s`, `20 seconds`: the known units in front, and nothing where there is none. */
+/** Parses `48s`, `48.939935699s`, `1m30s`, `20 seconds`: the known units at the start; undefined if there are none. */
 export const duration = (value: string): number | undefined => {
   let total: number | undefined;
   for (const [, amount, unit] of value.slice(0, 64).matchAll(/(\d{1,9}(?:\.\d{1,9})?)\s?([a-z]+)/gi)) {

@@ -1,7 +1,7 @@
 /**
- * Reads how long a refusal lasts out of its sentence: "will reset after 27h41m36s", "try again in 20s", "resets 12am (UTC)".
+ * Reads the wait of a refusal from its sentence: "will reset after 27h41m36s", "try again in 20s", "resets 12am (UTC)".
  *
- * It is a last resort: headers and fields of the body come first. A time of day is read against the response's own date. A time
+ * It is a last resort: headers and fields of the body come first. A time of day is relative to the response's own date. A time
  * zone that is not UTC or an offset is not guessed.
  */
 import { messageCharactersMax } from "../thrown/CauseChain.ts";
@@ -11,7 +11,7 @@ import { bounded, duration } from "./RetryAfter.ts";
 /** Maximum cues of one message that are read. */
 const cuesMax = 16;
 
-/** Maximum length of what follows a cue, in UTF-16 code units. */
+/** Maximum length of the text after a cue that is read, in UTF-16 code units. */
 const tailCharactersMax = 64;
 
 /** Words after which a sentence says when requests are accepted again. */
@@ -25,7 +25,8 @@ const fillers =
  * Reads the wait that a sentence names: a duration, a date or a time of day.
  *
  * @param message any text
- * @param nowMs when the response was sent, milliseconds since the epoch; without it a date or a time of day says nothing
+ * @param nowMs the time at which the response was sent, in milliseconds since the epoch; without it a date or a time of day is
+ * not read
  * @returns milliseconds, at most `retryAfterMsMax`; undefined if the sentence names no time, or one that is over
  */
 export const read = (message: string, nowMs?: number): number | undefined => {
@@ -55,7 +56,7 @@ const durationIn = (tail: string): number | undefined => {
     : duration(found);
 };
 
-/** "2026-11-30 00:00", with or without a zone: milliseconds since the epoch. "none" if there is no date. */
+/** Reads "2026-11-30 00:00", with or without a zone, as milliseconds since the epoch. "none" if there is no date. */
 const dateIn = (tail: string): number | undefined | "none" => {
   const found = /^(\d{4})-(\d\d)-(\d\d)(?:(?:T|,? at |,? )(\d\d):(\d\d)(?::(\d\d)(?:\.\d{1,9})?)?)?/i.exec(tail);
   if (found === null) return "none";
@@ -67,7 +68,7 @@ const dateIn = (tail: string): number | undefined | "none" => {
   return atMs === undefined || offsetMs === undefined ? undefined : atMs - offsetMs;
 };
 
-/** "12am (UTC)", "3:30 PM", "15:00 UTC": the wait until the clock shows it next. */
+/** Reads "12am (UTC)", "3:30 PM", "15:00 UTC" as the wait until the clock shows it next. */
 const timeOfDayIn = (tail: string, nowMs: number | undefined): number | undefined => {
   const found = /^(\d{1,2})(?::(\d\d))?\s?(?:([ap])\.?m\b\.?)?/i.exec(tail);
   if (found === null || nowMs === undefined) return undefined;
@@ -80,11 +81,14 @@ const timeOfDayIn = (tail: string, nowMs: number | undefined): number | undefine
   return nextTimeOfDay((hour * 60 + minute) * 60_000 - offsetMs, nowMs) - nowMs;
 };
 
-/** An hour from 1 to 12, as one from 0 to 23. */
+/** Converts an hour from 1 to 12 to one from 0 to 23. */
 const onTheClock = (hour: number, half: string): number | undefined =>
   hour < 1 || hour > 12 ? undefined : (hour % 12) + (half.toLowerCase() === "p" ? 12 : 0);
 
-/** Milliseconds ahead of UTC: no zone is UTC, "UTC+8" is 8 hours. Undefined for a named zone, whose offset is not known here. */
+/**
+ * Returns the milliseconds ahead of UTC: no zone is UTC, "UTC+8" is 8 hours. Undefined for a named zone, because its offset is
+ * not known here.
+ */
 const offsetIn = (rest: string): number | undefined => {
   const zone = /^(?::\d\d)?\s{0,2}\(?(?:Z\b|(?:UTC|GMT)(?![a-z]))?(?:([+-])(\d{1,2})(?::?(\d\d))?(?!\d))?/i.exec(rest);
   const after = rest.slice(zone?.[0].length ?? 0);

@@ -3,16 +3,16 @@
  */
 import { causeDepthMax } from "../../domain/Limits.ts";
 
-/** Most objects of one error that are looked at; a Proxy can answer every key with a new object. */
+/** Maximum objects of one error that are inspected. A Proxy can answer every key with a new object. */
 export const nodesMax = 64;
 
-/** Most elements of one list inside an error (`errors`, `reasons`) that are looked at. */
+/** Maximum elements of one list inside an error (`errors`, `reasons`) that are inspected. */
 export const listElementsMax = 16;
 
-/** Longest message that is searched, in UTF-16 code units. */
+/** Maximum length of a message that is searched, in UTF-16 code units. */
 export const messageCharactersMax = 4_096;
 
-/** One object or text of a chain. `via` is the field through which it was found, `depth` counts from 0. */
+/** One object or text of a chain. `via` is the field that led to it, `depth` counts from 0. */
 export interface Link {
   readonly value: object | string;
   readonly depth: number;
@@ -20,8 +20,8 @@ export interface Link {
 }
 
 /**
- * Fields that lead deeper, most telling first. `suppressed` is the original of a SuppressedError and `lastError` the last
- * try of the AI SDK's RetryError: what failed last is the failure. `reason` and `reasons`, `failure`, `defect` are Effect's,
+ * Fields that lead deeper, most telling first. `suppressed` is the original of a SuppressedError and `lastError` the last try of
+ * the AI SDK's RetryError: the last failure is the one that counts. `reason` and `reasons`, `failure`, `defect` are Effect's,
  * `left` and `right` those of its third version; `http` is AiError's context.
  */
 const leads = [
@@ -45,11 +45,11 @@ const leads = [
   "$response",
 ] as const;
 
-/** Where Effect 3 keeps the cause of a FiberFailure. */
+/** Key under which Effect 3 keeps the cause of a FiberFailure. */
 const fiberFailureCause = Symbol.for("effect/Runtime/FiberFailure/Cause");
 
 /**
- * Lists what an error is made of, itself first, each cause before its siblings.
+ * Lists the parts of an error, itself first, each cause before its siblings.
  *
  * @param error any thrown value
  * @returns at most `nodesMax` links, none deeper than `causeDepthMax`, every object once
@@ -82,14 +82,14 @@ export const walk = (error: unknown): ReadonlyArray<Link> => {
   return links;
 };
 
-/** A failure is read before a defect, and an interruption only where nothing failed: a finalizer's defect hides neither. */
+/** A failure is read before a defect, and an interruption only if nothing failed: a finalizer's defect hides neither. */
 const failuresFirst = (reasons: unknown): unknown => {
   const tagged = (tag: string) => elements(reasons).filter((reason) => text(reason, "_tag") === tag);
   const failed = [...tagged("Fail"), ...tagged("Die")];
   return tagged("Fail").length > 0 ? failed : [...failed, ...tagged("Interrupt")];
 };
 
-/** Reads a field of anything. A getter or a proxy that throws has no such field. */
+/** Reads a field of any value. A field whose getter or proxy throws counts as missing. */
 export const get = (value: unknown, key: PropertyKey): unknown => {
   if (!isObject(value) && typeof value !== "function") return undefined;
   try {
@@ -99,7 +99,7 @@ export const get = (value: unknown, key: PropertyKey): unknown => {
   }
 };
 
-/** Reads a field that holds a text, cut to `messageCharactersMax`. */
+/** Reads a field that holds a text, truncated to `messageCharactersMax`. */
 export const text = (value: unknown, key: PropertyKey): string | undefined => {
   const found = get(value, key);
   return typeof found === "string" && found !== "" ? found.slice(0, messageCharactersMax) : undefined;
@@ -111,14 +111,14 @@ export const number = (value: unknown, key: PropertyKey): number | undefined => 
   return typeof found === "number" && Number.isFinite(found) ? found : undefined;
 };
 
-/** The first `listElementsMax` elements of a list of unknown origin; of anything else none. */
+/** Returns the first `listElementsMax` elements of a list of unknown origin; none for any other value. */
 export const elements = (value: unknown): Array<unknown> => {
   if (!isList(value)) return [];
   const length = number(value, "length") ?? 0;
   return Array.from({ length: Math.max(0, Math.min(length, listElementsMax)) }, (_, index) => get(value, index));
 };
 
-/** The name of the class that made a value: `Error` subclasses of SDKs often have no `name` of their own. */
+/** Returns the name of the class that made a value: `Error` subclasses of SDKs often set no `name`. */
 export const className = (value: object): string | undefined => {
   try {
     const made = get(Reflect.getPrototypeOf(value), "constructor");
@@ -128,16 +128,16 @@ export const className = (value: object): string | undefined => {
   }
 };
 
-/** Whether a value is an instance of a class (an error, a tagged value) and not the plain object that JSON makes. */
+/** Returns true for an instance of a class (an error, a tagged value), false for a plain object as JSON makes it. */
 export const isInstance = (value: object): boolean => {
   const name = className(value);
   return name !== undefined && name !== "Object";
 };
 
-/** Functions have fields too (a class has a name), but none is thrown with an error inside. */
+/** Returns true for an object. Functions have fields too (a class has a name), but none is thrown with an error inside. */
 export const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;
 
-/** Whether a value is a list; also for a proxy that has been revoked, which is none. */
+/** Returns true for a list; false for a revoked proxy. */
 export const isList = (value: unknown): value is ReadonlyArray<unknown> => {
   try {
     return Array.isArray(value);

@@ -1,23 +1,23 @@
 /**
  * Decides which names and codes of an error may be repeated in a failure.
  *
- * A code is a field of unknown origin: a proxy may put a key, a prompt or a path there. A harmless look lets
- * no code pass. A code passes when it is a known one or made only of words that error codes are made of.
+ * A code is a field of unknown origin: a proxy may put a key, a prompt or a path there, so a harmless look is not enough. A code
+ * passes only if it is known, or made only of words that error codes are made of.
  */
 import * as Http2Errors from "../../domain/Http2Errors.ts";
 import { label } from "../../domain/Limits.ts";
 import * as TransportCodes from "../../domain/TransportCodes.ts";
 
-/** Longest code that is repeated, in UTF-16 code units. */
+/** Maximum length of a code that is repeated, in UTF-16 code units. */
 export const codeCharactersMax = 64;
 
-/** Most digits in a row that a code may have: enough for 429 and NGHTTP2, too few for a key. */
+/** Maximum digits of a code: enough for 429 and NGHTTP2, too few for a key. */
 const digitsMax = 4;
 const manyDigits = new RegExp(`\\d{${digitsMax + 1}}`);
 
 /**
- * The words of the error codes and error classes of Node, undici, OpenSSL, gRPC, AWS, the AI SDKs and the providers that
- * the tables of this folder name. A row's own words are added by `known`.
+ * Words of the error codes and error classes of Node, undici, OpenSSL, gRPC, AWS, the AI SDKs and the providers that the tables
+ * name. `known` adds the codes of the rows themselves.
  */
 const words = new Set(
   `abort aborted access account active ai already altname api app application arg argument arguments assertion auth
@@ -51,10 +51,10 @@ export const known = (codes: Iterable<string>): void => {
 };
 
 /**
- * Passes a code on when it cannot be a secret.
+ * Returns a code if it cannot be a secret.
  *
  * @param code a field of an error
- * @returns the code as a label, or undefined when it is not known and not made of known words
+ * @returns the code as a label; undefined if it is not known and not made of known words
  */
 export const codeLabel = (code: unknown): string | undefined => {
   if (typeof code === "number") return Number.isInteger(code) && code >= 0 && code <= 9_999 ? String(code) : undefined;
@@ -63,7 +63,7 @@ export const codeLabel = (code: unknown): string | undefined => {
   return /^[A-Za-z0-9_.:-]+$/.test(code) && isWorded(code) ? code : undefined;
 };
 
-/** A proxy's status, or a code of the table that passes for itself. */
+/** True for a proxy's status, or a code of the table that may be repeated by itself. */
 const isProxyCode = (code: string): boolean => {
   if (TransportCodes.lookup(code) === undefined || !code.startsWith(TransportCodes.proxyPrefix)) return false;
   const rest = code.slice(TransportCodes.proxyPrefix.length);
@@ -73,11 +73,11 @@ const isProxyCode = (code: string): boolean => {
 /**
  * Names the class of an error.
  *
- * A class is program text, which no provider writes; `name` and `_tag` are fields, held to the rule of codes.
+ * A class is program text, which no provider writes; `name` and `_tag` are fields and follow the rule of codes.
  *
  * @param made the class that made the error
- * @param said what the error calls itself, the best first
- * @param fallback the name where none can be repeated
+ * @param said the error's own names, the best first
+ * @param fallback the name if none can be repeated
  */
 export const nameLabel = (
   made: string | undefined,
@@ -93,7 +93,7 @@ export const nameLabel = (
 };
 
 const isWorded = (code: string): boolean => {
-  // Also spread over parts: a card number, a telephone number and an address in dashes are personal digits.
+  // Digits spread over parts count too: a card number, a telephone number and an address in dashes are personal.
   if (manyDigits.test(code) || (code.match(/\d/g)?.length ?? 0) > digitsMax) return false;
   const parts = code
     .replace(/([a-z0-9])([A-Z])/g, "$1 $2")

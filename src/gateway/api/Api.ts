@@ -1,6 +1,6 @@
 /**
- * Describes the API under `/recovery/api`: the runs on record, their questions, and how to answer one or cancel a run. Its OpenAPI document stands at
- * `/recovery/api/openapi.json`.
+ * Describes the API under `/recovery/api`: recorded runs, their questions, and operations to answer a question or cancel a run.
+ * Its OpenAPI document is at `/recovery/api/openapi.json`.
  */
 import { Schema } from "effect";
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api";
@@ -14,27 +14,29 @@ import { PathView } from "./PathList.ts";
 import { Totals } from "./Totals.ts";
 import { AttachableRun } from "./Traffic.ts";
 
-/** Most runs of one page of a list. */
+/** Maximum number of runs per page of a list. */
 export const listRunsMax = 500;
 
-/** The header that an answer, a cancel and a try must carry: a page of another site cannot send it without a preflight, which is never granted. */
+/**
+ * Header required by answers, cancels and probes. A page of another site cannot send it without a preflight, which is never granted.
+ */
 const answerHeader = "x-recovery-answer";
 
-/** There is nothing of this name. */
+/** The named object does not exist. */
 export class ApiNotFound extends Schema.TaggedError<ApiNotFound>()(
   "ApiNotFound",
   { reason: Schema.Literals(["unknown_run", "unknown_path", "unknown_address"]), message: Schema.String },
   { httpApiStatus: 404 },
 ) {}
 
-/** What was sent is not what the API takes. `field` names the parameter, where it is one. */
+/** The request is invalid. `field` names the invalid parameter, if it is one. */
 export class ApiInvalid extends Schema.TaggedError<ApiInvalid>()(
   "ApiInvalid",
   { reason: Schema.Literals(["invalid_request"]), field: Schema.optionalKey(Label), message: Schema.String },
   { httpApiStatus: 400 },
 ) {}
 
-/** An answer was refused, and nothing was done. `may_repeat`: a retry that may run a call again has to say so. */
+/** An operation was refused without effect. `may_repeat`: a retry that may run a call again has to be confirmed. */
 export class ApiRefused extends Schema.TaggedError<ApiRefused>()(
   "ApiRefused",
   {
@@ -55,7 +57,7 @@ export class ApiRefused extends Schema.TaggedError<ApiRefused>()(
   { httpApiStatus: 409 },
 ) {}
 
-/** The record of runs cannot be read or written now, or holds what cannot be exported. */
+/** The record of runs cannot be read or written now, or contains something that cannot be exported. */
 export class ApiUnavailable extends Schema.TaggedError<ApiUnavailable>()(
   "ApiUnavailable",
   { reason: Label, message: Schema.String },
@@ -68,13 +70,13 @@ export const OpenQuestion = Schema.Struct({
   provider: Provider,
   revision: Schema.Natural,
   rule: Rule,
-  /** What happened, whether a tool ran, what is safe to do. */
+  /** Description of the failure, of the tools that ran, and of the safe choices. */
   message: Schema.String,
   choices: Schema.Array(Choice),
   default_choice: Choice,
   asked_at: Schema.optionalKey(Milliseconds),
   expires_at: Schema.optionalKey(Milliseconds),
-  /** Calls that a `retry` could run again: then it has to be confirmed. */
+  /** Calls that a `retry` could run again, so that it has to be confirmed. */
   may_repeat: Schema.Array(Label),
   calls: Schema.Array(DecisionCall),
 });
@@ -91,11 +93,11 @@ export const RunSummary = Schema.Struct({
   incidents: Schema.Natural,
   /** True if it broke and a later attempt completed it. */
   recovered: Schema.Boolean,
-  /** The user cancelled it while a tool ran, although its response was whole. */
+  /** True if the user cancelled it while a tool ran, although its response was complete. */
   cancelled: Schema.optionalKey(Schema.Literal(true)),
-  /** Tools that may have changed something and whose outcome is not known. */
+  /** Tools that may have changed something and whose outcome is unknown. */
   unknown_outcomes: Schema.optionalKey(Schema.Array(Label)),
-  /** The rule of its newest decision. */
+  /** Rule of the newest decision. */
   rule: Schema.optionalKey(Rule),
   retry_of: Schema.optionalKey(Label),
   end: Schema.optionalKey(RunEnd),
@@ -106,39 +108,38 @@ export type RunSummary = typeof RunSummary.Type;
 export const AnswerGiven = Schema.Struct({
   revision: Schema.Natural,
   choice: Choice,
-  /** Says that calls which ran or may have run may run again. */
+  /** Confirms that calls which ran or may have run may run again. */
   confirm_may_repeat: Schema.optionalKey(Schema.Boolean),
 });
 
-/** What became of a cancel. */
+/** Result of a cancel. */
 export const RunCancelled = Schema.Struct({
   /**
-   * `here`: the process that was asked drives the run. `told`: the process that drives it was told. `nobodys`: no process drove it, and
-   * it was ended on record. `stands`: a process has the run and has not answered; it cancels when it goes on.
+   * `here`: this process owns the run. `told`: the owning process was notified. `nobodys`: no process owned it, and it was ended
+   * in the record. `stands`: the owning process has not answered; it cancels the run when it continues.
    */
   outcome: Schema.Literals(["here", "told", "nobodys", "stands"]),
-  /** The process that drove the run, where it was another one. */
+  /** Process that owned the run, if it was another one. */
   driver: Schema.optionalKey(Label),
-  /** The same in words. */
+  /** The outcome as a sentence. */
   message: Schema.String,
   run: RunSummary,
 });
 
-/** A path that is to be asked now. */
 const PathTried = Schema.Struct({ path: Schema.String });
 
 const Health = Schema.Struct({
-  /** `degraded`: requests are served, and something behind them fails. */
+  /** `degraded`: requests are served, but a dependency fails. */
   status: Schema.Literals(["ok", "degraded", "draining"]),
-  /** What fails. `store`: no run is recorded and none is retried until writes are taken again. */
+  /** `store`: its writes are slow or fail. */
   degraded: Schema.optionalKey(Schema.Literal("store")),
-  /** How the writes of runs go; `reason` and `since` (milliseconds since the epoch) while they fail. */
+  /** State of the store's writes, with `reason` and `since` (milliseconds since the epoch) while they are slow or fail. */
   store: Schema.Struct({
-    writes: Schema.Literals(["ok", "failing"]),
+    writes: Schema.Literals(["ok", "slow", "failing"]),
     reason: Schema.optionalKey(Label),
     since: Schema.optionalKey(Milliseconds),
   }),
-  /** Whether runs outlive the process. */
+  /** True if runs outlive the process. */
   durable: Schema.Boolean,
   live: Schema.Natural,
   draining: Schema.Boolean,
@@ -150,7 +151,7 @@ const found = [ApiNotFound, ApiUnavailable] as const;
 
 const text = (description: string) => Schema.optionalKey(Schema.String.annotate({ description }));
 
-/** Read as texts, so that a refusal can name the parameter: RunSearch.ts says what each may be. */
+/** Parameters are strings, so that a refusal can name the invalid one. RunSearch.ts defines the valid values. */
 const searched = {
   q: text("Text that the run's id, provider or model contains; the case of ASCII letters makes no difference"),
   model: text("Text that the model's name contains"),
@@ -171,7 +172,7 @@ const runs = HttpApiGroup.make("runs")
       query: searched,
       success: Schema.Struct({
         runs: Schema.Array(RunSummary),
-        /** What `before` has to be for the next page; left out where this one is the last. */
+        /** Value of `before` for the next page; missing on the last page. */
         next: Schema.optionalKey(Label),
       }),
       error: [ApiInvalid, ...lost],
@@ -235,7 +236,7 @@ const runs = HttpApiGroup.make("runs")
   )
   .prefix("/recovery/api");
 
-/** The API. */
+/** The HTTP API under `/recovery/api`. */
 export class Api extends HttpApi.make("recovery")
   .add(runs)
   .annotateMerge(OpenApi.annotations({ title: "effect-stream-recovery", version: "1" })) {}

@@ -1,8 +1,8 @@
 /**
- * Tells readers of `/recovery/api/events` that something is new: which runs, never what. A reader looks at the record.
+ * Notifies readers of `/recovery/api/events` of changed runs by id; a reader fetches the details from the record.
  *
- * Changes of this process come at once; what other processes write to the same record is found by looking: at the newest runs, at
- * those that wait for an answer, and at those that a reader says it shows.
+ * Changes in this process are sent at once. Changes by other processes are found by polling the newest runs, those with an open
+ * question, and those that a reader displays.
  */
 import { Cause, type Context, Duration, Effect, Option, Schedule, Stream } from "effect";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
@@ -13,40 +13,40 @@ import type { PathBoard } from "./PathBoard.ts";
 import { pathsPrint } from "./PathList.ts";
 import type { Traffic } from "./Traffic.ts";
 
-/** What the feed `api/events` sends: the runs of which something is new; none where only time has passed. */
+/** A message of the feed `api/events`: the runs that changed, or none if only time has passed. */
 export interface FeedMessage {
   readonly runs: ReadonlyArray<string>;
-  /** A path stands otherwise than before. */
+  /** True if the state of a path has changed. */
   readonly paths?: true;
 }
 
-/** Between two looks at the record, in milliseconds, while there is a reader. */
+/** Interval between polls of the record while there is a reader, in milliseconds. */
 export const lookMs = 1_000;
 
-/** Runs that a look compares, the newest. */
+/** Number of newest runs that a poll compares. */
 export const lookRunsMax = 50;
 
-/** Runs that wait for an answer which a look compares besides, the newest: the page shows no more of them. */
+/** Number of newest runs with an open question that a poll also compares. The page displays no more of them. */
 export const lookAskingMax = 100;
 
-/** Runs that a look compares besides because readers show them, by the feed's address. */
+/** Maximum number of displayed runs, given in the feed's address, that a poll also compares. */
 export const lookShownMax = 8;
 
-/** Changes are gathered for so many milliseconds into one message. */
+/** Time for which changes are gathered into one message, in milliseconds. */
 export const gatherMs = 200;
 
-/** Most runs that one message names; the next message names the others. */
+/** Maximum number of runs in one message. The rest follow in the next message. */
 export const messageRunsMax = 500;
 
-/** How long a browser waits before it connects again, in milliseconds. */
+/** Reconnection delay of a browser, in milliseconds. */
 const reconnectMs = 2_000;
 
 /**
- * The feed as the body of a response of type `text/event-stream`.
+ * Creates the feed as the body of a response of type `text/event-stream`.
  *
- * @param context where its fibers run
- * @param more.list gives the paths
- * @param more.shown ids of runs that its readers show
+ * @param context context of the feed's fibers
+ * @param more.list lists the paths
+ * @param more.shown ids of runs that its readers display
  */
 export const make = (
   recorder: RunRecorder["Service"],
@@ -64,26 +64,27 @@ export const make = (
       return eventOf({ runs, ...(news.some((it) => it.paths) ? { paths: true } : {}) });
     }),
   );
-  // Something is sent at once, so that the head is, too.
+  // Sends a first line at once, so that the head is sent.
   const body = Stream.concat(Stream.make(`retry: ${reconnectMs}\n\n`), messages);
   return Stream.toReadableStreamWith(Stream.encodeText(body), context);
 };
 
 const eventOf = (message: FeedMessage): string => `data: ${JSON.stringify(message)}\n\n`;
 
-/** What is new: runs, and whether a path stands otherwise. */
 interface News {
   readonly runs: ReadonlyArray<string>;
   readonly paths: boolean;
 }
 
-/** What a look looks at beside the runs that every reader sees. */
 interface LookOptions {
   readonly list?: PathBoard["Service"]["list"];
   readonly shown?: ReadonlyArray<string>;
 }
 
-/** What another look has found changed. Nothing where nothing is: bars grow, and a reader that is gone is noticed. */
+/**
+ * Polls the record and emits the differences. It also emits empty ones, so that progress bars advance and the departure of a
+ * reader is noticed.
+ */
 const looks = (recorder: RunRecorder["Service"], more: LookOptions): Stream.Stream<News> =>
   Stream.fromEffectSchedule(look(recorder, more), Schedule.spaced(Duration.millis(lookMs))).pipe(
     Stream.mapAccum(
@@ -95,18 +96,17 @@ const looks = (recorder: RunRecorder["Service"], more: LookOptions): Stream.Stre
     ),
   );
 
-/** What every run and the paths of a look looked like. */
 interface Prints extends RunPrints {
   readonly paths: string;
 }
 
 interface RunPrints {
   readonly runs: ReadonlyMap<string, string>;
-  /** The runs that waited for an answer; undefined where the record could not be read. */
+  /** Runs with an open question; undefined if the record could not be read. */
   readonly asking: ReadonlySet<string> | undefined;
 }
 
-/** A record that cannot be read now is looked at again with the next look. */
+/** An unreadable record is retried with the next poll. */
 const look = (recorder: RunRecorder["Service"], { list, shown = [] }: LookOptions): Effect.Effect<Prints> =>
   runPrints(recorder, [...new Set(shown)].slice(0, lookShownMax)).pipe(
     Effect.tap(outageOf(recorder).worked),
@@ -127,13 +127,13 @@ const runPrints = Effect.fnUntraced(function* (recorder: RunRecorder["Service"],
   for (const runId of shown) {
     if (runs.has(runId)) continue;
     const record = yield* recorder.run(runId);
-    // It may be forgotten while it is shown.
+    // A displayed run may be deleted.
     runs.set(runId, record === undefined ? "" : fingerprint(record));
   }
   return { runs, asking: new Set(asking.map(({ run_id }) => run_id)) } satisfies RunPrints;
 });
 
-/** Every reader of the feed looks: they say it once. */
+/** Shared by all readers of the feed, so that an outage is logged once. */
 const outageOf = outageLogs({
   away: "the page's feed cannot look at the record",
   back: "the page's feed looks at the record again",
@@ -145,8 +145,8 @@ const whyOf = (cause: Cause.Cause<RecorderError>): string => {
 };
 
 /**
- * The first look has nothing to compare with: a reader that has just connected reads everything. A run that waited for an answer and
- * is in no list any more has been answered, or has ended.
+ * Compares two polls. The first has nothing to compare with, and a new reader fetches everything anyway. A run that had an open
+ * question and is no longer listed was answered or has ended.
  */
 const changed = (before: Prints | undefined, now: Prints): ReadonlyArray<string> => {
   if (before === undefined) return [];
@@ -155,7 +155,7 @@ const changed = (before: Prints | undefined, now: Prints): ReadonlyArray<string>
   return [...others, ...[...(before.asking ?? [])].filter((runId) => !now.runs.has(runId))];
 };
 
-/** Everything that grows in a record, as counts. */
+/** Summarises everything that grows in a record, as counts. */
 const fingerprint = ({ attempts, evidence, incidents, questions, ...record }: RunRecord): string => {
   const newest = attempts.at(-1);
   return [

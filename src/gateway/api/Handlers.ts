@@ -1,5 +1,5 @@
 /**
- * Serves the API from the record of runs.
+ * Implements the API on the record of runs.
  */
 import { Clock, Effect, Option, Result } from "effect";
 import { HttpApiBuilder } from "effect/http-api";
@@ -9,6 +9,7 @@ import { exportRun, IncidentExportError } from "../../recorder/export/IncidentEx
 import type { RecorderError } from "../../recorder/RecorderError.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
+import { findLate } from "../../recorder/WriteQueue.ts";
 import * as CrashRecovery from "../../runtime/crash/CrashRecovery.ts";
 import * as RunCancel from "../../runtime/crash/RunCancel.ts";
 import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
@@ -33,16 +34,15 @@ import { StoreHealth, type StoreState } from "./StoreHealth.ts";
 import type { Totals } from "./Totals.ts";
 import { Traffic } from "./Traffic.ts";
 
-/** Most open questions that are listed. */
+/** Maximum number of open questions that are listed. */
 export const questionsMax = 500;
 
-/** Runs of a list by default. */
 const listRunsDefault = 100;
 
 /**
- * The handlers of the API.
+ * Provides the handlers of the API.
  *
- * @param totals what `Totals.make` gives
+ * @param totals result of `Totals.make`
  */
 export const layer = (totals: Effect.Effect<Totals, RecorderError>) =>
   HttpApiBuilder.group(Api, "runs", (handlers) =>
@@ -89,7 +89,7 @@ const findRun = (
   recorder: RunRecorder["Service"],
   id: string,
 ): Effect.Effect<RunRecord, ApiNotFound | ApiUnavailable> =>
-  recorder.run(id).pipe(
+  findLate(recorder, id).pipe(
     Effect.mapError(unavailable),
     Effect.filterOrFail((record) => record !== undefined, unknownRun),
   );
@@ -112,7 +112,7 @@ interface Given {
   readonly confirm_may_repeat?: boolean;
 }
 
-/** A retry that may run a call again is taken only where its sender says that this is fine. */
+/** A retry that may run a call again must be confirmed. */
 const answer = Effect.fn("Api.answer")(function* (recorder: RunRecorder["Service"], id: string, given: Given) {
   const question = questionOf(yield* findRun(recorder, id));
   const risky = given.choice === "retry" && question?.revision === given.revision && question.may_repeat.length > 0;
@@ -134,7 +134,10 @@ const answer = Effect.fn("Api.answer")(function* (recorder: RunRecorder["Service
   return summaryOf(taken);
 });
 
-/** Longest that a cancel waits for a process that is silent, in milliseconds: a person looks at the page. It stands behind that. */
+/**
+ * Maximum time that a cancel waits for a silent process, in milliseconds, since a person is waiting at the page. After it the
+ * outcome is `stands`.
+ */
 const silentMs = 3_000;
 
 const cancel = Effect.fn("Api.cancel")(function* (
@@ -155,7 +158,7 @@ const cancel = Effect.fn("Api.cancel")(function* (
   return { outcome, message, run: summaryOf(record), ...(driver === undefined ? {} : { driver: label(driver) }) };
 });
 
-/** It returns once the path was asked, so that its answer tells what was found. */
+/** Returns after the path was probed, so that the response shows the result. */
 const tryPath = Effect.fnUntraced(function* (paths: PathBoard["Service"] | undefined, path: string) {
   const isKnown = paths !== undefined && (yield* paths.tryNow(path));
   const found = isKnown ? (yield* paths.list).find((status) => status.path === path) : undefined;
@@ -176,10 +179,10 @@ const health = Effect.fnUntraced(function* (
   yield* Effect.mapError(recorder.runs({ limit: 1 }), unavailable);
   const status = Option.isNone(traffic) ? undefined : yield* traffic.value.status;
   const state: StoreState = Option.isNone(store) ? { writes: "ok" } : yield* store.value.state;
-  const failing = state.writes === "failing";
+  const isDegraded = state.writes !== "ok";
   return {
-    status: status?.draining === true ? ("draining" as const) : failing ? ("degraded" as const) : ("ok" as const),
-    ...(failing ? { degraded: "store" as const } : {}),
+    status: status?.draining === true ? ("draining" as const) : isDegraded ? ("degraded" as const) : ("ok" as const),
+    ...(isDegraded ? { degraded: "store" as const } : {}),
     store: state,
     durable: recorder.durable,
     live: status?.live.length ?? 0,
@@ -187,7 +190,6 @@ const health = Effect.fnUntraced(function* (
   };
 });
 
-/** A run in a list. */
 const summaryOf = (record: RunRecord): RunSummary => {
   const { end, parked, provider, retry_of, run_id, started_at, state } = record;
   const rule = lastRuleOf(record);
@@ -209,7 +211,6 @@ const summaryOf = (record: RunRecord): RunSummary => {
   };
 };
 
-/** The open question of a run; undefined where there is none. */
 const questionOf = (record: RunRecord): OpenQuestion | undefined => {
   const open = openQuestionOf(record);
   if (open === undefined) return undefined;

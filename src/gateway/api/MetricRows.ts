@@ -1,8 +1,8 @@
 /**
- * Adds up the metrics of several workers, so that a scraper which meets any of them reads the totals of all.
+ * Adds up the metrics of several workers, so that a scraper reads the same totals from any of them.
  *
- * Counters and histograms of a worker that has died go on being counted: a total that fell would be read as a restart, and everything
- * that is left of it as new. Gauges say what is now, and only living workers have them. What is about one process alone has the
+ * Counters and histograms of a dead worker still count: a scraper would take a falling total for a restart, and count the
+ * remainder again. Gauges describe the present and come from living workers only. Series about a single process carry the
  * worker's number as a label.
  */
 import { type Context, Metric, Schema } from "effect";
@@ -21,7 +21,7 @@ export const MetricRow = Schema.Union([
   Schema.TaggedStruct("Gauge", { ...described, value: Finite }),
   Schema.TaggedStruct("Histogram", {
     ...described,
-    /** Upper bound, and how many are not above it. */
+    /** Upper bounds, and the number of values at or below each. */
     buckets: Schema.Array(Schema.Tuple([Schema.Number, Finite])),
     count: Finite,
     sum: Finite,
@@ -29,14 +29,14 @@ export const MetricRow = Schema.Union([
 ]);
 export type MetricRow = typeof MetricRow.Type;
 
-/** Most series of one worker: 512 of a metric, and a few dozen metrics. */
+/** Maximum number of series per worker: 512 per metric, for a few dozen metrics. */
 const rowsMax = 32_768;
 
 /** The series of one worker. */
 export const MetricRows = Schema.Array(MetricRow).check(Schema.isMaxLength(rowsMax));
 export type MetricRows = typeof MetricRows.Type;
 
-/** The series of a registry. Frequencies and summaries are none: the gateway has none of them. */
+/** Reads the series of a registry. Frequencies and summaries are skipped, since the gateway has none. */
 export const rowsOf = (context: Context.Context<never>): MetricRows =>
   Metric.snapshotUnsafe(context).flatMap((it): MetricRows => {
     const { attributes = {}, description, id } = it;
@@ -48,7 +48,7 @@ export const rowsOf = (context: Context.Context<never>): MetricRows =>
     return [{ _tag: "Histogram", ...told, buckets: buckets.map(([bound, n]) => [bound, n] as const), count, sum }];
   });
 
-/** A registry that holds what the rows say, for who formats one. */
+/** Builds a registry from series, for a formatter that expects one. */
 export const registryOf = (rows: MetricRows): Map<string, Metric.Metric.Metadata<unknown, unknown>> =>
   new Map(
     rows.map((row) => [
@@ -69,10 +69,10 @@ const stateOf = (row: MetricRow): unknown => {
 const keyOf = ({ _tag, attributes, id }: MetricRow): string =>
   JSON.stringify([_tag, id, Object.entries(attributes).toSorted(([a], [b]) => (a < b ? -1 : 1))]);
 
-/** What one process is about. */
-const isOfProcess = ({ id }: MetricRow): boolean => /^(?:process|nodejs)_/.test(id);
+const isOfProcess = ({ id }: MetricRow): boolean =>
+  /^(?:process|nodejs)_|^stream_recovery_gateway_config_generation$/.test(id);
 
-/** What each worker knows of the same thing. */
+/** True for gauges of shared state, for which the maximum over the workers counts and not the sum. */
 const isOfAll = ({ id }: MetricRow): boolean =>
   /^stream_recovery_gateway_(?:paths|path_down|draining|store_failing)$/.test(id);
 
@@ -86,7 +86,8 @@ const added = (a: MetricRow, b: MetricRow): MetricRow => {
   return { ...a, buckets, count: a.count + b.count, sum: a.sum + b.sum };
 };
 
-const sum = (all: ReadonlyArray<MetricRows>): MetricRows => {
+/** Adds up the series of several workers. */
+export const sum = (all: ReadonlyArray<MetricRows>): MetricRows => {
   const rows = new Map<string, MetricRow>();
   for (const row of all.flat()) {
     const key = keyOf(row);
@@ -96,31 +97,10 @@ const sum = (all: ReadonlyArray<MetricRows>): MetricRows => {
   return [...rows.values()];
 };
 
-/** What each worker has told last, and what those have counted that have died. The supervisor keeps it. */
-export class MetricLedger {
-  readonly #told = new Map<number, MetricRows>();
-  #retired: MetricRows = [];
+/** Selects the series of a worker that outlive it. */
+export const counted = (rows: MetricRows): MetricRows =>
+  rows.filter((row) => row._tag !== "Gauge" && !isOfProcess(row));
 
-  /** A worker says what it has counted so far. */
-  told(worker: number, rows: MetricRows): void {
-    this.#told.set(worker, rows);
-  }
-
-  /** A worker has died; its replacement counts from the beginning. */
-  left(worker: number): void {
-    const rows = this.#told.get(worker);
-    if (rows === undefined) return;
-    this.#told.delete(worker);
-    this.#retired = sum([this.#retired, rows.filter((row) => row._tag !== "Gauge" && !isOfProcess(row))]);
-  }
-
-  /** The totals. */
-  get rows(): MetricRows {
-    const numbered = [...this.#told].map(([worker, rows]) =>
-      rows.map((row) =>
-        isOfProcess(row) ? { ...row, attributes: { ...row.attributes, worker: String(worker) } } : row,
-      ),
-    );
-    return sum([...numbered, this.#retired]);
-  }
-}
+/** Adds the worker's number to the series about its process. */
+export const numbered = (worker: number, rows: MetricRows): MetricRows =>
+  rows.map((row) => (isOfProcess(row) ? { ...row, attributes: { ...row.attributes, worker: String(worker) } } : row));

@@ -1,6 +1,6 @@
 /**
- * Gives Effect's metrics and those of the process in Prometheus' text format, version 0.0.4
- * (prometheus.io/docs/instrumenting/exposition_formats), named as its conventions ask: base units and `_total`.
+ * Formats Effect's metrics and those of the process as Prometheus text, version 0.0.4
+ * (prometheus.io/docs/instrumenting/exposition_formats). Names follow its conventions: base units and `_total`.
  */
 import { Context, Effect, Metric } from "effect";
 import { PrometheusMetrics } from "effect/observability";
@@ -12,15 +12,15 @@ import { inOrder } from "./PathList.ts";
 import type { StoreState } from "./StoreHealth.ts";
 import type { TrafficStatus } from "./Traffic.ts";
 
-/** The content type of the text. */
+/** Content type of the text. */
 export const contentType = "text/plain; version=0.0.4; charset=utf-8";
 
 /**
- * The text of all metrics.
+ * Formats all metrics.
  *
- * @param status what the gateway does now; left out, its metrics are left out
- * @param store how the writes of runs go; left out, nothing is said of them
- * @param paths the paths that the process knows; left out, nothing is said of them
+ * @param status current traffic; its metrics are left out without it
+ * @param store state of the store's writes; its metrics are left out without it
+ * @param paths paths known to the process; their metrics are left out without it
  */
 export const text = (
   status?: TrafficStatus,
@@ -33,9 +33,9 @@ export const text = (
   );
 
 /**
- * The series of this process, for the totals of several.
+ * Reads the series of this process, for totals over several.
  *
- * @param status what this process does now
+ * @param status current traffic of this process
  */
 export const rows = (
   status?: TrafficStatus,
@@ -44,7 +44,7 @@ export const rows = (
 ): Effect.Effect<MetricRows> =>
   Effect.map(Effect.context<never>(), (context) => [...rowsOf(context), ...rowsOf(ofProcess(status, store, paths))]);
 
-/** The text of series that were added up. */
+/** Formats added-up series. */
 export const textOf = (totals: MetricRows): string =>
   formatted(Context.make(Metric.MetricRegistry, registryOf(totals)));
 
@@ -53,7 +53,10 @@ const formatted = (context: Context.Context<never>): string => {
   return PrometheusMetrics.formatUnsafe(context, { metricNameMapper: (name) => names.get(name) ?? name });
 };
 
-/** `stream_recovery.runs` is `stream_recovery_runs_total`, `stream_recovery.recovery_time` ends with its unit. */
+/**
+ * Renames a metric: `stream_recovery.runs` becomes `stream_recovery_runs_total`, and `stream_recovery.recovery_time` gets its
+ * unit as a suffix.
+ */
 const conventional = ({ attributes, id, type }: Metric.Metric.Snapshot): string => {
   const unit = attributes?.unit;
   const inUnit = unit === undefined || id.endsWith(`_${unit}`) || id.includes(`_${unit}`) ? id : `${id}_${unit}`;
@@ -61,7 +64,7 @@ const conventional = ({ attributes, id, type }: Metric.Metric.Snapshot): string 
   return `${inUnit}${ending}`;
 };
 
-/** A registry of its own: what is read here is not kept, and no exporter of the program sees it twice. */
+/** Uses a separate registry, so that these values are not kept and no exporter of the program reports them twice. */
 const ofProcess = (
   status: TrafficStatus | undefined,
   store: StoreState | undefined,
@@ -94,7 +97,9 @@ const ofProcess = (
   return context;
 };
 
-/** Most paths that have a gauge of their own, as many as a request's label has values. Those that are down stand first. */
+/**
+ * Maximum number of paths with a gauge each, equal to the number of values of a request's label. Paths that are down have precedence.
+ */
 const pathGaugesMax = 64;
 
 const ofPaths = (paths: ReadonlyArray<PathStatus>, context: Context.Context<never>): void => {
@@ -122,7 +127,9 @@ const ofDescriptors = () => {
 };
 
 const ofStore = ({ writes }: StoreState) =>
-  [["stream_recovery_gateway_store_failing", "Whether the store takes no writes", writes === "ok" ? 0 : 1]] as const;
+  [
+    ["stream_recovery_gateway_store_failing", "Whether the store takes no writes", writes === "failing" ? 1 : 0],
+  ] as const;
 
 const ofTraffic = (status: TrafficStatus) =>
   [

@@ -1,13 +1,12 @@
 /**
- * Tells how the paths stand, over all workers: an outage that one of them has met is an outage of the gateway.
+ * Combines the state of paths over all workers: an outage seen by one of them is an outage of the gateway.
  */
 import { Context, Effect, Layer, Option, Schema } from "effect";
 import { Label, Milliseconds } from "../../domain/Limits.ts";
 import { type PathStatus, Paths } from "../../paths/Paths.ts";
-import { WorkerBus } from "../workers/WorkerBus.ts";
-import { query } from "../workers/WorkerMessage.ts";
+import { query } from "../workers/SignedWire.ts";
+import { WorkerSockets } from "../workers/WorkerSockets.ts";
 
-/** Most paths that a worker tells of. */
 const pathsMax = 4_096;
 
 const Status = Schema.Struct({
@@ -31,41 +30,41 @@ const Status = Schema.Struct({
 
 const listed = query("paths_listed", Schema.Null, Schema.Array(Status).check(Schema.isMaxLength(pathsMax)));
 
-/** The probe of a path may take its connect clock. */
-const tried = query("path_tried", Schema.String, Schema.Boolean, { replyMs: 20_000 });
+/** The timeout is long because a probe may take as long as the path's connect timeout. */
+const tried = query("path_tried", Schema.String, Schema.Boolean, 20_000);
 
-/** How the paths of a gateway stand. */
+/** State of a gateway's paths. */
 export class PathBoard extends Context.Service<
   PathBoard,
   {
     readonly list: Effect.Effect<ReadonlyArray<PathStatus>>;
-    /** Asks a path at once. Gives whether it is known. */
+    /** Probes a path at once. Returns true if the path is known. */
     readonly tryNow: (path: string) => Effect.Effect<boolean>;
   }
 >()("effect-stream-recovery/gateway/PathBoard") {
-  /** Of this process, and of the others that serve with it. */
+  /** Combines the paths of this process and of its sibling workers. */
   static readonly layer: Layer.Layer<PathBoard, never, Paths> = Layer.effect(
     PathBoard,
     Effect.gen(function* () {
       const paths = yield* Paths;
-      const bus = Option.getOrUndefined(yield* Effect.serviceOption(WorkerBus));
-      if (bus === undefined) return alone(paths);
-      yield* bus.replies(listed, () => Effect.sync(() => paths.list().slice(0, pathsMax)));
-      yield* bus.replies(tried, (path) => paths.tryNow(path));
+      const sockets = Option.getOrUndefined(yield* Effect.serviceOption(WorkerSockets));
+      if (sockets === undefined) return alone(paths);
+      yield* sockets.replies(listed, () => Effect.sync(() => paths.list().slice(0, pathsMax)));
+      yield* sockets.replies(tried, (path) => paths.tryNow(path));
       return {
-        list: Effect.map(bus.askOthers(listed, null), (all) =>
+        list: Effect.map(sockets.askOthers(listed, null), (all) =>
           merged([paths.list(), ...all.map(({ value }) => value)]),
         ),
         tryNow: (path) =>
           Effect.map(
-            Effect.all([paths.tryNow(path), bus.askOthers(tried, path)], { concurrency: "unbounded" }),
+            Effect.all([paths.tryNow(path), sockets.askOthers(tried, path)], { concurrency: "unbounded" }),
             ([here, others]) => here || others.some(({ value }) => value),
           ),
       };
     }),
   );
 
-  /** The board where there is one, or the paths of this process; undefined without any. */
+  /** Returns the board, or else the paths of this process; undefined without either. */
   static readonly here: Effect.Effect<PathBoard["Service"] | undefined> = Effect.gen(function* () {
     const board = Option.getOrUndefined(yield* Effect.serviceOption(PathBoard));
     const paths = Option.getOrUndefined(yield* Effect.serviceOption(Paths));
@@ -80,7 +79,7 @@ const alone = (paths: Pick<Paths["Service"], "list" | "tryNow">): PathBoard["Ser
 
 const ranks = { down: 0, returning: 1, up: 2 } as const;
 
-/** One row a path: as the worker says that sees it worst, with the waits of all of them. */
+/** Merges the lists into one row per path: the state of the worker that sees it worst, with the waiting runs of all workers. */
 export const merged = (lists: ReadonlyArray<ReadonlyArray<PathStatus>>): ReadonlyArray<PathStatus> => {
   const byPath = Map.groupBy(lists.flat(), ({ path }) => path);
   return [...byPath.values()].flatMap((same) => {
@@ -99,7 +98,7 @@ export const merged = (lists: ReadonlyArray<ReadonlyArray<PathStatus>>): Readonl
 
 type Cooldown = PathStatus["cooldowns"][number];
 
-/** One row a scope: the wait that lasts longest. */
+/** Keeps the cooldown that ends last for each scope. */
 const longest = (cooldowns: ReadonlyArray<Cooldown>): ReadonlyArray<Cooldown> => {
   const byScope = new Map<string, Cooldown>();
   for (const it of cooldowns) {

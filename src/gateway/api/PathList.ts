@@ -1,59 +1,59 @@
 /**
- * Describes the paths of the gateway's process, as its API and its metrics tell them.
+ * Describes the paths of the gateway's process for the API and the metrics.
  */
 import { Schema } from "effect";
 import { Label, Milliseconds } from "../../domain/Limits.ts";
 import type { PathStatus } from "../../paths/Paths.ts";
 import { type PathStanding, pathStanding } from "../../story/PathWords.ts";
 
-/** A wait that a provider has announced, and whose requests it holds. */
+/** A wait that a provider has announced and that delays its requests. */
 const PathCooldown = Schema.Struct({
   model: Schema.optionalKey(Label),
-  /** The first eight characters of a digest of the credential; left out where it holds for every one. */
+  /** First eight characters of a digest of the credential; missing if the wait applies to all. */
   credential: Schema.optionalKey(Label),
   kind: Schema.Literals(["rate_limited", "overloaded"]),
-  /** Wall clock, milliseconds since the epoch. */
+  /** Wall clock, in milliseconds since the epoch. */
   until: Milliseconds,
 });
 
-/** The way to one origin. Times are wall clock, milliseconds since the epoch. */
+/** The path to one origin. Times are wall clock, in milliseconds since the epoch. */
 export const PathView = Schema.Struct({
-  /** Its name: scheme, host and port, with the proxy in front. */
+  /** Scheme, host and port, prefixed with the proxy. */
   path: Schema.String,
-  /** `returning`: it is back, and waiting runs are let go in waves. */
+  /** `returning`: it is back, and waiting runs are released in waves. */
   state: Schema.Literals(["up", "down", "returning"]),
   since: Milliseconds,
-  /** Whether it was ever reached. A path that never was is not waited for. */
+  /** True if it was ever reached. A path that never was is not waited for. */
   reached: Schema.Boolean,
-  /** Probes since it went down. */
+  /** Number of probes since it went down. */
   probes: Schema.Natural,
   next_probe_at: Schema.optionalKey(Milliseconds),
-  /** The code of the last failed probe or connect. */
+  /** Code of the last failed probe or connect. */
   code: Schema.optionalKey(Label),
-  /** Runs that wait for it, or for a cooldown on it. */
+  /** Number of runs that wait for it, or for a cooldown on it. */
   waiting: Schema.Natural,
   cooldowns: Schema.Array(PathCooldown),
 });
 export type PathView = typeof PathView.Type;
 
-/** A path as the API tells it. */
+/** Converts a path to its form in the API. */
 export const pathView = ({ code, nextProbeAt, ...status }: PathStatus): PathView => ({
   ...status,
   ...(nextProbeAt === undefined ? {} : { next_probe_at: nextProbeAt }),
   ...(code === undefined ? {} : { code }),
 });
 
-/** What stands first: what is down, then what returns, then what cools. Equal ones stand by name. */
+/** Sort order: down, then returning, then cooling. Equal ones are sorted by name. */
 const ranks: Readonly<Record<PathStanding, number>> = { down: 0, returning: 1, cooling: 2, up: 3 };
 
-/** Paths in the order in which a person wants to see them. */
+/** Sorts paths for display, those with trouble first. */
 export const inOrder = (paths: ReadonlyArray<PathStatus>): ReadonlyArray<PathStatus> =>
   paths.toSorted((a, b) => ranks[pathStanding(a)] - ranks[pathStanding(b)] || a.path.localeCompare(b.path));
 
-/** Whether anybody waits for a path, or would. */
+/** True if runs wait for the path, or would. */
 export const isDisturbed = (path: PathStatus): boolean => pathStanding(path) !== "up" || path.waiting > 0;
 
-/** Everything about paths that a reader of the page has to see anew when it changes. */
+/** Fingerprints everything about paths whose change a reader of the page has to see. */
 export const pathsPrint = (paths: ReadonlyArray<PathStatus>): string =>
   paths
     .filter(isDisturbed)

@@ -1,5 +1,5 @@
 /**
- * Reads what a search asks for, the same for the page's form and for the API, and finds its runs at a bounded cost.
+ * Parses searches from the page's form and from the API, and finds their runs at a bounded cost.
  */
 import { Effect, Result } from "effect";
 import { Rule } from "../../domain/Decision.ts";
@@ -10,13 +10,12 @@ import { RunRecord } from "../../recorder/RunRecord.ts";
 import type { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { ApiInvalid } from "./Api.ts";
 
-/** Most runs that one search by rule or end reads: what they say stands in no column. The next page goes on from there. */
+/** Maximum number of runs that one search by rule or end reads, since these are not columns. The next page continues from there. */
 export const scannedRunsMax = 2_000;
 
-/** Runs of one read of such a search. */
 const scanPage = 200;
 
-/** The parameters of a search, by their names in an address. */
+/** Names of the search parameters in an address. */
 export const searchFields = [
   "q",
   "model",
@@ -33,10 +32,10 @@ export const searchFields = [
 /** One of `searchFields`. */
 export type SearchField = (typeof searchFields)[number];
 
-/** The parameters as they were sent: what is left out or empty narrows nothing. */
+/** Unparsed parameters. Missing and empty ones do not restrict the search. */
 export type SearchSent = { readonly [F in SearchField]?: string | undefined };
 
-/** What a search asks for. */
+/** A parsed search. */
 export interface Search extends RunQuery {
   readonly rule?: Rule;
   /** How the run ended: `completed`, `stopped`, or the reason of its end. */
@@ -44,21 +43,21 @@ export interface Search extends RunQuery {
   readonly limit: number;
 }
 
-/** What a search found. */
+/** Result of a search. */
 export interface Found {
   readonly runs: ReadonlyArray<RunRecord>;
-  /** The run that the next page begins behind; undefined where there is none. */
+  /** Run after which the next page begins; undefined on the last page. */
   readonly next: string | undefined;
-  /** The limit of `scannedRunsMax` ended the page before it was full. */
+  /** True if `scannedRunsMax` ended the page before it was full. */
   readonly cut: boolean;
 }
 
 /**
- * Reads the parameters of a search.
+ * Parses the parameters of a search.
  *
- * @param limits how many runs a page has where none is named, and at most
- * @param now wall clock, milliseconds since the epoch: `since=1h` counts from it
- * @returns the search, or an error that names the first field that cannot be read
+ * @param limits default and maximum number of runs per page
+ * @param now wall clock, in milliseconds since the epoch, from which for example `since=1h` counts back
+ * @returns the search, or an error that names the first invalid field
  */
 export const parse = (
   sent: SearchSent,
@@ -132,7 +131,7 @@ const units = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const momentForms =
   "a moment in UTC such as 2026-11-22T09:30, milliseconds since the epoch, or how long ago: 30m, 1h, 7d";
 
-/** A moment: how long ago, milliseconds since the epoch, or a date and time of ISO 8601, in UTC where it names no zone. */
+/** Parses a moment: an age, milliseconds since the epoch, or an ISO 8601 date and time, in UTC by default. */
 const momentOf = (sent: SearchSent, field: SearchField, now: number): Result.Result<number | undefined, ApiInvalid> => {
   const value = sentAs(sent, field);
   if (value === undefined) return Result.succeed(undefined);
@@ -148,8 +147,8 @@ const momentOf = (sent: SearchSent, field: SearchField, now: number): Result.Res
 /**
  * Finds a page of runs.
  *
- * What stands in columns is the recorder's to look for. A rule or an end is looked for in the records, `scannedRunsMax` of them at
- * most. A recorder of another author that leaves a new field of the query aside finds no run more than this.
+ * The recorder filters by columns. A rule or an end is looked up in the records, at most `scannedRunsMax` of them. If a
+ * third-party recorder ignores a new field of the query, the result still contains only matching runs.
  */
 export const find = (recorder: RunRecorder["Service"], search: Search): Effect.Effect<Found, RecorderError> =>
   Effect.gen(function* () {
@@ -172,7 +171,7 @@ export const find = (recorder: RunRecorder["Service"], search: Search): Effect.E
     }
   });
 
-/** A run with an end has ended, where no other state was asked for. */
+/** A run with an end has the state `ended`, which narrows the query unless another state was requested. */
 const ofEnd = (end: string | undefined, state: RunQuery["state"]): RunQuery =>
   end === undefined || state !== undefined ? {} : { state: "ended" };
 

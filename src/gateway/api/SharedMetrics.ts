@@ -1,59 +1,77 @@
 /**
- * Gathers the metrics of all workers: a worker that is scraped asks the supervisor, which asks the others.
+ * Gathers the metrics of all workers: the worker that is scraped asks its siblings.
+ *
+ * Each worker keeps its counts in a file next to its socket. Its successor continues from them, and until then its siblings read
+ * the file, so totals do not fall when a worker dies.
  */
-import { Effect, Schema, type Scope } from "effect";
-import { supervisor, WorkerBus } from "../workers/WorkerBus.ts";
-import { notice, query } from "../workers/WorkerMessage.ts";
-import { MetricLedger, MetricRows } from "./MetricRows.ts";
+import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Effect, Option, Schema, type Scope } from "effect";
+import { query } from "../workers/SignedWire.ts";
+import type { WorkerSockets } from "../workers/WorkerSockets.ts";
+import { counted, MetricRows, numbered, sum } from "./MetricRows.ts";
 
-/** A worker is scraped: it tells its own series, and reads those of all. */
-const gathered = query("metrics_gathered", MetricRows, MetricRows);
+/** Asks a worker for the series of its place. */
+const told = query("metrics_told", Schema.Null, MetricRows, 1_000);
 
-/** The supervisor asks a worker for its series. It waits for less than the scraped worker does for it. */
-const told = query("metrics_told", Schema.Null, MetricRows, { replyMs: 1_000 });
-
-/** A worker tells its series from time to time: what it counts behind that is lost where it is killed. */
-const kept = notice("metrics_kept", MetricRows);
-
-/** From one time to the next, in milliseconds. */
+/** Interval at which a worker saves its series, in milliseconds. Counts after the last save are lost if it is killed. */
 export const keepMs = 5_000;
 
+const Kept = Schema.fromJsonString(Schema.toCodecJson(MetricRows));
+const encodeKept = Schema.encodeSync(Kept);
+const decodeKept = Schema.decodeUnknownOption(Kept);
+
+/** Returns the file with a worker's counts. */
+export const fileOf = (folder: string, worker: number): string => join(folder, `${worker}.metrics`);
+
 /**
- * Lets a worker take part while the scope lives.
+ * Shares a worker's metrics while the scope is open.
  *
  * @param own the worker's own series
- * @returns those of all workers; its own where the supervisor does not reply
+ * @returns the series of all workers
  */
 export const joined = Effect.fnUntraced(function* (
-  bus: WorkerBus["Service"],
+  { askOthers, folder, others, replies, self }: WorkerSockets["Service"],
   own: Effect.Effect<MetricRows>,
 ): Effect.fn.Return<Effect.Effect<MetricRows>, never, Scope.Scope> {
-  yield* bus.replies(told, () => own);
-  const keep = Effect.map(own, (rows) => bus.tell(kept, rows, supervisor));
-  yield* Effect.addFinalizer(() => keep);
-  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(keepMs), keep)));
-  return Effect.flatMap(own, (rows) =>
-    Effect.catch(bus.ask(gathered, rows, supervisor), ({ reason }) =>
-      Effect.as(Effect.logWarning("the metrics are those of one worker alone", { reason }), rows),
-    ),
-  );
+  const before = readKept(folder, self);
+  let last = "";
+  const kept = Effect.map(own, (rows) => {
+    const counters = counted(rows);
+    const text = JSON.stringify(counters);
+    // An idle worker writes no file.
+    if (text !== last) keep(folder, self, sum([counters, before]));
+    last = text;
+    return rows;
+  });
+  const here = Effect.map(kept, (rows) => sum([numbered(self, rows), before]));
+  yield* replies(told, () => here);
+  yield* Effect.addFinalizer(() => kept);
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(keepMs), kept)));
+  return Effect.map(Effect.all([here, askOthers(told, null)], { concurrency: 2 }), ([mine, replied]) => {
+    const silent = others.filter((other) => !replied.some(({ worker }) => worker === other));
+    return sum([mine, ...replied.map(({ value }) => value), ...silent.map((worker) => readKept(folder, worker))]);
+  });
 });
 
-/** Keeps the ledger of all workers, in their supervisor. */
-export const keeping: Effect.Effect<void, never, WorkerBus | Scope.Scope> = Effect.gen(function* () {
-  const bus = yield* WorkerBus;
-  const ledger = new MetricLedger();
-  yield* bus.on(kept, (rows, worker) => ledger.told(worker, rows));
-  yield* bus.onLeft((worker) => ledger.left(worker));
-  yield* bus.replies(gathered, (rows, scraped) =>
-    Effect.gen(function* () {
-      ledger.told(scraped, rows);
-      const others = bus.others().filter((worker) => worker !== scraped);
-      const ask = (worker: number) =>
-        // What a worker that does not reply has told before still counts.
-        Effect.ignore(Effect.map(bus.ask(told, null, worker), (its) => ledger.told(worker, its)));
-      yield* Effect.forEach(others, ask, { concurrency: "unbounded", discard: true });
-      return ledger.rows;
-    }),
-  );
-});
+/** Saves counts. A failed write is retried at the next interval; until then, the counts are missing if the worker dies. */
+const keep = (folder: string | undefined, worker: number, rows: MetricRows): void => {
+  if (folder === undefined) return;
+  const file = fileOf(folder, worker);
+  try {
+    writeFileSync(`${file}.new`, encodeKept(rows));
+    renameSync(`${file}.new`, file);
+  } catch {
+    // The folder is gone, or its disk is full.
+  }
+};
+
+/** Reads the saved counts of a worker's place; empty if there are none. */
+const readKept = (folder: string | undefined, worker: number): MetricRows => {
+  if (folder === undefined) return [];
+  try {
+    return Option.getOrElse(decodeKept(readFileSync(fileOf(folder, worker), "utf8")), () => []);
+  } catch {
+    return [];
+  }
+};

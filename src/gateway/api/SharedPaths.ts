@@ -1,182 +1,139 @@
 /**
- * Lets the workers of `serve --workers`, and all processes of a store on a server, keep the waits that providers announce together: a
- * credential that one of them was told to slow down with waits at all of them.
+ * Shares announced cooldowns between all processes of a store: a credential that one of them was asked to slow down with waits in
+ * all of them. In the store a cooldown is a row until it is over, which processes that start later find too.
  *
- * Workers tell each other, and one that takes the place of another one what holds. In the store a wait is a row until it is over, and its processes hear that there is one: a process that has
- * just started, or has heard nothing for a while, finds those that hold.
- *
- * Whether a path is up each worker finds out by itself, since a probe is a connection and no request; but it is told by the one that has
- * found out first, and asks at once. Of the requests that are let go together each worker has its part.
+ * Each process determines by itself if a path is up, since a probe is a connection and not a request. The workers of one gateway
+ * share a network, so they also publish paths that they have reached or lost, and siblings probe such a path at once. When
+ * waiting requests are released in waves, each worker releases its part.
  */
 import { createHash } from "node:crypto";
-import { Clock, Effect, Layer, Option, Queue, Schema, type Scope } from "effect";
+import { Clock, Effect, Layer, Option, Schema, type Scope } from "effect";
 import * as CredentialDigest from "../../client/CredentialDigest.ts";
 import { dropOldest, Label, Milliseconds } from "../../domain/Limits.ts";
-import { cooldownsMax } from "../../paths/Cooldowns.ts";
+import type { PathWord } from "../../paths/Entry.ts";
 import { makeAmong, Paths, type PathsAmong } from "../../paths/Paths.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
+import * as FactLooks from "../../recorder/shared/FactLooks.ts";
 import { OutageLog } from "../../recorder/shared/OutageLog.ts";
-import { factsMax, type SharedFacts } from "../../recorder/shared/SharedFacts.ts";
+import { type Fact, factsMax, type SharedFacts, type ToldKind } from "../../recorder/shared/SharedFacts.ts";
 import { sharedKey } from "../workers/SharedKey.ts";
-import { WorkerBus } from "../workers/WorkerBus.ts";
-import { notice } from "../workers/WorkerMessage.ts";
+import { WorkerSockets } from "../workers/WorkerSockets.ts";
 
 const Path = Schema.String.check(Schema.isMaxLength(2_048));
 
 const Refused = Schema.Struct({
   path: Path,
-  /** A digest that is the same in all workers. */
+  /** Digest that is equal in all processes of the store. */
   credential: Label,
   model: Schema.UndefinedOr(Label),
   kind: Schema.Literals(["rate_limited", "overloaded"]),
   waitMs: Milliseconds,
-  /** Milliseconds since it was announced, of one that a worker is told which comes later. */
-  agoMs: Schema.optionalKey(Milliseconds),
 });
-
-/** A provider has announced a wait. */
-const refused = notice("path_refused", Refused);
-
-/** What a worker has found out of a path. */
-const found = notice(
-  "path_found",
-  Schema.Struct({ path: Path, word: Schema.Literals(["reached", "down", "returning"]) }),
-);
-
-const isSendable = Schema.is(Refused);
-
 type Refused = typeof Refused.Type;
 
-const readRefused = Schema.decodeUnknownOption(Schema.fromJsonString(Refused));
+/** An observation of a path by a worker. */
+const Found = Schema.Struct({
+  /** The gateway that the worker belongs to. */
+  gateway: Schema.String.check(Schema.isMaxLength(4_096)),
+  path: Path,
+  word: Schema.Literals(["reached", "down", "returning"]),
+});
 
-/** A wait that ends so much later than the one that was told, in milliseconds, is told too: not each refusal of a whole storm. */
+const isSendable = Schema.is(Refused);
+const readRefused = Schema.decodeUnknownOption(Schema.fromJsonString(Refused));
+const readFound = Schema.decodeUnknownOption(Schema.fromJsonString(Found));
+
+/**
+ * Minimum time by which a cooldown must end later than the one already published to be published too, in milliseconds. So a storm
+ * of refusals does not publish each one.
+ */
 export const laterMs = 250;
 
-/** Puts what all processes hear in the place of what this one does, where there are several. */
+/** Time for which an observation of a path is kept for workers that start later, in milliseconds. */
+const foundMs = 24 * 3_600_000;
+
+/** Provides the paths of this process, shared through the store if there is one. */
 export const layer: Layer.Layer<Paths> = Layer.effect(
   Paths,
   Effect.gen(function* () {
-    const bus = Option.getOrUndefined(yield* Effect.serviceOption(WorkerBus));
+    const workers = Option.getOrUndefined(yield* Effect.serviceOption(WorkerSockets));
     const facts = Option.getOrUndefined(yield* Effect.serviceOption(RunRecorder))?.shared;
-    if (bus === undefined && facts === undefined) return yield* Paths.make;
-    const paths = bus === undefined ? yield* makeAmong({}) : yield* among(bus);
+    if (facts === undefined) return yield* Paths.make;
+    CredentialDigest.keyedBy(sharedKey(facts.secret, "credential"));
+    const put = yield* putting(facts);
+    const paths = workers === undefined ? yield* makeAmong({}) : yield* among(workers, facts, put);
     const { own } = paths;
-    const heard = ({ agoMs, credential, kind, model, path, waitMs }: Refused) =>
-      paths.refused({ path, credential, model }, { kind, waitMs, onlyThis: false }, agoMs);
-    const told = bus === undefined ? undefined : yield* toldTo(bus, paths, heard);
-    const stored = facts === undefined ? undefined : yield* storedIn(facts, heard);
+    yield* hearing(facts, "cooldown", ({ ageMs, leftMs, value }) => {
+      const word = Option.getOrUndefined(readRefused(value));
+      if (word === undefined) return;
+      const { credential, kind, model, path } = word;
+      const refusal = { kind, waitMs: Math.ceil(leftMs), onlyThis: false };
+      paths.refused({ path, credential, model }, refusal, Math.max(0, ageMs));
+    });
+    const tell = yield* telling(put);
     return {
       ...own,
       refused: (scope, refusal) => {
         own.refused(scope, refusal);
         const { kind, onlyThis, waitMs } = refusal;
         const word = { path: scope.path, credential: scope.credential, model: scope.model, kind, waitMs };
-        if (onlyThis || !isSendable(word)) return;
-        told?.(word);
-        stored?.(word);
+        if (!onlyThis && isSendable(word)) tell(word);
       },
     };
   }),
 );
 
-/** The paths of one of several workers. Each asks a path itself, and is told when there is something to ask. */
-const among = Effect.fnUntraced(function* (
-  bus: WorkerBus["Service"],
-): Effect.fn.Return<PathsAmong, never, Scope.Scope> {
-  const paths = yield* makeAmong({
-    found: (path, word) => void bus.tell(found, { path, word }),
-    processes: () => bus.others().length + 1,
+type Put = (kind: ToldKind, key: string, value: string, keepMs: number) => void;
+
+const outageWords = {
+  away: "what providers have announced to other gateways is not known now",
+  back: "what providers have announced to other gateways is known again",
+};
+
+/** Returns a function that publishes a fact without waiting. */
+const putting = Effect.fnUntraced(function* (facts: SharedFacts): Effect.fn.Return<Put> {
+  const outage = new OutageLog(outageWords);
+  const run = yield* Effect.map(Effect.context<never>(), Effect.runForkWith);
+  return (...fact) =>
+    void run(Effect.catch(Effect.andThen(facts.put(...fact), outage.worked), ({ message }) => outage.failed(message)));
+});
+
+/** Delivers each fact of a kind that another process has published, once. */
+const hearing = (
+  facts: SharedFacts,
+  kind: ToldKind,
+  heard: (fact: Fact) => void,
+): Effect.Effect<void, never, Scope.Scope> => {
+  let known: ReadonlySet<string> = new Set();
+  return FactLooks.make(facts, kind, outageWords, (all) => {
+    for (const fact of all) if (fact.node !== facts.node && !known.has(fact.stamp)) heard(fact);
+    known = new Set(all.map(({ stamp }) => stamp));
   });
-  yield* bus.on(found, ({ path, word }) => paths.heard(path, word));
-  yield* bus.onToBeTold((worker) => {
-    for (const [path, word] of paths.words()) bus.tell(found, { path, word }, worker);
+};
+
+const among = Effect.fnUntraced(function* (
+  { folder, workers }: WorkerSockets["Service"],
+  facts: SharedFacts,
+  put: Put,
+): Effect.fn.Return<PathsAmong, never, Scope.Scope> {
+  const processes = () => workers;
+  // Without a folder, sibling processes cannot be identified.
+  if (folder === undefined) return yield* makeAmong({ processes });
+  const found = (path: string, word: PathWord) => {
+    const value = { gateway: folder, path, word };
+    put("path", digestOf([folder, path]), JSON.stringify(value), foundMs);
+  };
+  const paths = yield* makeAmong({ processes, found });
+  yield* hearing(facts, "path", ({ value }) => {
+    const it = Option.getOrUndefined(readFound(value));
+    if (it?.gateway === folder) paths.heard(it.path, it.word);
   });
   return paths;
 });
 
-/** A wait, when it was announced and when it is over. */
-interface Known {
-  readonly word: Refused;
-  readonly at: number;
-  readonly until: number;
-}
-
-/** Tells the siblings of waits, and hears of theirs. Gives how they are told of one. */
-const toldTo = Effect.fnUntraced(function* (
-  bus: WorkerBus["Service"],
-  paths: PathsAmong,
-  heard: (word: Refused) => void,
-): Effect.fn.Return<(word: Refused) => void, never, Scope.Scope> {
+const telling = Effect.fnUntraced(function* (put: Put): Effect.fn.Return<(word: Refused) => void> {
   const clock = yield* Clock.Clock;
-  const known = new Map<string, Known>();
-  const keep = ({ agoMs = 0, ...word }: Refused): void => {
-    const key = keyOf(word);
-    const now = monotonicMs(clock);
-    const until = Math.max(now + word.waitMs, known.get(key)?.until ?? 0);
-    known.delete(key);
-    known.set(key, { word, at: now - agoMs, until });
-    dropOldest(known, cooldownsMax);
-  };
-  /** A second sibling says it, too: a request that went meanwhile may have found that it is over. */
-  const isKnown = (word: Refused): boolean => {
-    const it = word.agoMs === undefined ? undefined : known.get(keyOf(word));
-    return it !== undefined && it.until + laterMs > monotonicMs(clock) + word.waitMs;
-  };
-  yield* bus.on(refused, (word) => {
-    if (isKnown(word)) return;
-    heard(word);
-    keep(word);
-  });
-  yield* bus.onToBeTold((worker) => {
-    const now = monotonicMs(clock);
-    for (const { at, until, word } of known.values()) {
-      // A run that went meanwhile may have found that it is over.
-      const waitMs = Math.min(until - now, paths.leftOf(word, word.kind));
-      if (waitMs > 0) bus.tell(refused, { ...word, waitMs, agoMs: Math.max(0, now - at) }, worker);
-    }
-  });
-  return (word) => {
-    keep(word);
-    bus.tell(refused, word);
-  };
-});
-
-/** Puts waits into the store, and hears of those that other processes have put there. Gives how a wait is put. */
-const storedIn = Effect.fnUntraced(function* (
-  facts: SharedFacts,
-  heard: (word: Refused) => void,
-): Effect.fn.Return<(word: Refused) => void, never, Scope.Scope> {
-  CredentialDigest.keyedBy(sharedKey(facts.secret, "credential"));
-  const clock = yield* Clock.Clock;
-  const outage = new OutageLog({
-    away: "what providers have announced to other gateways is not known now",
-    back: "what providers have announced to other gateways is known again",
-  });
-  const asking = <E extends { readonly message: string }>(asked: Effect.Effect<void, E>) =>
-    Effect.catch(Effect.andThen(asked, outage.worked), ({ message }) => outage.failed(message));
-  let known: ReadonlySet<string> = new Set();
-  const look = Effect.map(facts.all("cooldown"), (all) => {
-    for (const { ageMs, leftMs, node, stamp, value } of all) {
-      const word = node === facts.node || known.has(stamp) ? undefined : Option.getOrUndefined(readRefused(value));
-      if (word !== undefined) heard({ ...word, waitMs: Math.ceil(leftMs), agoMs: Math.max(0, ageMs) });
-    }
-    known = new Set(all.map(({ stamp }) => stamp));
-  });
-  // What comes while it looks is looked at with the next look.
-  const bells = yield* Queue.sliding<void>(1);
-  const rung = () => void Queue.offerUnsafe(bells, undefined);
-  yield* Effect.acquireRelease(
-    Effect.sync(() =>
-      facts.on((word) => {
-        if (word._tag === "Look" || (word._tag === "Put" && word.kind === "cooldown")) rung();
-      }),
-    ),
-    (ends) => Effect.sync(ends),
-  );
-  rung();
-  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Queue.take(bells), asking(look))));
-  const run = yield* Effect.map(Effect.context<never>(), Effect.runForkWith);
   const told = new Map<string, number>();
   return (word) => {
     const key = keyOf(word);
@@ -185,12 +142,12 @@ const storedIn = Effect.fnUntraced(function* (
     told.delete(key);
     told.set(key, until);
     dropOldest(told, factsMax);
-    run(asking(facts.put("cooldown", key, JSON.stringify(word), word.waitMs)));
+    put("cooldown", key, JSON.stringify(word), word.waitMs);
   };
 });
 
-/** Names the scope of a wait. An overload stands for itself at each credential that has heard it, because two of them hold all. */
-const keyOf = ({ credential, kind, model, path }: Refused): string =>
-  createHash("sha256")
-    .update(JSON.stringify([path, credential, model ?? null, kind]))
-    .digest("hex");
+/** Identifies the scope of a cooldown. Overloads are published per credential, because two affected credentials put a hold on all. */
+const keyOf = ({ credential, kind, model, path }: Refused): string => digestOf([path, credential, model ?? null, kind]);
+
+const digestOf = (words: ReadonlyArray<string | null>): string =>
+  createHash("sha256").update(JSON.stringify(words)).digest("hex");

@@ -1,34 +1,36 @@
 /**
- * Says whether the store of runs takes writes. A gateway serves without one, unrecorded and without retries, so that no client
- * notices: an operator must.
+ * Tracks if the store of runs takes writes. Without a store the gateway still serves requests, unrecorded, so that clients notice
+ * nothing and an operator must be told.
  */
 import { Clock, Context, Effect, Exit, Layer, Option, type Scope } from "effect";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import { RecorderError } from "../../recorder/RecorderError.ts";
-import { RunRecorder, staysAtOnce, type Told } from "../../recorder/RunRecorder.ts";
+import { committing, type Outcome, RunRecorder, type Write } from "../../recorder/RunRecorder.ts";
+import { awayMs as queueAwayMs } from "../../recorder/WriteQueue.ts";
 
-/** How the store's writes go. */
+/** State of the store's writes. */
 export interface StoreState {
-  readonly writes: "ok" | "failing";
-  /** Why the last write failed, in the recorder's words; `slow` where one hangs. */
+  /** `slow`: a write has taken longer than `slowMs`, or the last one failed. `failing`: the store counts as away. */
+  readonly writes: "ok" | "slow" | "failing";
+  /** Reason of the last failure, as the recorder names it; `slow` if a write hangs. */
   readonly reason?: string;
-  /** When writes began to fail, in milliseconds since the epoch. */
+  /** Time at which writes became slow or failed, in milliseconds since the epoch. */
   readonly since?: number;
 }
 
-/** Tells it. */
+/** Reports the state of the store's writes. */
 export class StoreHealth extends Context.Service<
   StoreHealth,
   {
     readonly state: Effect.Effect<StoreState>;
-    /** The same in this step: each response's head asks for it. */
+    /** Reads the state synchronously, for each response's head. */
     readonly now: () => StoreState;
   }
 >()("effect-stream-recovery/gateway/StoreHealth") {
   /**
    * Watches the writes of a recorder.
    *
-   * @param recorder of the program; what stands above it writes through the watched one
+   * @param recorder the program's recorder; layers above it write through the watched one
    */
   static readonly watching = <E, R>(
     recorder: Layer.Layer<RunRecorder, E, R>,
@@ -36,19 +38,24 @@ export class StoreHealth extends Context.Service<
     Layer.effectContext(Effect.suspend(() => watch)).pipe(Layer.provide(recorder));
 }
 
-/** A write that takes longer than this has not been taken, in milliseconds: a healthy one takes a few. */
-export const slowWriteMs = 2_000;
+/**
+ * Time without a successful write, while one was due, after which a store that may only be slow counts as away, in milliseconds.
+ * Otherwise a server that answers late would count as away for minutes, and each aborted write would add to its load.
+ */
+export const awayMs = queueAwayMs;
 
-/** From one probe of a store that fails to the next, in milliseconds. */
+/** Duration after which a write counts as slow, in milliseconds (DESIGN section 18). */
+export const slowMs = 250;
+
+/** Interval between probes of a failing store, in milliseconds. */
 export const probeFailingMs = 1_000;
 
-/** A store that was not written to for so long is probed, in milliseconds: an idle gateway tells of a full disk too. */
+/** Time without a write after which a store is probed, in milliseconds, so that an idle gateway detects a full disk too. */
 export const probeIdleMs = 30_000;
 
-/** Longest that a probe is waited for, in milliseconds. */
 const probeWaitMs = 10_000;
 
-/** What the store as a whole says; any other reason is about one run. */
+/** Reasons that concern the whole store; any other concerns one run. */
 const ofStore: ReadonlySet<RecorderError["reason"]> = new Set([
   "full",
   "newer_schema",
@@ -58,20 +65,24 @@ const ofStore: ReadonlySet<RecorderError["reason"]> = new Set([
   "unavailable",
 ]);
 
-/** Follows writes. */
+/** Reasons that waiting does not remedy. */
+const isDefinite: ReadonlySet<string> = new Set(["full", "newer_schema", "read_only", "disk_full"]);
+
 class StoreWatch {
   readonly #now: () => number;
   readonly #elapsed: () => number;
-  /** When the writes under way have begun, oldest first. */
+  /** Start times of the writes in flight, oldest first. */
   readonly #pending = new Set<{ readonly since: number; readonly at: number }>();
   #failing: { readonly reason: string; readonly since: number } | undefined;
+  /** Monotonic time since which writes were due and none succeeded; undefined after a success. */
+  #dueSince: number | undefined;
   #writtenAt: number;
   readonly #isProbed: boolean;
 
   /**
-   * @param now wall clock, milliseconds since the epoch
-   * @param elapsed monotonic milliseconds
-   * @param isProbed whether the store is probed
+   * @param now wall clock, in milliseconds since the epoch
+   * @param elapsed monotonic time, in milliseconds
+   * @param isProbed true if the store is probed
    */
   constructor(now: () => number, elapsed: () => number, isProbed: boolean) {
     this.#isProbed = isProbed;
@@ -81,22 +92,30 @@ class StoreWatch {
   }
 
   get state(): StoreState {
-    const failing = this.#failing ?? this.#slow;
-    return failing === undefined ? { writes: "ok" } : { writes: "failing", ...failing };
+    const trouble = this.#failing ?? this.#slow;
+    if (trouble === undefined) return { writes: "ok" };
+    const isAway = isDefinite.has(trouble.reason) || this.#elapsed() - this.#due >= awayMs;
+    return { writes: isAway ? "failing" : "slow", ...trouble };
   }
 
-  /** Whether the store is to be probed: it fails, or nothing is known of it since long. */
+  /** True if a probe is due: the store fails, or was not written to for a long time. */
   get isToProbe(): boolean {
     return this.#failing !== undefined || this.#elapsed() - this.#writtenAt >= probeIdleMs;
   }
 
   get #slow(): { readonly reason: string; readonly since: number } | undefined {
     const [oldest] = this.#pending;
-    if (oldest === undefined || this.#elapsed() - oldest.since < slowWriteMs) return undefined;
+    if (oldest === undefined || this.#elapsed() - oldest.since < slowMs) return undefined;
     return { reason: "slow", since: oldest.at };
   }
 
-  /** Follows one write to its end, whatever that is. */
+  /** Monotonic time since which writes were due and none succeeded. */
+  get #due(): number {
+    const [oldest] = this.#pending;
+    return Math.min(this.#dueSince ?? Number.POSITIVE_INFINITY, oldest?.since ?? Number.POSITIVE_INFINITY);
+  }
+
+  /** Follows one write until it succeeds, fails or is abandoned. */
   follow<A>(write: Effect.Effect<A, RecorderError>, isProbe?: true): Effect.Effect<A, RecorderError> {
     return Effect.suspend(() => {
       const pending = { since: this.#elapsed(), at: this.#now() };
@@ -104,37 +123,41 @@ class StoreWatch {
       return Effect.onExit(write, (exit) =>
         Effect.sync(() => {
           this.#pending.delete(pending);
-          // A write that died, or that its caller gave up, was not taken either.
+          // A write that died or was abandoned by its caller did not succeed either.
           if (Exit.isSuccess(exit)) this.taken(isProbe);
-          else this.#refused(Option.getOrUndefined(Exit.findErrorOption(exit))?.reason ?? "unavailable", pending.at);
+          else this.#refused(Option.getOrUndefined(Exit.findErrorOption(exit))?.reason ?? "unavailable", pending);
         }),
       );
     });
   }
 
-  /** Follows one write that is told of its end. */
-  begun(): Told {
+  /** Follows one commit. Returns the function to call with its outcome. */
+  begin(): (outcome: Outcome) => void {
     const pending = { since: this.#elapsed(), at: this.#now() };
     this.#pending.add(pending);
-    return (isOnRecord, why) => {
+    return (outcome) => {
       this.#pending.delete(pending);
-      if (isOnRecord) this.taken();
-      else if (why !== undefined) this.#refused(why.reason, pending.at);
+      if (outcome === "recorded") this.taken();
+      else if (outcome !== "undecided") this.#refused(outcome.reason, pending);
     };
   }
 
   /**
-   * A write was taken. It may have found room in what is there already, where the disk has none: that it has some again is a probe's to
-   * say, where there is one.
+   * Records a successful write. On a full disk a write may still find room in existing pages, so only a probe, if there is one,
+   * can prove that there is space again.
    */
   taken(isProbe = !this.#isProbed): void {
     this.#writtenAt = this.#elapsed();
-    if (isProbe || this.#failing?.reason !== "disk_full") this.#failing = undefined;
+    if (!isProbe && this.#failing?.reason === "disk_full") return;
+    this.#failing = undefined;
+    this.#dueSince = undefined;
   }
 
-  #refused(reason: RecorderError["reason"], since: number): void {
+  #refused(reason: RecorderError["reason"], { at, since }: { readonly at: number; readonly since: number }): void {
     this.#writtenAt = this.#elapsed();
-    if (ofStore.has(reason)) this.#failing = { reason, since: this.#failing?.since ?? since };
+    if (!ofStore.has(reason)) return;
+    this.#failing = { reason, since: this.#failing?.since ?? at };
+    this.#dueSince ??= since;
   }
 }
 
@@ -158,12 +181,19 @@ const watch: Effect.Effect<Context.Context<RunRecorder | StoreHealth>, never, Ru
       );
       yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(probeFailingMs), look)));
     }
-    const around: RunRecorder["Service"] = {
-      ...recorder,
-      write: (runId, entries) => watched.follow(recorder.write(runId, entries)),
-    };
-    const followed = staysAtOnce(around, recorder, () => watched.begun());
-    return Context.make(RunRecorder, followed).pipe(
+    const { commit } = recorder.write;
+    const write: Write = (runId, entries) => watched.follow(recorder.write(runId, entries));
+    const followed =
+      commit === undefined
+        ? write
+        : committing(write, commit.answers, (runId, entries, onDone) => {
+            const end = watched.begin();
+            commit(runId, entries, (outcome) => {
+              end(outcome);
+              onDone(outcome);
+            });
+          });
+    return Context.make(RunRecorder, { ...recorder, write: followed }).pipe(
       Context.add(StoreHealth, { state: Effect.sync(() => watched.state), now: () => watched.state }),
     );
   },

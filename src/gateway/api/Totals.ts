@@ -1,32 +1,31 @@
 /**
- * Counts what became of runs: recovered, asked and stopped, by rule, by provider and model, and what was thrown away.
+ * Counts the outcomes of runs by rule, provider and model, and the output that was thrown away.
  *
- * A look costs what is new, not what is on record: what an ended run adds is remembered, so only runs that have not ended are
- * read again, and pages are read until one brings nothing new.
+ * A count costs only what is new. The share of an ended run is remembered, so only unfinished runs are read again, and paging
+ * stops at the first page without news.
  */
 import { Clock, Effect, Schema, Semaphore } from "effect";
 import { Action, Rule } from "../../domain/Decision.ts";
 import { Label, Milliseconds } from "../../domain/Limits.ts";
 import { none, type Prices } from "../../domain/Prices.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
-import { openQuestion, type RunRecord } from "../../recorder/RunRecord.ts";
+import { isIncomplete, openQuestion, type RunRecord } from "../../recorder/RunRecord.ts";
 import type { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { hasRecovered, isCancelled } from "../../story/RunStatus.ts";
 import { type RunTokens, tokensOf } from "../../story/RunTokens.ts";
 
-/** Most runs that are counted, the newest. */
+/** Maximum number of counted runs, which are the newest ones. */
 export const totalsRunsMax = 10_000;
 
-/** Most runs without an end that are read again one by one in a look; the others follow with the next one. */
+/** Maximum number of unfinished runs that one count reads again individually. The rest follow in the next one. */
 export const totalsUnsettledMax = 500;
 
-/** Most rows by provider and model, those with the most runs. */
+/** Maximum number of rows by provider and model, those with the most runs. */
 export const totalsProvidersMax = 100;
 
-/** After so many milliseconds everything is counted anew, so that runs that were pruned are forgotten here too. */
+/** Interval at which everything is counted again, in milliseconds, so that pruned runs are forgotten. */
 export const totalsRecountMs = 600_000;
 
-/** Runs of a page of the look. */
 const pageRuns = 50;
 
 const Wasted = Schema.Struct({
@@ -46,17 +45,17 @@ const Spent = Schema.Struct({
     "Tokens of responses that stand and of those that broke, as told or as estimated, and what they cost where models have prices",
 });
 
-/** The totals. */
+/** Totals over the recorded runs. */
 export const Totals = Schema.Struct({
   runs: Schema.Natural,
-  /** Runs that a process drives now. */
+  /** Number of runs that a process drives now. */
   live: Schema.Natural,
-  /** Runs with at least one incident. */
+  /** Number of runs with at least one incident. */
   broken: Schema.Natural,
   completed: Schema.Natural,
-  /** Runs that broke and were completed without a question. */
+  /** Number of runs that broke and were completed without a question. */
   recovered: Schema.Natural,
-  /** Runs that asked at least once. */
+  /** Number of runs that asked at least once. */
   asked: Schema.Natural,
   open_questions: Schema.Natural,
   stopped: Schema.Natural,
@@ -74,9 +73,9 @@ export const Totals = Schema.Struct({
       wasted_tokens: Schema.Natural,
     }),
   ),
-  /** When the oldest run that is counted started; wall clock, milliseconds since the epoch. */
+  /** Start of the oldest counted run; wall clock, in milliseconds since the epoch. */
   since: Schema.optionalKey(Milliseconds),
-  /** Whether every run on record is counted; otherwise the newest `totalsRunsMax` are. */
+  /** True if every recorded run is counted, false if only the newest `totalsRunsMax` are. */
   complete: Schema.Boolean,
 });
 export type Totals = typeof Totals.Type;
@@ -84,8 +83,8 @@ export type Totals = typeof Totals.Type;
 /**
  * Counts the runs of a recorder.
  *
- * @param prices of models, where there are any
- * @returns the totals as they are then; looks go one after the other
+ * @param prices prices of models
+ * @returns an effect that computes the current totals, one caller at a time
  */
 export const make = (
   recorder: RunRecorder["Service"],
@@ -106,7 +105,7 @@ export const make = (
       complete = !forgetOldest(shares) && complete;
       return sum([...shares.values()], complete);
     });
-    // A failed look leaves no gap: the next one counts from the beginning.
+    // After a failure the next count starts from the beginning, so that no gap remains.
     const recount = Effect.sync(() => {
       countedAt = Number.NEGATIVE_INFINITY;
     });
@@ -114,7 +113,6 @@ export const make = (
     return Effect.succeed(one.withPermits(1)(Effect.tapError(look, () => recount)));
   });
 
-/** What one run adds. */
 interface RunShare {
   readonly record: Pick<RunRecord, "provider" | "started_at">;
   readonly settled: boolean;
@@ -130,7 +128,7 @@ interface RunShare {
   readonly wasted: typeof Wasted.Type;
 }
 
-/** Reads what is new; whether the oldest run on record was seen. */
+/** Reads new records. Returns true if the oldest recorded run was reached. */
 const readNew = Effect.fnUntraced(function* (
   recorder: RunRecorder["Service"],
   shares: Map<string, RunShare>,
@@ -141,10 +139,10 @@ const readNew = Effect.fnUntraced(function* (
   let reachedEnd = false;
   while (read.size < totalsRunsMax) {
     const page = yield* recorder.runs({ limit: pageRuns, ...(before === undefined ? {} : { before }) });
-    const known = page.every(({ run_id }) => shares.get(run_id)?.settled === true);
+    const known = page.every((it) => isIncomplete(it) || shares.get(it.run_id)?.settled === true);
     for (const record of page) {
       read.add(record.run_id);
-      shares.set(record.run_id, shareOf(record, prices));
+      counts(shares, record, prices);
     }
     reachedEnd = page.length < pageRuns;
     before = page.at(-1)?.run_id;
@@ -153,12 +151,18 @@ const readNew = Effect.fnUntraced(function* (
   const again = [...shares].filter(([runId, { settled }]) => !settled && !read.has(runId)).slice(0, totalsUnsettledMax);
   for (const [runId] of again) {
     const record = yield* recorder.run(runId);
-    // Behind those that were not looked at yet, so that each has its turn.
+    // Moves the run to the end of the queue, so that each run gets its turn.
     shares.delete(runId);
-    if (record !== undefined) shares.set(runId, shareOf(record, prices));
+    if (record !== undefined) counts(shares, record, prices);
   }
   return reachedEnd;
 });
+
+/** Counts a run, or removes it if its record may be incomplete. */
+const counts = (shares: Map<string, RunShare>, record: RunRecord, prices: Prices): void => {
+  if (isIncomplete(record)) shares.delete(record.run_id);
+  else shares.set(record.run_id, shareOf(record, prices));
+};
 
 const forgetOldest = (shares: Map<string, RunShare>): boolean => {
   if (shares.size <= totalsRunsMax) return false;

@@ -1,88 +1,85 @@
 /**
- * Describes what the gateway's server tells its page: what it does at the moment, and what has changed.
+ * Describes the server's current activity and its changes, for the page.
  */
 import { Context, type Effect, Schema, type Stream } from "effect";
 import { Label, Milliseconds } from "../../domain/Limits.ts";
 
-/** What happens to a run: `left` by its client, it goes on; `attached` by one; or an event of the run. */
+/** Changes of a run: `left` by its client, after which it continues, `attached` by a client, or an event of the run. */
 export const runChanges = [
   ...(["opened", "closed", "left", "attached", "AttemptStarted", "AttemptDiscarded", "RetryScheduled"] as const),
   ...(["Waiting", "QuestionAsked", "QuestionAnswered", "Continued", "RunCompleted"] as const),
 ] as const;
 
-/** Something happened to a run of this gateway: its record, or what is on the wire, is another than before. */
+/** A change of a run of this gateway, in its record or on the wire. */
 export interface RunChange {
   readonly run_id: string;
   readonly what: (typeof runChanges)[number];
 }
 
-/** A run that goes on without its client; times are wall clock, milliseconds since the epoch. */
+/** A run that continues without its client. Times are wall clock, in milliseconds since the epoch. */
 export interface AbsentRun {
   readonly run_id: string;
-  /** When its client left. */
   readonly since: number;
-  /** When it is cancelled, unless a client attaches before. */
+  /** Time at which it is cancelled, unless a client attaches before. */
   readonly until: number;
 }
 
-/** A run whose response may be attached to. */
+/** A run whose response can be attached to. */
 export const AttachableRun = Schema.Struct({
   run_id: Label,
-  /** The name of the upstream. */
   upstream: Schema.String,
-  /** The name of the token that its request was admitted by, where the gateway has tokens. */
+  /** Name of the token that admitted its request, if the gateway has tokens. */
   token: Schema.optionalKey(Schema.String),
-  /** `read`: a client reads it. `left`: it goes on without a client. `ended`: its response is kept. */
+  /** `read`: a client reads it. `left`: it continues without a client. `ended`: its response is kept. */
   state: Schema.Literals(["read", "left", "ended"]),
-  /** Bytes of its response that have gone to a client. */
+  /** Bytes of the response that were sent to a client. */
   bytes: Schema.Natural,
   began_at: Milliseconds,
-  /** It outlives its client by so long. */
+  /** Time that it outlives its client. */
   linger_ms: Milliseconds,
-  /** When its last client left. */
+  /** Time at which its last client left. */
   left_at: Schema.optionalKey(Milliseconds),
-  /** When it is cancelled, or its response forgotten, if no client comes back. */
+  /** Time at which it is cancelled or its response is dropped, if no client returns. */
   expires_at: Schema.optionalKey(Milliseconds),
-  /** Clients that have attached to it. */
+  /** Number of clients that have attached to it. */
   attached: Schema.Natural,
 });
 export type AttachableRun = typeof AttachableRun.Type;
 
-/** What the gateway does at the moment. */
+/** Current activity of the gateway. */
 export interface TrafficStatus {
-  /** Requests that are relayed now, by run. */
+  /** Ids of the runs that are relayed now. */
   readonly live: ReadonlyArray<string>;
-  /** Runs of them that go on without their client; left out where none may. */
+  /** Those that continue without their client; missing if lingering is not available. */
   readonly absent?: ReadonlyArray<AbsentRun>;
-  /** Runs whose responses may be attached to, the oldest first; left out where none may. */
+  /** Runs whose responses can be attached to, oldest first; missing if lingering is not available. */
   readonly attachable?: ReadonlyArray<AttachableRun>;
-  /** Sockets that are open. */
   readonly connections: number;
-  /** A shutdown has begun: no new connection is taken. */
+  /** True after a shutdown has begun, so that no new connection is accepted. */
   readonly draining: boolean;
-  /** When the server began to listen, in milliseconds since the epoch. */
+  /** Time at which the server started to listen, in milliseconds since the epoch. */
   readonly since: number;
-  /** Requests since then, by what became of them. `refused` are those that no upstream saw. */
+  /** Number of requests since then by outcome. Those in `refused` reached no upstream. */
   readonly requests: {
     readonly relayed: number;
     readonly passed_through: number;
     readonly refused: number;
   };
-  /** Requests since then by the name of the token that they were admitted by; bounded. */
+  /** Number of requests since then by the name of their token; bounded. */
   readonly tokens: Readonly<Record<string, number>>;
 }
 
-/** What the server tells its page. */
+/** Reports the server's activity to its page. */
 export class Traffic extends Context.Service<
   Traffic,
   {
     readonly status: Effect.Effect<TrafficStatus>;
-    /** Of this process alone, where `status` is of several. */
+    /** Traffic of this process alone, if `status` covers several. */
     readonly own?: Effect.Effect<TrafficStatus>;
-    /** Changes from now on. A slow reader loses the oldest, beyond `changesMax`. */
+    /** Future changes. A slow reader loses the oldest beyond `changesMax`. */
     readonly changes: Stream.Stream<RunChange>;
   }
 >()("effect-stream-recovery/gateway/Traffic") {}
 
-/** Changes that wait for one slow reader of `Traffic.changes`. */
+/** Maximum number of pending changes per reader of `Traffic.changes`. */
 export const changesMax = 1_000;

@@ -1,18 +1,18 @@
 /**
- * Knows the runs whose responses may be attached to: which of them a request repeats, what is kept of each, and for how long.
+ * Tracks the runs whose responses can be attached to: finds the run that a request repeats, and decides how much of each response
+ * is kept, and for how long.
  *
  * The life of an entry:
  *
- * 1. `begin` with its request. It is `reading` while a client reads its response. Where nothing could be found by its key, `open` comes
- *    first and `admit`, with the keys, later in the same step: keys are made while its provider has the request.
- * 2. `left` by its reader, its time runs: `lingerMs` later it has expired, and whoever watches it ends its run. A reader that joins
- *    stops that time.
- * 3. `ended` by its run, it is kept for `lingerMs` behind that end and behind its last reader, because the commonest loss is the last
- *    packet.
- * 4. `evicted` where it has become too long, or where there are too many: its run goes on for its reader, and nobody attaches.
+ * 1. `begin` with its request. It is `reading` while a client reads the response. If its key could find nothing, `open` comes
+ *    first and `admit` with the keys later in the same step, so that the keys are computed while the provider has the request.
+ * 2. `left` by its reader, it expires after `lingerMs`, and its watcher ends the run. A reader that joins stops the clock.
+ * 3. `ended` by its run, it is kept for `lingerMs` after the later of that end and its last reader's departure, because the last
+ *    packet is the one most often lost.
+ * 4. `evicted` if it becomes too long or there are too many. The run continues for its reader, but can no longer be attached to.
  *
- * The registry is pure: times are milliseconds that its caller gives, and what an eviction means for a run is the caller's to do. It
- * keeps no credential and no request, only keys of them (`AttachKey.ts`).
+ * The registry is pure: the caller passes times in milliseconds and acts on evictions. It keeps neither credentials nor requests,
+ * only their keys (`AttachKey.ts`).
  */
 import { dropOldest } from "../../domain/Limits.ts";
 import type { Bytes } from "../upstream/ContentDecoding.ts";
@@ -20,16 +20,16 @@ import { isSameKey } from "./AttachKey.ts";
 import type { AttachWish } from "./AttachWish.ts";
 import { ByteLog } from "./ByteLog.ts";
 
-/** Most bytes of one response that are kept: ten times the longest that a model writes in one. */
+/** Maximum number of kept bytes per response: ten times the longest that a model writes in one. */
 export const runBytesMax = 8 * 1024 * 1024;
 
-/** Most bytes of all responses together. */
+/** Maximum number of kept bytes of all responses. */
 export const processBytesMax = 256 * 1024 * 1024;
 
-/** Most runs that may be attached to. */
+/** Maximum number of runs that can be attached to. */
 export const runsMax = 1024;
 
-/** What the registry may keep. */
+/** Limits of a registry. */
 export interface AttachLimits {
   readonly runBytes: number;
   readonly processBytes: number;
@@ -38,90 +38,87 @@ export interface AttachLimits {
 
 const limitsDefault: AttachLimits = { runBytes: runBytesMax, processBytes: processBytesMax, runs: runsMax };
 
-/** Why a response is not kept any more. */
+/** Reason why a response is no longer kept. */
 export type Eviction = "run_bytes" | "process_bytes" | "runs";
 
-/** What a request says of its entry. */
+/** Options of a request that its entry keeps. */
 type AttachPeriod = Pick<AttachWish, "idempotencyKey" | "lingerMs">;
 
-/** By what an entry is found. */
+/** Keys by which an entry is found. */
 export interface EntryKeys {
-  /** The key of the request. */
   readonly request: string;
-  /** The key of who may have its response. */
+  /** Key of the client that may read the response. */
   readonly holder: string;
 }
 
-/** The request of an entry. */
+/** Keys and options of an entry. */
 export interface AttachTerms extends AttachPeriod, EntryKeys {}
 
-/** How a run came to its end. `broken` and `cancelled` answer no repeat. */
+/** End of a run. `broken` and `cancelled` runs answer no repeat. */
 export type EntryEnd = "whole" | "broken" | "cancelled";
 
-/** A run that may be attached to. Only the registry changes it. */
+/** A run that can be attached to. Only the registry changes it. */
 export interface AttachEntry {
   readonly terms: AttachTerms;
   readonly log: ByteLog;
-  /** Named by the run's first event. */
+  /** Assigned with the run's first event. */
   readonly runId: string | undefined;
   readonly isRead: boolean;
-  /** When its last reader left; undefined while it has one. */
+  /** Time at which the last reader left; undefined while there is a reader. */
   readonly leftAt: number | undefined;
   readonly end: { readonly how: EntryEnd; readonly at: number } | undefined;
-  /** A reader had everything to the end. */
+  /** True if a reader received everything. */
   readonly isDelivered: boolean;
   readonly evicted: Eviction | undefined;
 }
 
 type Entry = { -readonly [Key in keyof AttachEntry]: AttachEntry[Key] };
 
-/** What the registry says of an entry's reader: that its socket is silent. */
+/** Returns true if the socket of an entry's reader is silent. */
 export type IsSilent = (entry: AttachEntry) => boolean;
 
-/** The runs that may be attached to. One for a process. */
+/** The runs that can be attached to. A process has one registry. */
 export class AttachRegistry {
   readonly #limits: AttachLimits;
-  /** The oldest first. */
+  /** Oldest first. */
   readonly #entries = new Set<Entry>();
   readonly #byRequest = new Map<string, Set<Entry>>();
   readonly #byRun = new Map<string, Entry>();
-  /** Runs that were evicted, with the key of who may know it. */
+  /** Evicted runs, with the key of the client that may know of them. */
   readonly #gone = new Map<string, string>();
-  /** Runs that go on without a reader. */
+  /** Live runs without a reader. */
   readonly #unread = new Set<Entry>();
   #bytes = 0;
 
-  /** @param limits those of a process by default */
+  /** @param limits defaults to the limits of a process */
   constructor(limits: Partial<AttachLimits> = {}) {
     this.#limits = { ...limitsDefault, ...limits };
   }
 
-  /** Runs that may be attached to. */
   get size(): number {
     return this.#entries.size;
   }
 
-  /** Bytes that are kept. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** The runs that may be attached to, the oldest first. */
+  /** The runs that can be attached to, oldest first. */
   get entries(): ReadonlyArray<AttachEntry> {
     return [...this.#entries];
   }
 
   /**
-   * Takes a run in; it is being read.
+   * Registers a run that is being read.
    *
-   * @returns it, and what was evicted for it
+   * @returns its entry, and the entries evicted for it
    */
   begin(terms: AttachTerms): { readonly entry: AttachEntry; readonly evicted: ReadonlyArray<AttachEntry> } {
     const entry = this.open(terms);
     return { entry, evicted: this.admit(entry, terms) };
   }
 
-  /** Makes the entry of a run that is being read, and that nothing finds yet. */
+  /** Creates the entry of a run that is being read, without registering it. */
   open({ idempotencyKey, lingerMs }: AttachPeriod): AttachEntry {
     const terms = { ...unknown, idempotencyKey, lingerMs };
     const entry: Entry = {
@@ -132,9 +129,9 @@ export class AttachRegistry {
   }
 
   /**
-   * Takes in an entry that was opened, whatever has become of it.
+   * Registers an opened entry, in any state.
    *
-   * @returns what was evicted for it
+   * @returns the entries evicted for it
    */
   admit(of: AttachEntry, { holder, request }: EntryKeys): ReadonlyArray<AttachEntry> {
     const entry = own(of);
@@ -148,13 +145,12 @@ export class AttachRegistry {
     return this.#isFull ? this.#makesRoom([]) : none;
   }
 
-  /** Notes whether a run goes on without a reader. */
+  /** Updates the set of live runs without a reader. */
   #looked(entry: Entry): void {
     if (!entry.isRead && entry.end === undefined && this.#entries.has(entry)) this.#unread.add(entry);
     else this.#unread.delete(entry);
   }
 
-  /** The run has its name. */
   named(of: AttachEntry, runId: string): void {
     const entry = own(of);
     entry.runId = runId;
@@ -162,9 +158,9 @@ export class AttachRegistry {
   }
 
   /**
-   * Keeps bytes of a response. Those of one that was evicted are kept until its reader has them.
+   * Appends bytes of a response. Those of an evicted one are kept until its reader has them.
    *
-   * @returns what was evicted for them
+   * @returns the entries evicted for them
    */
   append(of: AttachEntry, chunks: ReadonlyArray<Bytes>): ReadonlyArray<AttachEntry> {
     const entry = own(of);
@@ -190,7 +186,7 @@ export class AttachRegistry {
     return evicted;
   }
 
-  /** A reader has taken a response up, or its place. */
+  /** Records that a reader has started to read a response or has taken another's place. */
   joined(of: AttachEntry): void {
     const entry = own(of);
     entry.isRead = true;
@@ -199,9 +195,9 @@ export class AttachRegistry {
   }
 
   /**
-   * The reader has left.
+   * Records that the reader has left.
    *
-   * @param delivered it had everything to the end
+   * @param delivered true if it received everything
    */
   left(of: AttachEntry, now: number, delivered: boolean): void {
     const entry = own(of);
@@ -211,7 +207,7 @@ export class AttachRegistry {
     this.#looked(entry);
   }
 
-  /** The run is over. The first word counts. */
+  /** Records the end of the run. The first call counts. */
   ended(of: AttachEntry, how: EntryEnd, now: number): void {
     const entry = own(of);
     entry.end ??= { how, at: now };
@@ -221,14 +217,13 @@ export class AttachRegistry {
     this.#looked(entry);
   }
 
-  /** When an entry has expired, if no reader joins; undefined while it has one. */
+  /** Returns the time at which an entry expires if no reader joins; undefined while it has one. */
   expiresAt({ end, isRead, leftAt, terms }: AttachEntry): number | undefined {
     if (isRead) return undefined;
     if (end?.how === "cancelled") return end.at;
     return Math.max(leftAt ?? 0, end?.at ?? 0) + terms.lingerMs;
   }
 
-  /** Forgets an entry. */
   drop(of: AttachEntry): void {
     const entry = own(of);
     if (!this.#entries.delete(entry)) return;
@@ -241,10 +236,10 @@ export class AttachRegistry {
   }
 
   /**
-   * The run that a request repeats, if it may attach to it.
+   * Finds the run that a request repeats and may attach to.
    *
-   * @param request the key of the request
-   * @param isSilent of several readers the first silent one loses its place
+   * @param request key of the request
+   * @param isSilent if all candidates have readers, the first run with a silent one is taken
    */
   repeated(request: string, wish: AttachWish, isSilent: IsSilent): AttachEntry | undefined {
     const same = this.#byRequest.get(request);
@@ -255,29 +250,28 @@ export class AttachRegistry {
   }
 
   /**
-   * Whether a request might attach to a run, if nobody else has it by then. It costs no key to ask. A request that says nothing is
-   * answered by a run without a reader alone, and there is none as a rule.
+   * True if a request might attach to a run. This check needs no key. A request that does not indicate a repeat matches only live
+   * runs without a reader, and usually there are none.
    */
   mightAnswer({ asked, forbidden, idempotencyKey, repeats }: AttachWish): boolean {
     if (this.#entries.size === 0 || forbidden) return false;
     return asked || repeats || idempotencyKey !== undefined || this.#unread.size > 0;
   }
 
-  /** Whether there is any run of a request's key. */
   has(request: string): boolean {
     return this.#byRequest.has(request);
   }
 
-  /** The runs of a request's key that are being read. */
+  /** Returns the runs with a request's key that are being read. */
   read(request: string): ReadonlyArray<AttachEntry> {
     return [...(this.#byRequest.get(request) ?? [])].filter(({ isRead }) => isRead);
   }
 
   /**
-   * The run of a name, for who may have its response.
+   * Finds a run by id, for the client that may read it.
    *
-   * @param holder the key of who asks
-   * @returns `evicted` for one that is not kept any more, undefined for one that is not theirs
+   * @param holder key of the requesting client
+   * @returns `evicted` if it is no longer kept, undefined if it does not exist for this client
    */
   found(runId: string, holder: string): AttachEntry | "evicted" | undefined {
     const entry = this.#byRun.get(runId);
@@ -286,7 +280,7 @@ export class AttachRegistry {
     return entry ?? "evicted";
   }
 
-  /** Keeps a response no more that cannot be had whole. */
+  /** Evicts a response that can no longer be read completely. */
   evict(entry: AttachEntry, why: Eviction): void {
     if (entry.evicted === undefined) this.#evict(own(entry), why);
   }
@@ -305,31 +299,32 @@ export class AttachRegistry {
 
 const none: ReadonlyArray<AttachEntry> = [];
 
-/** The keys of an entry that is not taken in yet. */
+/** Keys of an unregistered entry. */
 const unknown: EntryKeys = { request: "", holder: "" };
 
-/** No key is it; an unknown name is compared too, so that the time says nothing of which names there are. */
+/** Matches no key. Unknown ids are compared with it too, so that timing does not reveal which exist. */
 const nobody = "0".repeat(64);
 
-/** Every entry is made by a registry; its fields are written there alone. */
+/** All entries are created here, and their fields are written only here. */
 const own = (entry: AttachEntry): Entry => entry as Entry;
 
 /**
- * Whether a run may answer a request of the same key. One that has failed answers none: its repeat is to have a new run. A request
- * that does not say that it repeats another attaches only to a run that lost its reader and goes on; programs sample.
+ * True if a run may answer a request with the same key. A failed run answers none, since its repeat should get a new run.
+ * Programs may send the same request several times to sample, so a request that does not indicate a repeat attaches only to a
+ * live run without a reader.
  */
 const mayAnswer = (entry: AttachEntry, wish: AttachWish): boolean => {
   const { end, isRead, terms } = entry;
   if (end !== undefined && end.how !== "whole") return false;
   if (wish.asked) return true;
   const same = wish.idempotencyKey === terms.idempotencyKey;
-  // A client that names its requests says by the name which of them are the same.
+  // A client that uses idempotency keys distinguishes its requests by them.
   if (wish.idempotencyKey !== undefined && terms.idempotencyKey !== undefined && !same) return false;
   const says = wish.repeats || (same && wish.idempotencyKey !== undefined);
   return says || (end === undefined && !isRead);
 };
 
-/** Of several runs the one of the same name first, and one whose response somebody has had to its end last. */
+/** Ranks runs with the same idempotency key first, and those whose response was received completely last. */
 const rankOf = ({ isDelivered, terms }: AttachEntry, { idempotencyKey }: AttachWish): number =>
   (idempotencyKey !== undefined && terms.idempotencyKey === idempotencyKey ? 0 : 2) + (isDelivered ? 1 : 0);
 

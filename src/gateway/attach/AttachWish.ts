@@ -1,5 +1,5 @@
 /**
- * Reads what a request says of attaching: how long its run outlives it, whether it repeats another one, and what its client calls it.
+ * Parses the attachment options of a request: how long its run lingers, if it repeats another request, and its idempotency key.
  */
 
 import { idempotencyKeyOf, saysRetry } from "../../adapters/relay/RelayRepeats.ts";
@@ -9,24 +9,25 @@ import { attachHeader, lingerHeader, wordsOf } from "../config/OwnHeaders.ts";
 import type { UpstreamSettings } from "../config/UpstreamSettings.ts";
 import type { Refused } from "../routing/Admission.ts";
 
-/** What a request says of attaching. */
+/** Attachment options of a request. */
 export interface AttachWish {
-  /** Its run outlives its client by so many milliseconds; 0: it ends with its client. */
+  /** Time that the run outlives its client, in milliseconds. With 0 it ends with its client. */
   readonly lingerMs: number;
-  /** Whether it says that it repeats another request. */
+  /** True if the request indicates that it repeats another one. */
   readonly repeats: boolean;
-  /** It wants that request's response, whatever its idempotency key is. */
+  /** True if it accepts the earlier response regardless of its idempotency key. */
   readonly asked: boolean;
-  /** It wants a run of its own. */
+  /** True if it demands a new run. */
   readonly forbidden: boolean;
-  /** Two requests with different ones are different requests, by their client's own word. */
+  /** The client's idempotency key. Different keys mean different requests. */
   readonly idempotencyKey: string | undefined;
 }
 
 /**
- * Reads it.
+ * Parses the options.
  *
- * @param settings `lingerMs` where neither the request nor its upstream says anything, and the most that a request may ask for
+ * @param settings `lingerMs` is the default if neither request nor upstream has a value, `lingerMaxMs` the maximum that a request
+ *   can ask for
  */
 export const attachWishOf = (
   headers: RelayHeaders,
@@ -51,9 +52,10 @@ export const attachWishOf = (
 };
 
 /**
- * The byte that an attaching request has next, as its `Last-Event-ID` says it: how many bytes of the decoded body it has.
+ * Parses the offset of the next byte for an attaching request from `Last-Event-ID`: the number of bytes of the decoded body that
+ * the client has.
  *
- * @returns undefined for a value that is no number of bytes
+ * @returns undefined for an invalid value
  */
 export const offsetIn = (headers: RelayHeaders): number | undefined => {
   const given = (headerOf(headers, "last-event-id") ?? "").trim();

@@ -1,18 +1,15 @@
 /**
- * Keeps the runs of a gateway that may outlive their clients: finds the one that a request repeats, ends those whose time is over,
- * and tells an operator of them.
+ * Manages the runs of a gateway that may outlive their clients: finds the run that a request repeats, ends expired runs, and
+ * lists runs for an operator.
  *
- * A run's client that leaves has not cancelled it: a user's Stop and a lost network are the same FIN. The run is cancelled in the
- * user's name when its time is over (L10), and a DELETE of its stream signs that at once. A shutdown ends what nobody reads.
+ * A client that leaves does not cancel its run, since a user's Stop and a lost network both arrive as FIN. The run is cancelled
+ * in the user's name when it expires (L10), or at once by a DELETE of its stream. A shutdown ends runs without a reader.
  */
 import { Clock, type Context, Effect, type Redacted, type Scope } from "effect";
-import { type Deadline, Deadlines } from "../../adapters/relay/deadline/Deadlines.ts";
+import { Alarm, Alarms } from "../../adapters/relay/Alarms.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import type { AttachableRun } from "../api/Traffic.ts";
 import { wholeBytesMax } from "../body/BodyOutline.ts";
-import { secretOf } from "../delivery/ClientSecret.ts";
-import { Deliveries, type Returning } from "../delivery/Deliveries.ts";
-import type { DeliveryBeginning } from "../delivery/DeliveryOwner.ts";
 import { countAttached, countEvicted } from "../log/RequestMeasures.ts";
 import type { ClientResponse } from "../proxy/ClientResponse.ts";
 import type { TrafficMeter } from "../proxy/TrafficMeter.ts";
@@ -31,43 +28,35 @@ import {
 } from "./LingeringRun.ts";
 import type { Siblings } from "./Siblings.ts";
 
-/** Who is told of runs that linger. */
+/** Services that lingering runs use or notify. */
 export interface AttachListeners {
   readonly meter: Pick<TrafficMeter["Service"], "changed">;
-  /** Done when a shutdown begins. */
+  /** Completes when a shutdown begins. */
   readonly closing: Effect.Effect<void>;
-  /** The other workers; undefined where this process serves alone. */
+  /** The other processes; undefined if this one serves alone. */
   readonly siblings?: Siblings | undefined;
-  /** What all of them make their keys of. */
+  /** Secret from which all of them derive their keys. */
   readonly secret?: Redacted.Redacted<string> | undefined;
-  /** The delivery log; undefined where a client comes back to this machine only. */
-  readonly deliveries?: Deliveries | undefined;
-  /** The digest of a token of the gateway's own. */
-  readonly tokenDigest?: ((name: string) => Uint8Array | undefined) | undefined;
 }
 
-/** A run that begins, and what of its request is told an operator. */
+/** A new run and its request. */
 export interface Beginning {
   readonly request: KeyedRequest;
-  /** Its key, as `keyOf` gives it; undefined where it is told later (`keyed`). */
+  /** Key of the request, from `keyOf`; undefined if `keyed` supplies it later. */
   readonly key: string | undefined;
   readonly wish: AttachWish;
   readonly refuse: Refusal;
 }
 
-/** What is known of a run beside its entry. */
 interface Known {
   readonly run: LingeringRun;
   readonly upstream: string;
   readonly token: string | undefined;
   /** Monotonic milliseconds. */
   readonly begunAt: number;
-  /** When its time is over, while nobody reads it. */
-  readonly due: Deadline;
-  /** The siblings are told of it. */
+  /** Rings when the run expires, while it has no reader. */
+  readonly due: Alarm;
   isTold: boolean;
-  /** How it is kept for clients that come back elsewhere; undefined where it is not. */
-  readonly delivered: Omit<DeliveryBeginning, "runId"> | undefined;
 }
 
 const none = Effect.succeed(false);
@@ -75,14 +64,12 @@ const noClients: ReadonlySet<ClientResponse> = new Set();
 
 /** The runs of a gateway that may outlive their clients. */
 export class Attachments {
-  /** The delivery log; undefined where there is none. */
-  readonly deliveries: Deliveries | undefined;
   readonly #registry: AttachRegistry;
   readonly #keys: AttachKeys;
   readonly #known = new Map<AttachEntry, Known>();
   readonly #listeners: AttachListeners;
   readonly #clock: Clock.Clock;
-  readonly #deadlines: Deadlines;
+  readonly #alarms: Alarms;
   readonly #context: Context.Context<never>;
   readonly #serving: LingeringServing;
   #closing = false;
@@ -94,10 +81,9 @@ export class Attachments {
   ) {
     this.#registry = new AttachRegistry(limits);
     this.#listeners = listeners;
-    this.deliveries = listeners.deliveries;
     this.#keys = new AttachKeys(listeners.secret);
     this.#clock = clock;
-    this.#deadlines = Deadlines.of(clock);
+    this.#alarms = Alarms.of(clock);
     this.#context = context;
     this.#serving = {
       registry: this.#registry,
@@ -108,7 +94,7 @@ export class Attachments {
     };
   }
 
-  /** Makes it; what lingers still is forgotten with the scope. */
+  /** Creates the service. Runs that still linger are dropped with the scope. */
   static readonly make = Effect.fnUntraced(function* (
     listeners: AttachListeners,
     limits: Partial<AttachLimits> = {},
@@ -120,7 +106,7 @@ export class Attachments {
     return made;
   });
 
-  /** The runs that may be attached to now, the oldest first: for an operator, without any key. */
+  /** Lists the runs that can be attached to, oldest first, without keys. For an operator. */
   readonly list = (): ReadonlyArray<AttachableRun> => {
     const now = this.#now();
     const wall = this.#clock.currentTimeMillisUnsafe();
@@ -146,25 +132,14 @@ export class Attachments {
     });
   };
 
-  /** Takes a run in whose client reads it. */
+  /** Registers a run that its client reads. */
   begin({ key, refuse, request, wish }: Beginning): LingeringRun {
-    const { idempotencyKey } = wish;
     const entry = this.#registry.open(wish);
     const run = new LingeringRun(entry, this.#serving, refuse);
-    const due: Deadline = { act: () => this.#look(run), at: 0, place: -1 };
+    const due = new Alarm(() => this.#look(run));
     const { tenant: token, upstream } = request;
-    const known: Known = {
-      run,
-      due,
-      upstream,
-      token,
-      begunAt: this.#now(),
-      isTold: false,
-      delivered: key === undefined ? undefined : this.#delivered(key, request, wish),
-    };
-    this.#known.set(entry, known);
+    this.#known.set(entry, { run, due, upstream, token, begunAt: this.#now(), isTold: false });
     if (key !== undefined) this.#admit(run, key, this.#keys.holder(request));
-    if (idempotencyKey !== undefined) this.#tell(known, "soon");
     return run;
   }
 
@@ -173,24 +148,22 @@ export class Attachments {
   }
 
   /**
-   * Whether the key of a request may be made once its run has begun: there is nothing now that it could find, no other process knows
-   * runs by it, and it is made in one step.
+   * True if the key of a request may be computed after its run has begun: it could find nothing now, no other process uses it,
+   * and computing it is synchronous.
    */
   mayKeyLater({ body }: KeyedRequest, wish: AttachWish): boolean {
     const isSmall = typeof body !== "object" || body.byteLength <= wholeBytesMax;
-    const isAlone = this.#listeners.siblings === undefined && this.deliveries === undefined;
-    return isSmall && isAlone && !this.mightRepeat(wish);
+    return isSmall && this.#listeners.siblings === undefined && !this.mightRepeat(wish);
   }
 
-  /** Makes the keys of a run that has begun without, in the step in which it began. From now on its request's repeats find it. */
+  /** Computes the keys of a run that began without them, in the step in which it began. From now on repeats of its request find it. */
   keyed(run: LingeringRun, request: KeyedRequest): void {
     const { holder, request: key } = this.#keys.both(request);
-    // One that was stopped in the meantime is forgotten.
+    // A run that was stopped meanwhile is not registered.
     const isKnown = this.#known.has(run.entry) && run.entry.evicted === undefined;
     if (typeof key === "string" && isKnown) this.#admit(run, key, holder);
   }
 
-  /** The key by which a request is known. */
   keyOf(request: KeyedRequest): Effect.Effect<string> {
     return Effect.suspend(() => {
       const key = this.#keys.request(request);
@@ -198,32 +171,13 @@ export class Attachments {
     });
   }
 
-  /** How a run is to be kept for clients that come back elsewhere. */
-  #delivered(request: string, holder: Holder, { idempotencyKey }: AttachWish): Known["delivered"] {
-    if (this.deliveries === undefined) return undefined;
-    const secret = this.#secretOf(holder);
-    return secret === undefined ? undefined : { request, named: this.#nameOf(idempotencyKey), secret };
-  }
-
-  #secretOf(holder: Holder): string | undefined {
-    const { tenant } = holder;
-    return secretOf(holder, tenant === undefined ? undefined : this.#listeners.tokenDigest?.(tenant));
-  }
-
-  #nameOf(idempotencyKey: string | undefined): string | undefined {
-    return idempotencyKey === undefined ? undefined : this.#keys.named(idempotencyKey);
-  }
-
-  /** The run has its name. */
+  /** Records that the run has an id. */
   named(run: LingeringRun, runId: string): void {
     const { entry } = run;
-    if (entry.runId !== undefined) return;
-    this.#registry.named(entry, runId);
-    const delivered = this.#known.get(entry)?.delivered;
-    if (delivered !== undefined) this.deliveries?.owner.begin(run, { runId, ...delivered });
+    if (entry.runId === undefined) this.#registry.named(entry, runId);
   }
 
-  /** Tells and counts what was evicted; a run that nobody can have any more is over. */
+  /** Counts evicted entries and updates their runs. A run that no client can read any more ends. */
   evicted(entries: ReadonlyArray<AttachEntry>): void {
     for (const entry of entries) {
       countEvicted(entry.evicted ?? "runs", this.#context);
@@ -231,25 +185,24 @@ export class Attachments {
     }
   }
 
-  /** What was held for a client that is away did not fit. */
+  /** Evicts a run whose held output exceeded the limit while its client was away. */
   #overflowed({ entry }: LingeringRun): void {
     if (entry.evicted !== undefined) return;
     this.#registry.evict(entry, "run_bytes");
     this.evicted([entry]);
   }
 
-  /** Whether a request might attach to a run that there is: `repeated` says whether it does. */
+  /** True if a request might attach to an existing run; `repeated` determines if it does. */
   mightRepeat(wish: AttachWish): boolean {
     if (this.#closing) return false;
-    if (this.#registry.mightAnswer(wish) || this.#listeners.siblings?.mightAnswer(wish) === true) return true;
-    return this.deliveries !== undefined && Deliveries.mightRepeat(wish);
+    return this.#registry.mightAnswer(wish) || this.#listeners.siblings?.mightAnswer(wish) === true;
   }
 
   /**
-   * Gives a request the response of the run that it repeats, whichever worker has it.
+   * Answers a request with the response of the run that it repeats, at any process.
    *
-   * @param key that of the request
-   * @returns whether there is one that it may attach to
+   * @param key key of the request
+   * @returns true if there is a run that it may attach to
    */
   repeated(key: string, wish: AttachWish, client: ClientResponse): Effect.Effect<boolean> {
     return Effect.suspend(() => {
@@ -258,35 +211,14 @@ export class Attachments {
       if (taken !== undefined) return taken;
       const { siblings } = this.#listeners;
       if (siblings === undefined) return this.#replaced(key, wish, client);
-      // While they are asked the reader of a run of this process may leave.
+      // While the siblings are asked, a run of this process may lose its reader.
       return Effect.flatMap(siblings.repeated(key, wish, client), (isTheirs) =>
         isTheirs ? Effect.succeed(true) : this.repeatedHere(key, wish, client),
       );
     });
   }
 
-  /** The same for a run of another machine. */
-  repeatedElsewhere(
-    request: KeyedRequest,
-    key: string,
-    wish: AttachWish,
-    client: ClientResponse,
-  ): Effect.Effect<boolean> {
-    const { deliveries } = this;
-    if (deliveries === undefined || !Deliveries.mightRepeat(wish)) return none;
-    return Effect.suspend(() =>
-      this.#closing
-        ? none
-        : deliveries.repeated([key, this.#nameOf(wish.idempotencyKey)], wish, this.returning(request, client)),
-    );
-  }
-
-  /** A client that comes back, and what it shows. */
-  returning(holder: Holder, client: ClientResponse): Returning {
-    return { client, secret: this.#secretOf(holder) };
-  }
-
-  /** The same for a run of this process. */
+  /** Answers a request with the response of a run of this process. */
   repeatedHere(key: string, wish: AttachWish, client: ClientResponse): Effect.Effect<boolean> {
     return Effect.suspend(() =>
       this.#closing ? none : (this.#taken(key, wish, client, noClients) ?? this.#replaced(key, wish, client)),
@@ -294,10 +226,10 @@ export class Attachments {
   }
 
   /**
-   * Serves a run that nobody reads. It is found and taken in one step: of two repeats each has its own.
+   * Serves a run without a reader. It is found and taken in one step, so that two repeats cannot get the same run.
    *
    * @param silent clients that lose their place
-   * @returns undefined where there is none
+   * @returns undefined if there is no such run
    */
   #taken(
     key: string,
@@ -313,43 +245,42 @@ export class Attachments {
     return run === undefined ? undefined : Effect.as(this.serve(run, client, 0, "repeat"), true);
   }
 
-  /** Serves a run in the place of a client that gave up and has not said so yet: its socket shows it. */
+  /** Serves a run in place of a client that has left without closing its connection, as its silent socket shows. */
   #replaced(key: string, wish: AttachWish, client: ClientResponse): Effect.Effect<boolean> {
     if (!wish.repeats && wish.idempotencyKey === undefined) return none;
     const clients = this.#registry.read(key).flatMap((entry) => this.#known.get(entry)?.run.client ?? []);
     return Effect.flatMap(
       Effect.filter(clients, ({ isSilent }) => isSilent, { concurrency: "unbounded" }),
-      // Another repeat may have taken the same place meanwhile: its client is no silent one.
+      // Another repeat may have taken the same place meanwhile; its client is not among the silent ones.
       (silent) => (silent.length > 0 ? this.#taken(key, wish, client, new Set(silent)) : undefined) ?? none,
     );
   }
 
-  /** Whether a run of this process has a request's key. */
+  /** True if a run of this process has a request's key. */
   hasRequest(key: string): boolean {
     return !this.#closing && this.#registry.has(key);
   }
 
-  /** The key of who shows these credentials. */
   holderOf(holder: Holder): string {
     return this.#keys.holder(holder);
   }
 
   /**
-   * The run of a name, for who may have its response.
+   * Finds a run by id, for the client that may read it.
    *
-   * @param holder the key of who asks
+   * @param holder key of the requesting client
    */
   found(runId: string, holder: string): LingeringRun | "evicted" | undefined {
     const found = this.#registry.found(runId, holder);
     return typeof found === "object" ? this.#known.get(found)?.run : found;
   }
 
-  /** Serves a sibling's run of a name. */
+  /** Serves a sibling's run by id. */
   streamedElsewhere(asked: StreamWish, client: ClientResponse): Effect.Effect<HopResult | "unheard"> {
     return this.#listeners.siblings?.streamed(asked, client) ?? Effect.succeed("none");
   }
 
-  /** Serves a run to a client that attaches to it, from a byte on. */
+  /** Serves a run to an attaching client, from an offset. */
   serve(run: LingeringRun, client: ClientResponse, from: number, how: "repeat" | "stream"): Effect.Effect<void> {
     const reader = run.take(client, from);
     run.attached += 1;
@@ -359,10 +290,8 @@ export class Attachments {
     return run.serve(reader, how === "repeat" ? repeatHeaders : streamHeaders(from));
   }
 
-  /** Ends a run in its user's name, at once. */
+  /** Cancels a run for its user, at once. */
   cancel(run: LingeringRun): void {
-    const { runId } = run.entry;
-    if (runId !== undefined) this.deliveries?.owner.drop(runId);
     this.#stop(run, "cancelled");
   }
 
@@ -372,8 +301,8 @@ export class Attachments {
   }
 
   /**
-   * Ends a run whose time is over, and forgets one that has ended so. It is looked at with every change and when its time is over: a
-   * run that lingers has neither a fiber nor a timer of its own.
+   * Ends an expired run, and forgets one that has ended. Called after every change and at the run's deadline, so a lingering run
+   * needs neither a fiber nor a timer.
    */
   #look(run: LingeringRun): void {
     const { entry } = run;
@@ -382,13 +311,13 @@ export class Attachments {
     const isOver = run.stop !== undefined || (entry.evicted !== undefined && entry.end !== undefined);
     const at = this.#dueAt(run);
     if (isOver) this.#forget(run);
-    else if (at === undefined) this.#deadlines.clear(due);
+    else if (at === undefined) this.#alarms.clear(due);
     else if (at <= this.#now())
       this.#stop(run, this.#closing ? "closing" : entry.evicted === undefined ? "expired" : "evicted");
-    else if (due.place === -1 || due.at !== at) this.#deadlines.set(due, at);
+    else if (due.place === -1 || due.dueAt !== at) this.#alarms.set(due, at);
   }
 
-  /** When a run's time is over; undefined while somebody reads it. */
+  /** Returns the time at which a run expires; undefined while it has a reader. */
   #dueAt({ entry }: LingeringRun): number | undefined {
     if (entry.isRead) return undefined;
     return this.#closing || entry.evicted !== undefined ? 0 : this.#registry.expiresAt(entry);
@@ -399,17 +328,15 @@ export class Attachments {
     const known = this.#known.get(entry);
     this.#known.delete(entry);
     if (known === undefined) return;
-    this.#deadlines.clear(known.due);
-    this.deliveries?.owner.over(known.run);
+    this.#alarms.clear(known.due);
     if (known.isTold) this.#listeners.siblings?.held.over(entry.terms.request);
   }
 
-  /** Tells the siblings of a run that a request which says nothing may attach to. */
-  #tell(known: Known, when: "soon" | "now"): void {
+  /** Tells the siblings about a run to which a request without a sign of repeating may attach. */
+  #tell(known: Known): void {
     const { siblings } = this.#listeners;
-    if (siblings === undefined) return;
-    if (known.isTold) siblings.held.hurry();
-    else siblings.held.holds(known.run.entry.terms.request, when);
+    if (siblings === undefined || known.isTold) return;
+    siblings.held.holds(known.run.entry.terms.request);
     known.isTold = true;
   }
 
@@ -424,7 +351,7 @@ export class Attachments {
 
   #changed({ entry }: LingeringRun, what: "attached" | "left"): void {
     const known = what === "left" && entry.end === undefined ? this.#known.get(entry) : undefined;
-    if (known !== undefined) this.#tell(known, "now");
+    if (known !== undefined) this.#tell(known);
     if (entry.runId !== undefined) this.#listeners.meter.changed({ run_id: entry.runId, what });
   }
 

@@ -1,27 +1,27 @@
 /**
- * Keeps the bytes of one response in their order, for readers that begin anywhere.
+ * Keeps the bytes of one response in order, for readers that start at any offset.
  *
- * Bytes are copied where they are a view of a larger packet, which would be kept with them. A chunk that fills its own buffer is kept
- * as it is: what a socket or a decoder has given is never written to again. So what a reader is given stays what it is while its
- * socket takes it.
+ * A view of a larger packet is copied, since it would keep the whole packet alive. A chunk that fills its own buffer is kept
+ * without a copy, since sockets and decoders never write to it again. So bytes handed to a reader do not change while its socket
+ * sends them.
  */
 import type { Bytes } from "../upstream/ContentDecoding.ts";
 
 interface Segment {
-  /** Where in the response it begins. */
+  /** Offset in the response. */
   readonly at: number;
   readonly bytes: Bytes;
   used: number;
 }
 
-/** Smallest and largest segment, in bytes: a short response takes little, and a long one has few parts. */
+/** Minimum and maximum size of a segment, in bytes. A short response takes little memory, and a long one has few segments. */
 const segmentMin = 4 * 1024;
 const segmentMax = 64 * 1024;
 
-/** Least room that is given back behind the end of a response, in bytes: a short response has less, and would only be copied. */
+/** Minimum unused space that is freed after the end of a response, in bytes. Short responses have less and are not copied. */
 const spareMin = 8 * 1024;
 
-/** Shortest chunk that is kept in its own buffer, in bytes: many small ones would each be a burden to the collector. */
+/** Minimum size of a chunk that is kept in its own buffer, in bytes. Many small buffers would burden the garbage collector. */
 const keptMin = 1024;
 
 /** The bytes of one response. */
@@ -30,22 +30,21 @@ export class ByteLog {
   #length = 0;
   #held = 0;
 
-  /** Bytes of the response so far, those that were dropped too. */
+  /** Length of the response so far, including dropped bytes. */
   get length(): number {
     return this.#length;
   }
 
-  /** The first byte that is kept. */
+  /** Offset of the first kept byte. */
   get start(): number {
     return this.#segments[0]?.at ?? this.#length;
   }
 
-  /** Memory that is taken, in bytes. */
+  /** Allocated memory, in bytes. */
   get held(): number {
     return this.#held;
   }
 
-  /** Adds bytes at the end. */
   append(bytes: Bytes): void {
     if (this.#keeps(bytes)) {
       this.#add({ at: this.#length, bytes, used: bytes.byteLength }, bytes.buffer.byteLength);
@@ -55,7 +54,7 @@ export class ByteLog {
     for (let done = 0; done < bytes.byteLength; ) {
       const last = this.#free(bytes.byteLength - done);
       const room = last.bytes.byteLength - last.used;
-      // A view costs as much as the copy of an event.
+      // Avoids creating a view, which costs as much as copying an event.
       const part = done === 0 && room >= bytes.byteLength ? bytes : bytes.subarray(done, done + room);
       last.bytes.set(part, last.used);
       last.used += part.byteLength;
@@ -64,7 +63,7 @@ export class ByteLog {
     }
   }
 
-  /** The response is over: room that is left over is given back, where it is worth the copy. */
+  /** Frees unused space after the end of the response, if it is worth the copy. */
   ends(): void {
     const last = this.#segments.at(-1);
     if (last === undefined) return;
@@ -73,7 +72,7 @@ export class ByteLog {
     const size = last.used;
     const bytes = new Uint8Array(Buffer.allocUnsafeSlow(size).buffer);
     bytes.set(last.bytes.subarray(0, size));
-    // What a reader was given of the old one stays as it is.
+    // Readers may still hold views of the old buffer, so it is replaced and not changed.
     this.#segments[this.#segments.length - 1] = { at: last.at, bytes, used: size };
     this.#held -= room;
   }
@@ -81,9 +80,9 @@ export class ByteLog {
   #free(wanted: number): Segment {
     const last = this.#segments.at(-1);
     if (last !== undefined && last.used < last.bytes.byteLength) return last;
-    // A response doubles what it takes, so that at most half of it is empty.
+    // The allocation doubles, so that at most half of it is empty.
     const size = Math.min(segmentMax, Math.max(segmentMin, 2 * (this.#length - this.start) - this.#held, wanted));
-    // What is not used of it is never given to anybody, so that nothing has to be written to it first.
+    // Unused bytes are never handed out, so the buffer needs no initialisation.
     const segment = { at: this.#length, bytes: new Uint8Array(Buffer.allocUnsafeSlow(size).buffer), used: 0 };
     this.#add(segment, size);
     return segment;
@@ -94,7 +93,7 @@ export class ByteLog {
     this.#held += held;
   }
 
-  /** Whether a chunk is kept in its own buffer: it is long, fills that nearly, and leaves no hole behind what stands before it. */
+  /** True if a chunk is kept in its own buffer: it is long, nearly fills the buffer, and follows a full segment or none. */
   #keeps({ buffer, byteLength }: Bytes): boolean {
     if (byteLength < keptMin || 4 * byteLength < 3 * buffer.byteLength) return false;
     const last = this.#segments.at(-1);
@@ -102,16 +101,16 @@ export class ByteLog {
   }
 
   /**
-   * The bytes from a place on, as far as they lie together; undefined at the end.
+   * Returns the contiguous bytes from an offset; undefined at the end.
    *
-   * @param at not before `start`
+   * @param at at or after `start`
    */
   from(at: number): Bytes | undefined {
     const found = this.#segments.find((segment) => at < segment.at + segment.used);
     return found?.bytes.subarray(at - found.at, found.used);
   }
 
-  /** Forgets what stands before a place. */
+  /** Drops whole segments before an offset. */
   dropUntil(at: number): void {
     const kept = this.#segments.findIndex((segment) => at < segment.at + segment.bytes.byteLength);
     const dropped = kept === -1 ? this.#segments.splice(0) : this.#segments.splice(0, kept);

@@ -1,22 +1,26 @@
 /**
- * Ends runs that other machines drive, for clients that show what the run's own client has shown; and those of this one for clients of others.
+ * Cancels runs of other processes for clients that show the run's credentials, and runs of this process for clients of others.
  */
-import { Effect, type Scope } from "effect";
+import { Duration, Effect, type Scope } from "effect";
+import type { SharedCancels } from "../../recorder/shared/SharedCancels.ts";
 import type { SharedFacts } from "../../recorder/shared/SharedFacts.ts";
+import { lateRecordMs } from "../../recorder/WriteQueue.ts";
 import * as StoredCancels from "../../runtime/attach/StoredCancels.ts";
 import type { Attachments } from "./Attachments.ts";
 
-/** Ends a run in its user's name. Returns whether a machine drives it for who asks. */
+/** Cancels a run for its user. Returns true if another process owns it for this client. */
 export type CancelsElsewhere = (runId: string, holder: string) => Effect.Effect<boolean>;
 
 /**
- * Hears of runs of this process that are ended at other machines, while the scope lives.
+ * Handles cancels from other processes while the scope is open.
  *
- * @param facts what the processes of the store know together; undefined where each knows its own
+ * @param facts state shared by the store's processes; undefined if it is not shared
+ * @param cancels returns the owner of a run; without an owner nothing is waited for
  */
 export const make = Effect.fnUntraced(function* (
   attachments: Attachments,
   facts: SharedFacts | undefined,
+  cancels: Pick<SharedCancels, "driver"> | undefined,
 ): Effect.fn.Return<CancelsElsewhere | undefined, never, Scope.Scope> {
   if (facts === undefined) return undefined;
   const held = ({ holder, run_id }: StoredCancels.Cancel) => {
@@ -31,5 +35,14 @@ export const make = Effect.fnUntraced(function* (
       if (run !== undefined) attachments.cancel(run);
     },
   );
-  return (run_id, holder) => StoredCancels.cancel(facts, { run_id, holder });
+  const driver = (runId: string) => Effect.orElseSucceed(cancels?.driver(runId) ?? Effect.undefined, () => undefined);
+  // A gateway records its runs up to a second late.
+  const lateDriver = (runId: string) =>
+    Effect.flatMap(driver(runId), (name) =>
+      name === undefined ? Effect.delay(driver(runId), Duration.millis(lateRecordMs)) : Effect.succeed(name),
+    );
+  return (run_id, holder) =>
+    Effect.flatMap(lateDriver(run_id), (name) =>
+      name === undefined ? Effect.succeed(false) : StoredCancels.cancel(facts, { run_id, holder }),
+    );
 });

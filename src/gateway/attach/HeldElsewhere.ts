@@ -1,149 +1,119 @@
 /**
- * Knows which sibling has runs that a request of this worker may repeat, and tells the siblings of those of this one.
+ * Tracks which siblings have runs that a request of this process may repeat without indicating it: live runs that lost their
+ * reader. Each is a row of the store while its process keeps it. A run read to its end has no row, and so costs no write. A
+ * request that indicates a repeat asks every sibling instead (`Siblings`).
  *
- * A run is told where a request that says nothing may attach to it: once its reader has left it before its end, at once; and from its
- * beginning where its client has named it by an idempotency key, with what else has begun within `gatherMs`. A run that is read to its
- * end is not told of, so that it costs no message. A request that says that it repeats one asks every sibling (`Siblings`).
- *
- * What is told may be late or lost: such a repeat has a run of its own. Only the owner of a run decides who attaches to it.
+ * Siblings see a row a moment later, and a repeat that arrives before that starts a new run. Only the owner of a run decides who
+ * attaches, so a stale row of a dead process costs one request to its replacement.
  */
-import { Clock, Effect, Schema, type Scope } from "effect";
-import { type Deadline, Deadlines } from "../../adapters/relay/deadline/Deadlines.ts";
-import type { WorkerBus } from "../workers/WorkerBus.ts";
-import { notice } from "../workers/WorkerMessage.ts";
-import { runsMax } from "./AttachRegistry.ts";
+import { Effect, FiberSet, Option, Schema, type Scope } from "effect";
+import * as FactLooks from "../../recorder/shared/FactLooks.ts";
+import type { SharedFacts } from "../../recorder/shared/SharedFacts.ts";
+import { GatewayAddress } from "../config/GatewayAddress.ts";
 import { HopKey } from "./HopMessage.ts";
 
-/** What has begun and ended is gathered for so long, in milliseconds: under load one message tells of many runs. */
-export const gatherMs = 10;
+/** Time for which siblings know of a run whose process has died, in milliseconds. */
+export const heldMs = 3_600_000;
 
-const Keys = Schema.Array(HopKey).check(Schema.isMaxLength(runsMax));
+const Held = Schema.Struct({
+  /** Folder of the gateway's sockets; empty if the gateway is one process. */
+  folder: Schema.String.check(Schema.isMaxLength(4_096)),
+  worker: Schema.Natural,
+  /** Address of the gateway, if it has one. */
+  origin: Schema.optionalKey(GatewayAddress),
+  key: HopKey,
+});
 
-/** Keys of requests whose runs a worker has, and has no longer. */
-export const held = notice("runs_held", Schema.Struct({ held: Keys, over: Keys }));
+const readHeld = Schema.decodeUnknownOption(Schema.fromJsonString(Held));
 
-/** Keys that are held elsewhere, and here. */
+/** Place of a process among those that share the store. */
+interface HeldPlace {
+  /** Folder of the gateway's sockets; undefined if no worker reaches another. */
+  readonly folder: string | undefined;
+  /** Number of this worker. */
+  readonly self: number;
+  /** Address of this gateway; undefined if no other gateway reaches it. */
+  readonly origin?: string | undefined;
+}
+
+/** Names a sibling: a worker of this gateway by its number, another gateway by its address. */
+export type SiblingName = number | string;
+
+/** Keys held by siblings and by this worker. */
 export class HeldElsewhere {
-  readonly #bus: WorkerBus["Service"];
-  readonly #deadlines: Deadlines;
-  /** The workers by the key; each key that they have told. */
-  readonly #owners = new Map<string, Set<number>>();
-  /** The keys that each worker has told, the oldest first. */
-  readonly #keys = new Map<number, Set<string>>();
-  /** Runs of each key that this worker tells of. */
+  /** Siblings by the key of each row. */
+  #owners: ReadonlyMap<string, ReadonlySet<SiblingName>> = new Map();
+  /** Number of published runs per key. */
   readonly #own = new Map<string, number>();
-  /** Keys that the siblings were told of. */
-  readonly #told = new Set<string>();
-  /** Keys of which something is to be told. */
-  readonly #untold = new Set<string>();
-  readonly #gathered: Deadline = { act: () => this.#tell(), at: 0, place: -1 };
+  readonly #tell: (key: string, isHeld: boolean) => void;
 
-  private constructor(bus: WorkerBus["Service"], clock: Clock.Clock) {
-    this.#bus = bus;
-    this.#deadlines = Deadlines.of(clock);
+  private constructor(tell: (key: string, isHeld: boolean) => void) {
+    this.#tell = tell;
   }
 
-  /** Tells and hears while the scope lives. */
+  /** Publishes and receives keys while the scope is open. */
   static readonly make = Effect.fnUntraced(function* (
-    bus: WorkerBus["Service"],
+    { folder = "", origin, self: worker }: HeldPlace,
+    facts: SharedFacts,
   ): Effect.fn.Return<HeldElsewhere, never, Scope.Scope> {
-    const made = new HeldElsewhere(bus, yield* Clock.Clock);
-    yield* bus.on(held, (told, worker) => made.#heard(told, worker));
-    yield* bus.onLeft((worker) => made.#left(worker));
-    yield* bus.onJoined((worker) => made.#joined(worker));
-    yield* Effect.addFinalizer(() => Effect.sync(() => made.#deadlines.clear(made.#gathered)));
+    const run = yield* Effect.flatMap(FiberSet.make<void>(), (fibers) => FiberSet.runtime(fibers)<never>());
+    const made = new HeldElsewhere((key, isHeld) => {
+      const row = `${origin ?? ""} ${folder} ${worker} ${key}`;
+      const place = { folder, worker, ...(origin === undefined ? {} : { origin }) };
+      const value = JSON.stringify({ ...place, key } satisfies typeof Held.Type);
+      // While the store is away, siblings do not learn of the run.
+      run(Effect.ignore(isHeld ? facts.put("held", row, value, heldMs) : facts.take("held", row)));
+    });
+    const outage = {
+      away: "the runs that clients of other processes have left are not known now",
+      back: "the runs that clients of other processes have left are known again",
+    };
+    yield* FactLooks.make(facts, "held", outage, (all) => {
+      const owners = new Map<string, Set<SiblingName>>();
+      for (const { value } of all) {
+        const held = Option.getOrUndefined(readHeld(value));
+        const name = held === undefined ? undefined : siblingOf(held, { folder, worker, origin });
+        if (held !== undefined && name !== undefined)
+          owners.set(held.key, (owners.get(held.key) ?? new Set()).add(name));
+      }
+      made.#owners = owners;
+    });
     return made;
   });
 
-  /** The siblings that have told of a key, in order. */
-  ownersOf(key: string): ReadonlyArray<number> {
-    return [...(this.#owners.get(key) ?? [])].toSorted((a, b) => a - b);
+  /** Returns the siblings that hold a key. */
+  ownersOf(key: string): ReadonlySet<SiblingName> {
+    return this.#owners.get(key) ?? none;
   }
 
-  /** Whether any sibling has told of any key. */
+  /** True if no sibling holds a key. */
   get isEmpty(): boolean {
     return this.#owners.size === 0;
   }
 
-  /** A run of a key is to be told of: soon, or at once. */
-  holds(key: string, when: "soon" | "now"): void {
+  /** Records that a run has lost its reader. */
+  holds(key: string): void {
     const runs = this.#own.get(key) ?? 0;
     this.#own.set(key, runs + 1);
-    this.#untold.add(key);
-    if (when === "now") this.#tell();
-    else this.#gather();
+    if (runs === 0) this.#tell(key, true);
   }
 
-  /** What is to be told is told at once. */
-  hurry(): void {
-    this.#tell();
-  }
-
-  /** A run of a key that was told of is there no more. */
+  /** Records that a run that had lost its reader is gone. */
   over(key: string): void {
     const runs = this.#own.get(key) ?? 0;
     if (runs > 1) return void this.#own.set(key, runs - 1);
     this.#own.delete(key);
-    this.#untold.add(key);
-    this.#gather();
-  }
-
-  #gather(): void {
-    if (this.#gathered.place < 0) this.#deadlines.set(this.#gathered, this.#deadlines.now() + gatherMs);
-  }
-
-  #tell(): void {
-    this.#deadlines.clear(this.#gathered);
-    const all = [...this.#untold];
-    this.#untold.clear();
-    const begun = all.filter((key) => this.#own.has(key) && !this.#told.has(key));
-    const over = all.filter((key) => !this.#own.has(key) && this.#told.has(key));
-    for (const key of begun) this.#told.add(key);
-    for (const key of over) this.#told.delete(key);
-    for (const part of partsOf(begun, over)) this.#bus.tell(held, part);
-  }
-
-  #heard(told: { readonly held: ReadonlyArray<string>; readonly over: ReadonlyArray<string> }, worker: number): void {
-    // The pipe of a worker that has died may still hold a word of it, which nobody would take back.
-    if (!this.#bus.others().includes(worker)) return;
-    for (const key of told.over) this.#forget(key, worker);
-    const keys = this.#keys.get(worker) ?? new Set();
-    this.#keys.set(worker, keys);
-    for (const key of told.held) {
-      // It is the newest from now on.
-      keys.delete(key);
-      keys.add(key);
-      this.#owners.set(key, (this.#owners.get(key) ?? new Set()).add(worker));
-    }
-    // A worker keeps no more runs than that: the word that the oldest of them are over was lost.
-    for (const key of keys) {
-      if (keys.size <= runsMax) return;
-      this.#forget(key, worker);
-    }
-  }
-
-  #forget(key: string, worker: number): void {
-    this.#keys.get(worker)?.delete(key);
-    const owners = this.#owners.get(key);
-    if (owners?.delete(worker) === true && owners.size === 0) this.#owners.delete(key);
-  }
-
-  #left(worker: number): void {
-    for (const key of this.#keys.get(worker) ?? []) this.#forget(key, worker);
-    this.#keys.delete(worker);
-  }
-
-  /** One that comes later has heard nothing of what is there. */
-  #joined(worker: number): void {
-    for (const part of partsOf([...this.#own.keys()], [])) this.#bus.tell(held, part, worker);
+    this.#tell(key, false);
   }
 }
 
-/** What a message takes at once. */
-const partsOf = (begun: ReadonlyArray<string>, over: ReadonlyArray<string>) => {
-  const count = Math.ceil(Math.max(begun.length, over.length) / runsMax);
-  return Array.from({ length: count }, (_, at) => ({
-    held: begun.slice(at * runsMax, (at + 1) * runsMax),
-    over: over.slice(at * runsMax, (at + 1) * runsMax),
-  }));
+const none: ReadonlySet<SiblingName> = new Set();
+
+/** Names the sibling that put a row; undefined for a row of this process, or of one that it does not reach. */
+const siblingOf = (
+  held: typeof Held.Type,
+  own: Pick<typeof Held.Type, "folder" | "worker"> & Pick<HeldPlace, "origin">,
+): SiblingName | undefined => {
+  if (held.folder !== "" && held.folder === own.folder) return held.worker === own.worker ? undefined : held.worker;
+  return own.origin === undefined || held.origin === own.origin ? undefined : held.origin;
 };

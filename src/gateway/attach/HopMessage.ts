@@ -1,69 +1,63 @@
 /**
- * Describes what two workers say to each other where a client of one of them is given the response of a run of the other: a hop.
+ * Defines the messages between two processes while a client of one gets the response of a run of the other, called a hop.
  *
- * The asking worker has the client, the owner has the run. Each word is JSON in a header of a request over a Unix socket (`HopServer`), so
- * that a body is the response's own bytes and nothing else:
+ * The asking process has the client, the owner has the run: two workers of one gateway, or two gateways. Each message is JSON in
+ * a header of a signed request (`SignedWire`), so that bodies contain only the response's own bytes:
  *
- * 1. `HopAsked`, in the request. The owner alone decides, in one step, as for a client of its own.
- * 2. `HopFacts`, in an interim response, as soon as the client has the place of the run's reader: it may wait for a head from then on.
- * 3. `HopHead`, in the response's head: the run's own head, a document, a break, or nothing to attach to.
- * 4. `HopEnd`, in the trailers. A response without it is broken, as the owner has died.
+ * 1. `HopAsked`, in the request. The owner alone decides, in one step, as for its own clients.
+ * 2. `HopFacts`, in an interim response, when the client has got the reader's place. It may then wait for a head.
+ * 3. `HopHead`, in the response's head: the run's head, a document, a break, or nothing to attach to.
+ * 4. `HopEnd`, in the trailers. A response without it is broken, since the owner has died.
  *
- * JSON has no word for what is missing: it is null here.
+ * JSON cannot represent undefined, so missing values are null.
  */
 import { Schema } from "effect";
 import { kinds } from "../../domain/Failure.ts";
 import { Label, Status } from "../../domain/Limits.ts";
+import { GatewayAddress } from "../config/GatewayAddress.ts";
 import type { AccessRecord } from "../log/AccessRecord.ts";
-
-/** The header that holds such a word. It never leaves this machine. */
-export const hopHeader = "x-recovery-hop";
-
-/** The header of the secret that only the workers of one supervisor know. */
-export const hopSecretHeader = "x-recovery-hop-secret";
-
-/** Most bytes of a head between two workers: that of a run, in which each byte may be written as three, and more. */
-export const hopHeadBytesMax = 1024 * 1024;
 
 /** A keyed digest in hexadecimal digits. */
 export const HopKey = Schema.String.check(Schema.isPattern(/^[0-9a-f]{32,128}$/));
 
-/** What is wanted of the owner. */
+/** Request to the owner. */
 export const HopWish = Schema.Union([
-  /** A request that may repeat one of its runs. */
+  /** A request that may repeat one of the owner's runs. */
   Schema.TaggedStruct("Repeat", {
     key: HopKey,
     repeats: Schema.Boolean,
     asked: Schema.Boolean,
     idempotencyKey: Schema.NullOr(Schema.String.check(Schema.isMaxLength(256))),
   }),
-  /** A request for a run by its name. */
+  /** A request for a run by id. */
   Schema.TaggedStruct("Stream", {
     run_id: Label,
     holder: HopKey,
     method: Schema.Literals(["GET", "HEAD", "DELETE"]),
-    /** The byte that its client has next; null for what is no number of bytes. */
+    /** Offset of the next byte for the client; null for an invalid offset. */
     from: Schema.NullOr(Schema.Natural),
   }),
 ]);
 export type HopWish = typeof HopWish.Type;
 
-/** A request for a run by its name. */
+/** A request for a run by id. */
 export type StreamWish = Extract<HopWish, { readonly _tag: "Stream" }>;
 
-/** What is asked. */
+/** First message of a hop. */
 export const HopAsked = Schema.Struct({
-  /** The asking worker, and its number of this hop: by them the owner asks whether the client's socket is silent. */
+  /** Address of the asking gateway; null for a worker of the same gateway. */
+  from: Schema.NullOr(GatewayAddress),
+  /** The asking worker and its number of this hop, with which the owner asks if the client's socket is silent. */
   worker: Schema.Natural,
   hop: Schema.Natural,
   wish: HopWish,
 });
 export type HopAsked = typeof HopAsked.Type;
 
-// The keys of an object literal are all that it has.
+// `Object.keys` returns all keys of this object literal, so the cast is safe.
 const kindNames = Object.keys(kinds) as ReadonlyArray<keyof typeof kinds>;
 
-/** What the owner learns of the run, for the access line of the asking worker. */
+/** Facts about the run for the asking process's access log. */
 export const HopFacts = Schema.Struct({
   run_id: Schema.NullOr(Label),
   attached_at: Schema.NullOr(Schema.Natural),
@@ -81,15 +75,14 @@ export type HopFacts = typeof HopFacts.Type;
 
 const Headers = Schema.Array(Schema.Tuple([Schema.String, Schema.String]));
 
-/** What the response is. */
+/** Kind and head of the response. */
 export const HopHead = Schema.Union([
-  /** There is nothing that the request may attach to. */
+  /** There is no run that the request may attach to. */
   Schema.TaggedStruct("None", {}),
-  /** The response is broken before its head. */
   Schema.TaggedStruct("Broken", { facts: HopFacts }),
-  /** A document of the gateway's own is the body. */
+  /** The body is a document of the gateway. */
   Schema.TaggedStruct("Answer", { status: Status, headers: Headers, facts: HopFacts }),
-  /** The run's own bytes are the body. */
+  /** The body is the run's response. */
   Schema.TaggedStruct("Head", {
     status: Status,
     statusText: Schema.String,
@@ -100,15 +93,15 @@ export const HopHead = Schema.Union([
 ]);
 export type HopHead = typeof HopHead.Type;
 
-/** How it ended. */
+/** End of the response. */
 export const HopEnd = Schema.Struct({ how: Schema.Literals(["whole", "broken"]), facts: HopFacts });
 export type HopEnd = typeof HopEnd.Type;
 
-/** Writes a word for a header. */
+/** Encodes a message for a header. */
 export const written = (word: HopAsked | HopFacts | HopHead | HopEnd): string =>
   encodeURIComponent(JSON.stringify(word));
 
-/** Reads such a word; undefined for what is none: another version of this program may have written it. */
+/** Decodes a message; undefined if it is invalid, for example from another version of this program. */
 export const read = <A>(schema: Schema.Codec<A, unknown>, text: unknown): A | undefined => {
   if (typeof text !== "string") return undefined;
   try {
@@ -119,7 +112,7 @@ export const read = <A>(schema: Schema.Codec<A, unknown>, text: unknown): A | un
   }
 };
 
-/** What the owner tells of a record. */
+/** Selects the facts that the owner sends. */
 export const factsOf = (record: AccessRecord): HopFacts => ({
   run_id: record.run_id ?? null,
   attached_at: record.attached_at ?? null,

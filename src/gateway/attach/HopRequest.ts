@@ -1,48 +1,27 @@
 /**
- * Gives a client of this worker the response of a run that a sibling has.
+ * Sends the response of a sibling's run to a client of this process.
  *
- * The client notices nothing of it: head, bytes, backpressure and the way that it ends are those of the sibling's own clients. A sibling
- * that dies breaks the connection, as a gateway that dies does; one that does not decide in time is left out.
+ * The client does not notice the hop: head, bytes, backpressure and ending are those of the sibling's own clients. If the sibling
+ * dies the connection breaks, as with a single gateway. A sibling that does not decide in time is skipped.
  */
-import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
-import { Effect, Redacted } from "effect";
+import type { ClientRequest, IncomingMessage } from "node:http";
+import { Effect } from "effect";
 import type { ClientResponse } from "../proxy/ClientResponse.ts";
-import {
-  type HopAsked,
-  HopEnd,
-  HopFacts,
-  HopHead,
-  hopHeadBytesMax,
-  hopHeader,
-  hopSecretHeader,
-  read,
-  written,
-} from "./HopMessage.ts";
+import { type HopTarget, hopHeader, requestTo } from "../workers/SignedWire.ts";
+import { type HopAsked, HopEnd, HopFacts, HopHead, read, written } from "./HopMessage.ts";
 
-/** The owner of a run decides within so long, in milliseconds: it may have to look whether a client's socket is silent. */
+/** Timeout for the owner's decision, in milliseconds. It may have to check if a client's socket is silent. */
 export const decideMs = 2_000;
 
-/** Longest document of a gateway's own, in bytes. */
 const documentBytesMax = 1024 * 1024;
 
-/** Where a hop goes. */
-export interface HopTarget {
-  readonly socket: string;
-  readonly secret: Redacted.Redacted<string>;
-}
-
-/** What became of a hop. `none`: nothing was written to the client. */
+/** Result of a hop. `none`: nothing was written to the client. */
 export type HopResult = "none" | "served" | "refused";
 
-/** Asks a sibling, and copies what it responds. */
-export const hop = (asked: HopAsked, { secret, socket }: HopTarget, client: ClientResponse): Effect.Effect<HopResult> =>
+/** Requests a run from a sibling and copies the response. */
+export const hop = (asked: HopAsked, { headersOf, to }: HopTarget, client: ClientResponse): Effect.Effect<HopResult> =>
   Effect.acquireUseRelease(
-    Effect.sync(() =>
-      httpRequest({
-        ...{ socketPath: socket, agent: false, maxHeaderSize: hopHeadBytesMax },
-        headers: { [hopSecretHeader]: Redacted.value(secret), [hopHeader]: written(asked) },
-      }),
-    ),
+    Effect.sync(() => requestTo(to, headersOf(written(asked)))),
     (request) =>
       Effect.gen(function* () {
         request.on("error", () => undefined);
@@ -58,7 +37,7 @@ export const hop = (asked: HopAsked, { secret, socket }: HopTarget, client: Clie
         const last = isTaken ? yield* next : first;
         const head = typeof last === "object" && "response" in last ? headOf(last.response) : undefined;
         if (head !== undefined) return yield* given(head, client);
-        // What is taken is not asked for elsewhere: the run has lost its earlier reader by it.
+        // After the place was taken, no other sibling is asked, because the run has already lost its earlier reader.
         if (isTaken) yield* client.break;
         return isTaken ? "served" : "none";
       }),
@@ -68,10 +47,10 @@ export const hop = (asked: HopAsked, { secret, socket }: HopTarget, client: Clie
       }),
   );
 
-/** What a sibling says next. */
+/** Next message from a sibling. */
 type Said = { readonly taken: HopFacts | undefined } | { readonly response: IncomingMessage } | "gone";
 
-/** Hears a sibling; the two words may come in one packet. */
+/** Receives messages from a sibling. Both may arrive in one packet. */
 const listening = (request: ClientRequest): Effect.Effect<Said> => {
   const heard: Array<Said> = [];
   let wake = (): void => undefined;
@@ -124,7 +103,7 @@ const given = Effect.fnUntraced(function* (
 
 type Answer = Extract<HopHead, { readonly _tag: "Answer" }>;
 
-/** A document of the gateway's own is short: it is read whole. */
+/** A gateway document is short, so it is read completely. */
 const answered = Effect.fnUntraced(function* (
   response: IncomingMessage,
   { headers, status }: Answer,
@@ -149,7 +128,7 @@ const answered = Effect.fnUntraced(function* (
   client.answer(status, document, headers);
 });
 
-/** Copies the body, as fast as the client takes it, and ends it as it ended there. */
+/** Copies the body at the client's pace, and ends it as it ended there. */
 const copied = Effect.fnUntraced(function* (response: IncomingMessage, client: ClientResponse) {
   while ((yield* passed(response, client)) === "full") yield* client.drained;
   const end = response.complete ? read(HopEnd, response.trailers[hopHeader]) : undefined;
@@ -157,7 +136,7 @@ const copied = Effect.fnUntraced(function* (response: IncomingMessage, client: C
   yield* end?.how === "whole" ? client.end : client.break;
 });
 
-/** Passes bytes on in the step in which they come, until the client's socket is full or there are no more. */
+/** Passes bytes on in the step in which they arrive, until the client's socket is full or the response is over. */
 const passed = (response: IncomingMessage, client: ClientResponse): Effect.Effect<"full" | "over"> =>
   Effect.callback((resume) => {
     if (response.closed) return resume(Effect.succeed("over"));
@@ -178,7 +157,7 @@ const passed = (response: IncomingMessage, client: ClientResponse): Effect.Effec
     return Effect.sync(leave);
   });
 
-/** What the access line says of a client is known where the run is. */
+/** Copies facts that are known only at the run's owner to the access record. */
 const learned = ({ access }: ClientResponse, facts: HopFacts | undefined): void => {
   if (facts === undefined) return;
   const known = Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== null));

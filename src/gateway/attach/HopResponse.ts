@@ -1,37 +1,49 @@
 /**
- * Writes the response of a run to a client of another worker: the same response as to a client of this one, in the words of a hop.
+ * Sends the response of a run to a client of another process, in the form of a hop.
  *
- * What the access line of a client here would say is told to the worker that writes the line of this one.
+ * The facts for the access log go to the process that logs the client's request.
  */
 import type { ServerResponse } from "node:http";
 import { Effect } from "effect";
 import type { RelayHead } from "../../adapters/relay/RelayTransport.ts";
 import { Access, type AccessFacts } from "../log/AccessRecord.ts";
 import { ClientResponse } from "../proxy/ClientResponse.ts";
-import { factsOf, hopHeader, written } from "./HopMessage.ts";
+import { hopHeader } from "../workers/SignedWire.ts";
+import { factsOf, written } from "./HopMessage.ts";
 
-/** What a hop's response needs of its worker. */
+/** Settings for the response to a hop. */
 export interface HopSetting {
-  /** A client that takes nothing for so long is given up, in milliseconds. */
+  /** Timeout after which a client that reads nothing is disconnected, in milliseconds. */
   readonly slowMs: number;
   /** Monotonic milliseconds. */
   readonly now: () => number;
-  /** Whether the client's socket is silent, as the worker says that has it. */
+  /** Checks, at the client's process, that its socket is silent. */
   readonly isSilent: Effect.Effect<boolean>;
+  /** True if a network is between the two processes. */
+  readonly isRemote: boolean;
 }
 
 /** The response to one hop. */
 export class HopResponse extends ClientResponse {
   readonly #isSilentThere: Effect.Effect<boolean>;
+  readonly #isRemote: boolean;
 
-  constructor(response: ServerResponse, { isSilent, now, slowMs }: HopSetting) {
+  constructor(response: ServerResponse, { isRemote, isSilent, now, slowMs }: HopSetting) {
     super(response, slowMs, new HopAccess(response, now));
     this.#isSilentThere = isSilent;
+    this.#isRemote = isRemote;
   }
 
-  /** This worker's own socket says nothing of the client: its bytes wait at the other one. */
+  /**
+   * The client's bytes wait at the other process's socket. This process's own socket is checked only if a network is in between,
+   * because a machine that was cut off cannot be asked.
+   */
   override get isSilent(): Effect.Effect<boolean> {
-    return Effect.suspend(() => (this.gone ? Effect.succeed(true) : this.#isSilentThere));
+    return Effect.suspend(() => {
+      if (this.gone) return Effect.succeed(true);
+      if (!this.#isRemote) return this.#isSilentThere;
+      return Effect.flatMap(super.isSilent, (isSilent) => (isSilent ? Effect.succeed(true) : this.#isSilentThere));
+    });
   }
 
   override head({ headers, status, statusText }: RelayHead, streaming = false): void {
@@ -45,13 +57,13 @@ export class HopResponse extends ClientResponse {
     super.answer(200, document, [[hopHeader, written({ _tag: "Answer", status, headers: own, facts })]]);
   }
 
-  /** There is nothing that the request may attach to. */
+  /** Responds that there is no run that the request may attach to. */
   none(): void {
     super.answer(200, {}, [[hopHeader, written({ _tag: "None" })]]);
   }
 }
 
-/** Tells what it is told. */
+/** Forwards recorded facts to the other worker. */
 class HopAccess extends Access {
   readonly #response: ServerResponse;
 
@@ -63,12 +75,12 @@ class HopAccess extends Access {
   override learned(facts: AccessFacts): void {
     super.learned(facts);
     if (facts.attached_at === undefined || this.#response.headersSent) return;
-    // Node writes headers only with the interim response that it has a use for. Nothing else has been written yet.
+    // Written directly, because Node supports headers only on the interim responses that it knows. Nothing else has been written yet.
     const word = written(factsOf(this.record));
     this.#response.socket?.write(`HTTP/1.1 102 Processing\r\n${hopHeader}: ${word}\r\n\r\n`);
   }
 
-  /** Called in front of the end, or the break, of what is written. */
+  /** Called before the response ends or breaks. */
   override ended(how: "whole" | "left" | "broken"): void {
     super.ended(how);
     const response = this.#response;

@@ -1,10 +1,11 @@
 /**
- * Holds one run that may outlive its client: what was written of its response, how that ends, and the one client that reads it.
+ * Holds one run that may outlive its client: the output so far, its end, and the one client that reads it.
  *
- * What comes is kept and written to a client that has everything before it, in one step. A client that lags behind copies from the
- * log, and its fiber waits for its socket. The run is asked for more while its client has taken everything and its socket needs no drain, or while
- * nobody reads: then the relay holds what comes. A client that takes the place of another one begins at
- * its own byte, and the other one's connection breaks at once: two readers of one response would each be half of the demand.
+ * New output is kept and, in the same step, written to a client that has everything before it. A client that lags behind copies
+ * from the log, and its fiber waits for its socket. The run is asked for more while its client has received everything and its
+ * socket needs no drain, or while there is no reader; without a reader the relay holds the output. A client that takes another's
+ * place starts at its own offset, and the other's connection breaks at once, because two readers of one response would each be
+ * half of the demand.
  */
 import { Effect } from "effect";
 import type { RelayInterrupted } from "../../adapters/relay/RelayInterrupted.ts";
@@ -16,40 +17,43 @@ import type { Bytes } from "../upstream/ContentDecoding.ts";
 import { without } from "../upstream/Headers.ts";
 import type { AttachEntry, AttachRegistry, EntryEnd } from "./AttachRegistry.ts";
 
-/** Why a run is ended before its own end. */
+/** Reason why a run is stopped early. */
 export type StopReason = "expired" | "cancelled" | "evicted" | "closing";
 
 /** A client that reads. */
 export interface Reader {
   readonly client: ClientResponse;
-  /** The byte that it has next. */
+  /** Offset of its next byte. */
   at: number;
-  /** Headers behind those of the response. */
+  /** Headers appended to those of the response. */
   extra: RelayHeaders;
   isHeaded: boolean;
-  /** Gives its waiting fiber what is next for it. While it waits the client is written to in whatever step something comes. */
+  /**
+   * Resumes its waiting fiber with the next effect. While the fiber waits, output is written to the client in the step in which
+   * it arrives.
+   */
   resume: ((next: Effect.Effect<void>) => void) | undefined;
-  /** It reads no more: it has gone, or another one has its place. */
+  /** True if it reads no more: it has left, or another client has its place. */
   over: boolean;
 }
 
-/** What a client is told of a run that ended before its head. It knows the whole request, with its body. */
+/** Tells a client about a run that ended before its head. The closure holds the whole request, including its body. */
 export type Refusal = (error: RelayInterrupted, client: ClientResponse) => Effect.Effect<void>;
 
-/** What a lingering run needs of its gateway. */
+/** Services of the gateway for lingering runs. */
 export interface LingeringServing {
   readonly registry: AttachRegistry;
   /** Monotonic milliseconds. */
   readonly now: () => number;
-  /** A client has come or gone. */
+  /** Called when a client has attached or left. */
   readonly changed: (run: LingeringRun, what: "attached" | "left") => void;
-  /** Something has changed that may say when the run's time is over. */
+  /** Called after a change that may affect the run's deadline. */
   readonly looked: (run: LingeringRun) => void;
-  /** What was held for a client that is away did not fit. */
+  /** Called when output held for an absent client exceeded the limit. */
   readonly overflowed: (run: LingeringRun) => void;
 }
 
-/** Most bytes that are given to a socket in one step: a client that takes over at the end of a long response reads it in parts. */
+/** Maximum number of bytes passed to a socket in one step. A client that joins late reads a long response in parts. */
 const stepBytesMax = 64 * 1024;
 
 const always = (): boolean => true;
@@ -59,28 +63,25 @@ const never = (): boolean => false;
 /** One run that may outlive its client. */
 export class LingeringRun {
   readonly entry: AttachEntry;
-  /** Says to the run whether a client reads it: what comes meanwhile is held, and not shown. */
+  /** Tells the run if a client reads. Without one its output is held and not shown. */
   readonly presence: Presence;
-  /** Clients that have attached. */
   attached = 0;
-  /** The client that reads now. */
   #reader: Reader | undefined;
   #head: { readonly head: RelayHead; readonly streaming: boolean } | undefined;
-  /** True once the log ends with the terminal marker. */
+  /** Returns true after the log ends with the terminal marker. */
   #isComplete = never;
+  /** End of the body; undefined until it has ended. */
   #bodyEnd: "end" | "break" | undefined;
   #failed: RelayInterrupted | undefined;
   #stop: StopReason | undefined;
   #onStop: ((why: StopReason) => void) | undefined;
-  /** Undefined once the response has a head: a run lingers behind its end, and must not keep its request with it (L11). */
+  /** Undefined after the response has a head. A run outlives its end, and must not keep its request alive (L11). */
   #refuse: Refusal | undefined;
-  /** Somebody at another gateway reads; told where it loses its place. */
-  #elsewhere: (() => void) | undefined;
   readonly #serving: LingeringServing;
-  /** Each looks again with every change. */
+  /** Callbacks that check their condition after every change. */
   readonly #watchers = new Set<() => void>();
 
-  /** @param serving that of all runs of a gateway */
+  /** @param serving shared by all runs of a gateway */
   constructor(entry: AttachEntry, serving: LingeringServing, refuse: Refusal) {
     this.entry = entry;
     this.#refuse = refuse;
@@ -89,38 +90,27 @@ export class LingeringRun {
     this.#serving = serving;
   }
 
-  /** The client that reads now. */
   get client(): ClientResponse | undefined {
     return this.#reader?.client;
   }
 
-  /** The head that goes to clients, once there is one. */
-  get head(): { readonly head: RelayHead; readonly streaming: boolean } | undefined {
-    return this.#head;
-  }
-
-  /** How the body is over. */
-  get bodyEnd(): "end" | "break" | undefined {
-    return this.#bodyEnd;
-  }
-
-  /** Whether the run is to bring more: its client has taken everything, or nobody reads. */
+  /** True if the run should produce more: its client has received everything, or there is no reader. */
   get wants(): boolean {
     const reader = this.#reader;
     return reader === undefined || (reader.at >= this.entry.log.length && reader.client.isReady());
   }
 
-  /** The response broke, and nothing of it stands behind a byte. What broke before its head is told in words of its own. */
+  /** True if the response broke and nothing remains after an offset. A break before the head is reported separately. */
   isBrokenAt(from: number): boolean {
     return this.#bodyEnd === "break" && this.#failed === undefined && from >= this.entry.log.length;
   }
 
-  /** Why the run is to end; undefined while it may go on. */
+  /** Reason why the run must end, if it must. */
   get stop(): StopReason | undefined {
     return this.#stop;
   }
 
-  /** Waits until something is there; it is looked for at once and with every change. */
+  /** Waits until a value is available. `look` is called at once and after every change. */
   until<A>(look: () => A | undefined): Effect.Effect<A> {
     return Effect.callback<A>((resume) => {
       const watch = () => {
@@ -135,7 +125,7 @@ export class LingeringRun {
     });
   }
 
-  /** Something has changed that somebody may wait for. */
+  /** Notifies everything that may wait for a change. */
   changed(): void {
     if (this.#reader !== undefined) this.#copies(this.#reader);
     if (this.#watchers.size > 0) for (const watch of [...this.#watchers]) watch();
@@ -143,9 +133,9 @@ export class LingeringRun {
   }
 
   /**
-   * The head that goes to clients.
+   * Sets the head for clients.
    *
-   * @param isComplete whether the terminal marker has come
+   * @param isComplete returns true after the terminal marker has arrived
    */
   headed(head: RelayHead, streaming: boolean, isComplete = this.#isComplete): void {
     this.#head ??= { head, streaming };
@@ -155,19 +145,19 @@ export class LingeringRun {
   }
 
   /**
-   * Bytes of the response have come.
+   * Adds bytes of the response.
    *
-   * @returns the entries that were evicted for them
+   * @returns the entries evicted for them
    */
   append(chunks: ReadonlyArray<Bytes>): ReadonlyArray<AttachEntry> {
     const from = this.entry.log.length;
     const evicted = this.#serving.registry.append(this.entry, chunks);
-    // Nothing has changed for those who wait where the client has everything and can take more.
+    // Watchers need no notice if the client has everything and can take more.
     if (!this.#passedOn(chunks, from)) this.changed();
     return evicted;
   }
 
-  /** Writes what has just come to a client that waits for it. Returns whether it has everything by now, and can take more. */
+  /** Writes new output to a client that waits for it. Returns true if the client has everything and can take more. */
   #passedOn(chunks: ReadonlyArray<Bytes>, from: number): boolean {
     const reader = this.#reader;
     const { log } = this.entry;
@@ -184,42 +174,41 @@ export class LingeringRun {
     return reader.client.isReady();
   }
 
-  /** A client has everything up to a byte. */
+  /** Records that a client has everything up to an offset. */
   #took(reader: Reader, at: number): void {
     reader.at = at;
     if (this.entry.evicted !== undefined) this.entry.log.dropUntil(at);
   }
 
-  /** The body is over: as a whole one, or as a broken one. The first word counts. */
+  /** Ends the body, complete or broken. The first call counts. */
   bodyEnded(how: "end" | "break"): void {
     this.#bodyEnd ??= how;
     this.changed();
   }
 
-  /** The run is over. */
   ended(how: EntryEnd): void {
     this.#serving.registry.ended(this.entry, how, this.#serving.now());
-    // Nothing is left to stop, and what stops a run knows all of it.
+    // Nothing remains to be stopped, and the callback would keep the run's state alive.
     this.#onStop = undefined;
-    // The log outlives the run, and must not keep the response's reader.
+    // The log outlives the run and must not keep the response's reader alive.
     this.#isComplete = this.#isComplete() ? always : never;
     this.bodyEnded("break");
   }
 
-  /** The run is over, and the response is whole. */
+  /** Ends the run with a complete response. */
   completed(): void {
-    // Before its client is told: one that leaves with everything leaves a run that is over.
+    // Set before the client is notified, so that a client that leaves with everything leaves a finished run.
     this.#bodyEnd ??= "end";
     this.ended("whole");
   }
 
-  /** The run has ended before a head; its client is told how. */
+  /** Ends a run that failed before its head. Its client gets the error. */
   failed(error: RelayInterrupted): void {
     this.#failed = error;
     this.ended("broken");
   }
 
-  /** Ends the run before its own end; the first word counts. */
+  /** Stops the run early. The first call counts. */
   stopped(why: StopReason): void {
     if (this.#stop === undefined) {
       this.#stop = why;
@@ -231,16 +220,16 @@ export class LingeringRun {
     this.changed();
   }
 
-  /** What is done when the run is to end while it goes on. Called at once if it is. */
+  /** Registers an action for a stop of the live run. It runs at once if the run was stopped. */
   whenStopped(act: (why: StopReason) => void): void {
     this.#onStop = act;
     if (this.#stop !== undefined) act(this.#stop);
   }
 
   /**
-   * Serves the response to a client that has a place. It returns when the client has everything, has gone, or has lost its place.
+   * Serves the response to a client that has a place. Returns when the client has everything, has left, or has lost its place.
    *
-   * @param extra headers behind those of the response
+   * @param extra headers appended to those of the response
    */
   serve(reader: Reader, extra: RelayHeaders = []): Effect.Effect<void> {
     reader.extra = extra;
@@ -249,9 +238,8 @@ export class LingeringRun {
     );
   }
 
-  /** Gives a client the one place, from a byte on; another one that has it loses it. */
+  /** Gives a client the reader's place, from an offset. The previous reader loses it. */
   take(client: ClientResponse, at: number): Reader {
-    this.#unseatsElsewhere();
     const before = this.#reader;
     const reader: Reader = { client, at, extra: [], isHeaded: false, resume: undefined, over: false };
     this.#reader = reader;
@@ -266,45 +254,7 @@ export class LingeringRun {
     return reader;
   }
 
-  /**
-   * Gives the one place to a client of another gateway, which reads what is logged of the run.
-   *
-   * @param lost called when it loses the place to a client of this one
-   */
-  takenElsewhere(lost: () => void): void {
-    const reads = this.#reader;
-    this.#reader = undefined;
-    this.#elsewhere = lost;
-    this.#serving.registry.joined(this.entry);
-    if (reads !== undefined) this.#replaced(reads);
-    this.presence.returns();
-    this.#serving.changed(this, "attached");
-    this.changed();
-  }
-
-  /** The client of another gateway has gone. */
-  leftElsewhere(): void {
-    if (this.#elsewhere === undefined) return;
-    this.#elsewhere = undefined;
-    this.presence.leaves();
-    this.#serving.registry.left(this.entry, this.#serving.now(), false);
-    this.#serving.changed(this, "left");
-    this.changed();
-  }
-
-  /** Its user has stopped it at another gateway. */
-  cancelledElsewhere(): void {
-    this.#serving.registry.drop(this.entry);
-    this.stopped("cancelled");
-  }
-
-  #unseatsElsewhere(): void {
-    const lost = this.#elsewhere;
-    this.#elsewhere = undefined;
-    lost?.();
-  }
-
-  /** Another client has its place: it waits for nothing more. */
+  /** Releases a reader that has lost its place. */
   #replaced(reader: Reader): void {
     reader.over = true;
     this.#ends(reader, Effect.void);
@@ -322,7 +272,7 @@ export class LingeringRun {
     this.#ends(reader, Effect.void);
   }
 
-  /** Copies to a client until it has everything, has gone or has lost its place. */
+  /** Copies to a client until it has everything, has left or has lost its place. */
   #copied(reader: Reader): Effect.Effect<void> {
     return Effect.callback<void>((resume) => {
       reader.resume = resume;
@@ -334,7 +284,7 @@ export class LingeringRun {
     });
   }
 
-  /** Writes what is there for a client whose fiber waits, and gives the fiber what is to be waited for elsewhere. */
+  /** Writes available output if the client's fiber waits, and resumes the fiber when it has to wait for something else. */
   #copies(reader: Reader): void {
     if (reader.resume === undefined) return;
     try {
@@ -344,7 +294,7 @@ export class LingeringRun {
     }
   }
 
-  /** A defect of serving a client is the client's own: the run goes on for another one. */
+  /** A defect while serving a client ends only that client, and the run continues. */
   #dies(reader: Reader, defect: unknown): void {
     this.#ends(reader, Effect.die(defect));
   }
@@ -362,14 +312,14 @@ export class LingeringRun {
     }
   }
 
-  /** What a client waits for that has everything, or can take no more. */
+  /** Returns the next effect for a client that has everything or can take no more. */
   #behind(reader: Reader, next: "end" | "break" | "full"): Effect.Effect<void> {
     if (next === "full") return this.#drained(reader);
     const { client } = reader;
     return next === "break" ? client.break : Effect.map(client.end, () => this.#left(reader, true));
   }
 
-  /** Gives a client its head, or the word that there is none; whether it has one. */
+  /** Writes the head, or reports that there is none. Returns true if a head was written. */
   #heads(reader: Reader): boolean {
     if (reader.isHeaded) return true;
     const { client } = reader;
@@ -388,7 +338,7 @@ export class LingeringRun {
     resume?.(next);
   }
 
-  /** Goes on once a client's socket takes more; not where another client has its place. */
+  /** Continues after the client's socket has drained, unless another client has its place. */
   #drained(reader: Reader): Effect.Effect<void> {
     const drained = Effect.raceFirst(
       reader.client.drained,
@@ -399,18 +349,24 @@ export class LingeringRun {
 
   #next({ at, client }: Reader): Bytes | "end" | "break" | "full" | undefined {
     if (!client.isReady()) return "full";
-    // What was evicted in the moment in which a client came is not there for it.
+    // The response was evicted just as the client arrived.
     if (at < this.entry.log.start) return "break";
     return this.entry.log.from(at)?.subarray(0, stepBytesMax) ?? this.#bodyEnd;
   }
 
-  /** The head of the response from a byte on, for who asks for nothing else; before there is one, that of a stream. */
+  /**
+   * Returns the head of the response from an offset, for a client that requests only the head. Before there is one, returns that
+   * of a stream.
+   */
   headFrom(at: number): RelayHead {
     const { head } = this.#head ?? { head: noHead };
     return this.#headFor(head, at, streamHeaders(at));
   }
 
-  /** A part of a response is shorter than its head says; a lingering one says that it may be attached to. */
+  /**
+   * Adapts the head to an offset. A partial response is shorter than its head says, so the content length is removed. The linger
+   * header tells that it can be attached to.
+   */
   #headFor(head: RelayHead, at: number, extra: RelayHeaders): RelayHead {
     const { lingerMs } = this.entry.terms;
     const headers = at === 0 ? head.headers : without(head.headers, "content-length");
@@ -419,13 +375,13 @@ export class LingeringRun {
   }
 }
 
-/** Stands for the head of a response that has none yet. */
+/** Placeholder for the head of a response that has none yet. */
 const noHead: RelayHead = { status: 200, statusText: "OK", headers: [] };
 
-/** The headers of a response that is given to a repeat, from its first byte. */
+/** Headers of a response that a repeat receives, from its first byte. */
 export const repeatHeaders: RelayHeaders = [[attachedHeader, "0"]];
 
-/** The headers of a response that is given by its run's name: no cache may keep what one credential is shown. */
+/** Headers of a response requested by run id. No cache may store what requires credentials. */
 export const streamHeaders = (from: number): RelayHeaders => [
   ["cache-control", "no-store"],
   [attachedHeader, String(from)],

@@ -1,9 +1,9 @@
 /**
- * Serves a model request by the run that it repeats, where it may attach to one, or by a run of its own, which outlives its client
- * where that is asked for.
+ * Serves a model request from the run that it repeats, if it may attach to one, or from a new run, which outlives its client if
+ * configured.
  *
- * The fiber of a run that lingers is that of its first request: the request's body, which an attempt may need again, is kept and
- * counted for as long as the run goes on. Its clients, the first one too, read from what was kept (`LingeringRun`).
+ * The fiber of a lingering run is that of its first request. The request's body, which an attempt may need again, is kept and
+ * counted while the run is live. All clients, including the first, read from the log (`LingeringRun`).
  */
 import { Context, Effect, Exit, Fiber, Scope } from "effect";
 import * as Relay from "../../adapters/relay/Relay.ts";
@@ -26,19 +26,19 @@ import type { Attachments } from "./Attachments.ts";
 import type { AttachWish } from "./AttachWish.ts";
 import type { LingeringRun, StopReason } from "./LingeringRun.ts";
 
-/** What serving a run needs of the gateway. */
+/** Services and settings for serving a run. */
 export interface RunServing extends RelayServing {
   readonly attachments: Attachments;
 }
 
-/** A model request, with what it says of attaching. */
+/** A model request with its attachment options. */
 export interface AttachingRequest extends Pick<Way, "asked" | "server" | "upstream"> {
-  /** The provider's own path and query, as its client sent them. */
+  /** Path and query without the gateway's own prefixes. */
   readonly target: string;
   readonly attach: AttachWish;
 }
 
-/** Serves a request to its end, and its run to the run's. */
+/** Serves a request to its end, and its run to the end of the run. */
 export const serveRun = (
   plan: RelayPlan,
   asked: AttachingRequest,
@@ -60,12 +60,10 @@ const attachable = Effect.fnUntraced(function* (
   const { body, headers, method, tenant } = plan.request;
   const request: KeyedRequest = { body, headers, method, tenant, target: asked.target, upstream: asked.server.name };
   const { attachments } = serving;
-  // A key costs a tenth of what a request takes before it leaves: one that finds nothing is made while the provider has the request.
+  // Computing a key takes a tenth of the time before a request is sent. If it cannot find anything, it is computed while the
+  // provider has the request.
   const key = attachments.mayKeyLater(request, asked.attach) ? undefined : yield* attachments.keyOf(request);
-  if (key !== undefined) {
-    if (yield* attachments.repeated(key, asked.attach, client)) return;
-    if (yield* attachments.repeatedElsewhere(request, key, asked.attach, client)) return;
-  }
+  if (key !== undefined && (yield* attachments.repeated(key, asked.attach, client))) return;
   if (asked.attach.lingerMs === 0) return yield* relay(plan, asked, client, serving);
   const manner = mannerOf({ headers, protocol: plan.protocol.id, asked: asked.asked }, serving.settings.manner);
   const ended: EndedRequest = { plan, manner, upstream: asked.upstream, client, repeats: serving.options.repeats };
@@ -80,16 +78,15 @@ const attachable = Effect.fnUntraced(function* (
   if (key === undefined) attachments.keyed(run, request);
   yield* run.serve(reader);
   const exit = yield* Fiber.await(working);
-  // A run that was stopped has ended as its stop says, whatever its fiber says of it.
+  // The end of a stopped run was decided by its stop, so the fiber's exit is ignored.
   if (run.stop === undefined) yield* exit;
 });
 
-/** What became of a run's opening. */
 interface Opened {
   response: Relay.RelayedResponse | undefined;
 }
 
-/** Works a run to its end, or until it is stopped: in a fiber of its own, which is interrupted then. */
+/** Drives a run in its own fiber until it ends or is stopped, which interrupts the fiber. */
 const lingering = (run: LingeringRun, request: EndedRequest, serving: RunServing) =>
   Effect.withFiber<void, never, StreamProcessor>((working) => {
     const scope = Scope.makeUnsafe();
@@ -114,14 +111,14 @@ const stopping = Effect.fnUntraced(function* (
   working: Fiber.Fiber<unknown, unknown>,
 ) {
   if (why === "closing") yield* closeRun(scope);
-  // Once the marker has left there is nothing to cancel: the run is over, as its readers are.
+  // After the terminal marker there is nothing to cancel, so the run's scope is closed.
   else if (response !== undefined && !(yield* response.cancel)) yield* Scope.close(scope, Exit.void);
   working.interruptUnsafe(undefined, why === "closing" ? gatewayCloses : userGone);
 });
 
 const gatewayCloses = Context.make(InterruptSignature, "lifecycle");
 
-/** What a run is copied to: its log, and with that its client. */
+/** Creates the sink that writes to the run's log, and through it to the client. */
 const logOf = (
   run: LingeringRun,
   opened: Opened,
@@ -144,7 +141,7 @@ const worked = (
   [copied, opened]: readonly [Effect.Effect<void, RelayInterrupted, StreamProcessor>, Opened],
 ): Effect.Effect<void, never, StreamProcessor> =>
   Effect.matchEffect(copied, {
-    // What its client was told is looked for once it has completed: another run of the same request may be given up meanwhile.
+    // Forgets a failure told to the client only after completion, because another run of the same request may have failed meanwhile.
     onSuccess: () => Effect.map(options.repeats?.completed(request.plan.request) ?? Effect.void, () => run.completed()),
     onFailure: (error) => {
       if (opened.response !== undefined)
@@ -153,14 +150,14 @@ const worked = (
     },
   });
 
-/** Stands for the client of a run that broke behind its head: whoever reads it then, and comes later, is told the same. */
+/** Replaces the client when a run breaks after its head, so that present and later readers get the same ending. */
 const sinkOf = (run: LingeringRun, attachments: Attachments): Pick<ClientResponse, "break" | "end" | "write"> => ({
   write: (chunks) => Effect.sync(() => attachments.evicted(run.append(chunks))),
   end: Effect.sync(() => run.bodyEnded("end")),
   break: Effect.sync(() => run.bodyEnded("break")),
 });
 
-/** The access lines that are told of a run: that of its first request, and that of the client which reads. */
+/** Selects the access records that follow the run: that of its first request, and that of the current reader. */
 const linesOf = (run: LingeringRun, { client }: EndedRequest) => {
   const each = (tell: (line: Access) => void): void => {
     tell(client.access);
@@ -174,7 +171,6 @@ const linesOf = (run: LingeringRun, { client }: EndedRequest) => {
   };
 };
 
-/** How the run is opened. */
 const optionsOf = (
   run: LingeringRun,
   request: EndedRequest,
@@ -182,8 +178,6 @@ const optionsOf = (
   [told, services]: readonly [ReturnType<typeof reporting>["event"], Context.Context<never>],
 ): Relay.RelayOptions => ({
   ...openingOf(serving, request.manner),
-  // With a delivery log another gateway may show the response.
-  flowsOn: serving.attachments.deliveries === undefined,
   presence: run.presence,
   onKeepAlive: () => run.client?.access.heard(),
   onWaited: (wait) => {

@@ -1,161 +1,305 @@
 /**
- * Lets the clients of each worker attach to the runs of all of them.
+ * Lets the clients of each process attach to the runs of all of them: the workers of one gateway, and the gateways over one store
+ * that have an address.
  *
- * A run stays where it began, and its worker alone decides who reads it. A client that comes back at another worker is given the response
- * by a hop (`HopMessage`). A socket that is handed to the owner would need none, but what TLS has read of it stays behind, and so does a
- * body that was read to know whose repeat it is.
+ * A run stays at its process, which alone decides who reads it. A client that returns at another process gets the response by a
+ * hop (`HopMessage`). Between workers, passing its socket to the owner would avoid the hop, but would lose what TLS has read from
+ * the socket, and the body that was read to identify the repeat.
  *
- * Two requests that come at the same moment at two workers, neither saying that it repeats the other, are two runs, as they are in one
- * process. A repeat that comes before the word of its run is a run of its own; that word is under way for as long as a message takes.
+ * Two simultaneous requests at two processes that do not indicate a repeat are two runs, as in a single process. So is an unmarked
+ * repeat that arrives before its process knows of the run (`HeldElsewhere`).
+ *
+ * A gateway is reached at any of its workers, which serves it like a client of its own: from its runs, or from those of its
+ * siblings on this machine. So a hop passes through at most three processes.
  */
 import { Effect, Result, Schema, type Scope } from "effect";
 import { Label } from "../../domain/Limits.ts";
+import type { SharedFacts } from "../../recorder/shared/SharedFacts.ts";
 import type { ClientResponse } from "../proxy/ClientResponse.ts";
-import type { WorkerBus } from "../workers/WorkerBus.ts";
-import { notice, query } from "../workers/WorkerMessage.ts";
+import { type AskError, type HopTarget, type Query, query } from "../workers/SignedWire.ts";
+import type { WorkerSockets } from "../workers/WorkerSockets.ts";
 import type { AttachWish } from "./AttachWish.ts";
-import { HeldElsewhere } from "./HeldElsewhere.ts";
+import { HeldElsewhere, type SiblingName } from "./HeldElsewhere.ts";
 import { type HopAsked, HopKey, type HopWish, type StreamWish } from "./HopMessage.ts";
 import { type HopResult, hop } from "./HopRequest.ts";
 import type { HopSetting } from "./HopResponse.ts";
-import { type HopServing, listening, socketOf } from "./HopServer.ts";
+import { type HopServing, listenerOf } from "./HopServer.ts";
+import type { OtherGateways } from "./OtherGateways.ts";
 
-/** A worker that does not say within so long, in milliseconds, is late. A repeat is a run of its own then. */
+/** Timeout for a process's answer, in milliseconds. Without one a repeat starts a new run. */
 const askMs = 1_000;
 
-/** Whether a worker has a run of a request's key. */
-const repeatKnown = query("repeat_known", HopKey, Schema.Boolean, { replyMs: askMs });
+/** Time for which a late worker can find that the user has cancelled a run, in milliseconds. A worker that hangs is killed by then. */
+const stopMs = 60_000;
 
-/** Whether a worker has a run of a name, or had it and keeps it no more, for who shows the key of its holder. */
-const streamKnown = query("stream_known", Schema.Struct({ run_id: Label, holder: HopKey }), Schema.Boolean, {
-  replyMs: askMs,
-});
+/** Asks if a process has a run with a request's key. */
+const repeatKnown = query("repeat_known", HopKey, Schema.Boolean, askMs);
 
-/** The user of a run has stopped it. A worker that is late obeys as soon as it goes on. */
-const streamEnds = notice("stream_ends", Schema.Struct({ run_id: Label, holder: HopKey }));
+const Held = Schema.Struct({ run_id: Label, holder: HopKey });
 
-/** Whether the socket of a hop's client is silent. */
-const hopSilent = query("hop_silent", Schema.Natural, Schema.Boolean);
+/** Asks if a process has, or has evicted, a run with this id for this holder. */
+const streamKnown = query("stream_known", Held, Schema.Boolean, askMs);
 
-/** What a worker does for its siblings. */
-export interface SiblingServing extends Pick<HopServing, "run" | "serve">, Pick<HopSetting, "now"> {
+const Hop = Schema.Struct({ worker: Schema.Natural, hop: Schema.Natural });
+
+/** Asks if the socket of a hop's client is silent. */
+const hopSilent = query("hop_silent", Hop, Schema.Boolean);
+
+/** Services of a process for its siblings. */
+export interface SiblingServing extends Pick<HopServing, "run">, Pick<HopSetting, "now"> {
   readonly hasRequest: (key: string) => boolean;
   readonly hasRun: (runId: string, holder: string) => boolean;
-  /** Ends a run of this worker in its user's name, where there is such a run. */
-  readonly ends: (runId: string, holder: string) => void;
-  /** As it is configured now. */
+  /** Serves a hop from the runs of this process. Returns true if there is a run for it. */
+  readonly serve: (wish: HopWish, client: ClientResponse) => Effect.Effect<boolean>;
   readonly slowMs: () => number;
 }
 
-/** The other workers, as one of them sees them. */
+/** Processes that are reached in the same way. `workers`: those of this gateway. `gateways`: the other gateways over the store. */
+type Among = "workers" | "gateways";
+
+/** A process that can be asked. */
+interface Sibling {
+  readonly name: SiblingName;
+  readonly ask: <A, B>(query: Query<A, B>, value: A) => Effect.Effect<B, AskError>;
+  readonly target: HopTarget;
+}
+
+const workersOf = (sockets: WorkerSockets["Service"] | undefined): ReadonlyArray<Sibling> =>
+  sockets === undefined
+    ? []
+    : sockets.others.map((name) => ({
+        name,
+        ask: (asked, value) => sockets.ask(asked, value, name),
+        target: sockets.hopTo(name),
+      }));
+
+const gatewaysOf = (gateways: OtherGateways | undefined): Effect.Effect<ReadonlyArray<Sibling>> =>
+  gateways === undefined
+    ? Effect.succeed([])
+    : Effect.map(gateways.others, (others) =>
+        others.map((name) => ({
+          name,
+          ask: (asked, value) => gateways.ask(asked, value, name),
+          target: gateways.wire.hopTo(gateways.to(name)),
+        })),
+      );
+
+/** The other processes, as seen by one of them. */
 export class Siblings {
   readonly held: HeldElsewhere;
-  readonly #bus: WorkerBus["Service"];
-  readonly #folder: string;
+  readonly #sockets: WorkerSockets["Service"] | undefined;
+  readonly #gateways: OtherGateways | undefined;
+  readonly #facts: SharedFacts;
   readonly #clients = new Map<number, ClientResponse>();
   #hops = 0;
 
-  private constructor(bus: WorkerBus["Service"], folder: string, held: HeldElsewhere) {
-    this.#bus = bus;
-    this.#folder = folder;
+  private constructor(
+    sockets: WorkerSockets["Service"] | undefined,
+    gateways: OtherGateways | undefined,
+    facts: SharedFacts,
+    held: HeldElsewhere,
+  ) {
+    this.#sockets = sockets;
+    this.#gateways = gateways;
+    this.#facts = facts;
     this.held = held;
   }
 
-  /** Makes them; undefined where this process serves alone, or where the workers cannot reach each other. */
+  /** Creates the service; undefined if this process serves alone or reaches no other. */
   static readonly make = Effect.fnUntraced(function* (
-    bus: WorkerBus["Service"] | undefined,
+    sockets: WorkerSockets["Service"] | undefined,
+    gateways: OtherGateways | undefined,
+    facts: SharedFacts | undefined,
   ): Effect.fn.Return<Siblings | undefined, never, Scope.Scope> {
-    if (bus?.folder === undefined) return undefined;
-    const made = new Siblings(bus, bus.folder, yield* HeldElsewhere.make(bus));
-    yield* bus.replies(hopSilent, (id) => made.#clients.get(id)?.isSilent ?? Effect.succeed(true));
+    const near = sockets === undefined || sockets.others.length === 0 ? undefined : sockets;
+    if (facts === undefined || (near === undefined && gateways === undefined)) return undefined;
+    const place = { folder: near?.folder, self: near?.self ?? 0, origin: gateways?.origin };
+    const made = new Siblings(near, gateways, facts, yield* HeldElsewhere.make(place, facts));
+    yield* near?.replies(hopSilent, (of) => made.#isSilent(of)) ?? Effect.void;
+    yield* gateways?.wire.replies(hopSilent, (of) => made.#isSilentAt(of)) ?? Effect.void;
     return made;
   });
 
-  /** Serves the runs of this worker to the clients of the others, while the scope lives. */
+  /** Number of this worker; 0 if its gateway has one process. */
+  get #self(): number {
+    return this.#sockets?.self ?? 0;
+  }
+
+  #isSilent({ hop: id }: typeof Hop.Type): Effect.Effect<boolean> {
+    return this.#clients.get(id)?.isSilent ?? Effect.succeed(true);
+  }
+
+  /** Checks a client of any worker of this gateway. The clients of a dead worker are gone; a late one proves nothing. */
+  #isSilentAt(of: typeof Hop.Type): Effect.Effect<boolean> {
+    const sockets = this.#sockets;
+    if (sockets === undefined || of.worker === sockets.self) return this.#isSilent(of);
+    return Effect.catch(sockets.ask(hopSilent, of, of.worker), ({ reason }) => Effect.succeed(reason === "gone"));
+  }
+
+  /** Serves the runs of this process to the clients of its siblings while the scope is open. */
   readonly serve = Effect.fnUntraced(
     { self: this },
-    function* (
-      this: Siblings,
-      { ends, hasRequest, hasRun, now, run, serve, slowMs }: SiblingServing,
-    ): Effect.fn.Return<void, never, Scope.Scope> {
-      const bus = this.#bus;
-      yield* bus.replies(repeatKnown, (key) => Effect.sync(() => hasRequest(key)));
-      yield* bus.replies(streamKnown, ({ holder, run_id }) => Effect.sync(() => hasRun(run_id, holder)));
-      yield* bus.on(streamEnds, ({ holder, run_id }) => ends(run_id, holder));
-      const setting = ({ hop: id, worker }: HopAsked): HopSetting => ({
-        ...{ now, slowMs: slowMs() },
-        // A worker that is late says nothing of its client; with one that is gone its clients are, too.
-        isSilent: Effect.catch(bus.ask(hopSilent, id, worker), ({ reason }) => Effect.succeed(reason === "gone")),
+    function* (this: Siblings, serving: SiblingServing): Effect.fn.Return<void, never, Scope.Scope> {
+      const { hasRequest, hasRun, now, run, serve, slowMs } = serving;
+      const sockets = this.#sockets;
+      const setting = ({ from, hop: id, worker }: HopAsked): HopSetting => ({
+        ...{ now, slowMs: slowMs(), isRemote: from !== null },
+        isSilent:
+          from === null ? this.#isSilentAt({ hop: id, worker }) : this.#isSilentThere(from, { hop: id, worker }),
       });
-      const wrong = yield* listening(socketOf(this.#folder, bus.self), { secret: bus.secret, setting, serve, run });
-      if (wrong !== undefined)
-        yield* Effect.logWarning("clients of the other workers cannot attach to the runs of this one", { code: wrong });
+      if (sockets !== undefined) {
+        yield* sockets.replies(repeatKnown, (key) => Effect.sync(() => hasRequest(key)));
+        yield* sockets.replies(streamKnown, ({ holder, run_id }) => Effect.sync(() => hasRun(run_id, holder)));
+        yield* sockets.serveHops(listenerOf({ setting, serve, run }));
+      }
+      if (this.#gateways !== undefined) yield* this.#serveFar(this.#gateways.wire, serving, setting);
     },
   );
 
-  /** Whether a request might attach to a run of a sibling. */
-  mightAnswer({ asked, forbidden, repeats }: AttachWish): boolean {
-    return !forbidden && (repeats || asked || !this.held.isEmpty);
+  /** Serves the runs of this gateway, at any of its workers, to the clients of other gateways. */
+  readonly #serveFar = Effect.fnUntraced(
+    { self: this },
+    function* (
+      this: Siblings,
+      wire: OtherGateways["wire"],
+      { hasRequest, hasRun, run, serve }: SiblingServing,
+      setting: HopServing["setting"],
+    ): Effect.fn.Return<void, never, Scope.Scope> {
+      const any = <A>(asked: Query<A, boolean>, value: A, isHere: boolean): Effect.Effect<boolean> => {
+        if (isHere || this.#sockets === undefined) return Effect.succeed(isHere);
+        return Effect.map(this.#sockets.askOthers(asked, value), (all) => all.some((it) => it.value));
+      };
+      yield* wire.replies(repeatKnown, (key) => any(repeatKnown, key, hasRequest(key)));
+      yield* wire.replies(streamKnown, (of) => any(streamKnown, of, hasRun(of.run_id, of.holder)));
+      const serveAny: HopServing["serve"] = (wish, client) =>
+        Effect.flatMap(serve(wish, client), (isServed) =>
+          isServed ? Effect.succeed(true) : this.#forward(wish, client),
+        );
+      yield* wire.serveHops(listenerOf({ setting, serve: serveAny, run }));
+    },
+  );
+
+  /** An unreachable gateway proves nothing about its client. */
+  #isSilentThere(from: string, of: typeof Hop.Type): Effect.Effect<boolean> {
+    const gateways = this.#gateways;
+    if (gateways === undefined) return Effect.succeed(false);
+    // Its clock is known from its address.
+    const asked = Effect.flatMap(gateways.others, () => gateways.ask(hopSilent, of, from));
+    return Effect.orElseSucceed(asked, () => false);
+  }
+
+  /** Serves another gateway's client from a run of another worker. */
+  #forward(wish: HopWish, client: ClientResponse): Effect.Effect<boolean> {
+    if (wish._tag === "Stream")
+      return Effect.map(this.#streamed(wish, client, "workers"), ({ result }) => result !== "none");
+    const { asked, idempotencyKey, key, repeats } = wish;
+    const repeat = { asked, repeats, lingerMs: 0, forbidden: false, idempotencyKey: idempotencyKey ?? undefined };
+    return this.#repeated(key, repeat, client, "workers");
+  }
+
+  /** True if a request might attach to a sibling's run. */
+  mightAnswer(wish: AttachWish): boolean {
+    return !wish.forbidden && (says(wish) || !this.held.isEmpty);
   }
 
   /**
-   * Gives a request the response of the sibling's run that it repeats. One that says that it is a repeat is asked of all of them.
+   * Answers a request with the response of the sibling's run that it repeats. If the request indicates a repeat, all siblings are asked.
    *
-   * @returns whether there is one that it may attach to
+   * @returns true if there is a run that it may attach to
    */
-  readonly repeated = Effect.fnUntraced(
+  repeated(key: string, wish: AttachWish, client: ClientResponse): Effect.Effect<boolean> {
+    return Effect.flatMap(this.#repeated(key, wish, client, "workers"), (isTheirs) =>
+      isTheirs ? Effect.succeed(true) : this.#repeated(key, wish, client, "gateways"),
+    );
+  }
+
+  readonly #repeated = Effect.fnUntraced(
     { self: this },
-    function* (this: Siblings, key: string, wish: AttachWish, client: ClientResponse) {
+    function* (
+      this: Siblings,
+      key: string,
+      wish: AttachWish,
+      client: ClientResponse,
+      among: Among,
+    ): Effect.fn.Return<boolean> {
       if (!this.mightAnswer(wish)) return false;
-      const { asked, idempotencyKey = null, repeats } = wish;
-      const hopWish: HopWish = { _tag: "Repeat", key, repeats, asked, idempotencyKey };
-      const told = this.held.ownersOf(key);
-      for (const worker of told) if ((yield* this.#hop(worker, client, hopWish)) !== "none") return true;
-      if (!repeats && !asked) return false;
-      // A run that was read to its end is not told of, and those that are may have no answer to this request.
-      for (const { value, worker } of yield* this.#bus.askOthers(repeatKnown, key))
-        if (value && !told.includes(worker) && (yield* this.#hop(worker, client, hopWish)) !== "none") return true;
+      const { idempotencyKey = null, repeats } = wish;
+      const hopWish: HopWish = { _tag: "Repeat", key, repeats, asked: wish.asked, idempotencyKey };
+      const owners = this.held.ownersOf(key);
+      if (owners.size === 0 && !says(wish)) return false;
+      const all = yield* this.#all(among);
+      const told = all.filter(({ name }) => owners.has(name));
+      // Runs read to their end are not published, and the published ones may not match this request.
+      const others = all.filter(({ name }) => !owners.has(name));
+      const asked = says(wish) ? [...told, ...others] : told;
+      const known = yield* Effect.filter(asked, (it) => Effect.orElseSucceed(it.ask(repeatKnown, key), () => false), {
+        concurrency: "unbounded",
+      });
+      for (const sibling of known) if ((yield* this.#hop(sibling, client, hopWish)) !== "none") return true;
       return false;
     },
   );
 
   /**
-   * Gives a client the response of a sibling's run by its name.
+   * Serves a sibling's run by id.
    *
-   * @returns `unheard` where none that says something has it, and one says nothing now. That one is told of a run's end all the same.
+   * @returns `unheard` if no sibling that answers has it and a worker does not answer now; a cancel for that one is put in the
+   *   store. An unreachable gateway counts as one without the run
    */
   readonly streamed = Effect.fnUntraced(
     { self: this },
     function* (this: Siblings, asked: StreamWish, client: ClientResponse): Effect.fn.Return<HopResult | "unheard"> {
       const { holder, method, run_id } = asked;
-      const saying = (worker: number) =>
-        Effect.map(Effect.result(this.#bus.ask(streamKnown, { holder, run_id }, worker)), (said) => ({ worker, said }));
-      const all = yield* Effect.forEach(this.#bus.others(), saying, { concurrency: "unbounded" });
-      for (const { said, worker } of all) {
-        const has = Result.isSuccess(said) && said.success;
-        const result = has ? yield* this.#hop(worker, client, asked) : "none";
-        if (result !== "none") return result;
-      }
-      const silent = all.filter(({ said }) => Result.isFailure(said) && isUnheard(said.failure.reason));
-      if (method === "DELETE") for (const { worker } of silent) this.#bus.tell(streamEnds, { holder, run_id }, worker);
-      return silent.length === 0 ? "none" : "unheard";
+      const near = yield* this.#streamed(asked, client, "workers");
+      if (near.result !== "none") return near.result;
+      const far = yield* this.#streamed(asked, client, "gateways");
+      if (far.result !== "none" || !near.isLate) return far.result;
+      const cancel = JSON.stringify({ run_id, holder });
+      if (method === "DELETE") yield* Effect.ignore(this.#facts.put("cancel", `${run_id} ${holder}`, cancel, stopMs));
+      return "unheard";
     },
   );
 
-  #hop(worker: number, client: ClientResponse, wish: HopWish): Effect.Effect<HopResult> {
+  /** Serves a run of some siblings by id. `isLate`: one of them does not answer now. */
+  readonly #streamed = Effect.fnUntraced(
+    { self: this },
+    function* (
+      this: Siblings,
+      asked: StreamWish,
+      client: ClientResponse,
+      among: Among,
+    ): Effect.fn.Return<{ readonly result: HopResult; readonly isLate: boolean }> {
+      const { holder, run_id } = asked;
+      const saying = (sibling: Sibling) =>
+        Effect.map(Effect.result(sibling.ask(streamKnown, { holder, run_id })), (said) => ({ sibling, said }));
+      const all = yield* Effect.forEach(yield* this.#all(among), saying, { concurrency: "unbounded" });
+      for (const { said, sibling } of all) {
+        const has = Result.isSuccess(said) && said.success;
+        const result = has ? yield* this.#hop(sibling, client, asked) : "none";
+        if (result !== "none") return { result, isLate: false };
+      }
+      // A dead worker has no runs any more.
+      const isLate = all.some(({ said }) => Result.isFailure(said) && said.failure.reason === "late");
+      return { result: "none", isLate };
+    },
+  );
+
+  #all(among: Among): Effect.Effect<ReadonlyArray<Sibling>> {
+    return among === "workers" ? Effect.succeed(workersOf(this.#sockets)) : gatewaysOf(this.#gateways);
+  }
+
+  #hop({ name, target }: Sibling, client: ClientResponse, wish: HopWish): Effect.Effect<HopResult> {
     this.#hops += 1;
     const id = this.#hops;
     this.#clients.set(id, client);
+    const from = typeof name === "number" ? null : (this.#gateways?.origin ?? null);
     return Effect.ensuring(
-      hop(
-        { hop: id, worker: this.#bus.self, wish },
-        { socket: socketOf(this.#folder, worker), secret: this.#bus.secret },
-        client,
-      ),
+      hop({ from, hop: id, worker: this.#self, wish }, target, client),
       Effect.sync(() => this.#clients.delete(id)),
     );
   }
 }
 
-/** Whether a worker lives that has not replied. One that has died has no runs any more. */
-const isUnheard = (reason: string): boolean => reason === "late" || reason === "busy";
+/** True if a request indicates that it may repeat another. A client with idempotency keys sends the same key with each repeat. */
+const says = ({ asked, idempotencyKey, repeats }: AttachWish): boolean =>
+  repeats || asked || idempotencyKey !== undefined;

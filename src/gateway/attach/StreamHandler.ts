@@ -1,13 +1,12 @@
 /**
- * Serves `/recovery/streams/RUN`: the response of a run, from a byte on, to who shows the credential of the run's request; and the
- * word that its user has stopped it.
+ * Serves `/recovery/streams/RUN`: returns a run's response from an offset, or cancels the run, for a client with the credentials
+ * of the run's request.
  *
- * A run's name is no secret: it stands in a response's head, in logs and on the page. So the credential is demanded, and anybody else
- * is told that there is nothing.
+ * A run's id is not secret, as it appears in the response's head, in logs and on the page. So the credentials are required, and
+ * for any other client the run does not exist.
  */
 import { Effect } from "effect";
 import type { RelayRequest } from "../../adapters/relay/RelayTransport.ts";
-import { broken, evicted, noMethod, noSuchByte, unheard, unknown } from "../delivery/StreamRefusals.ts";
 import type { ClientResponse } from "../proxy/ClientResponse.ts";
 import type { TrafficMeter } from "../proxy/TrafficMeter.ts";
 import type { Address } from "../routing/Address.ts";
@@ -18,28 +17,29 @@ import { offsetIn } from "./AttachWish.ts";
 import type { CancelsElsewhere } from "./CancelsElsewhere.ts";
 import type { StreamWish } from "./HopMessage.ts";
 import type { LingeringRun } from "./LingeringRun.ts";
+import { broken, evicted, noMethod, noSuchByte, unheard, unknown } from "./StreamRefusals.ts";
 
-/** What serving a stream needs of the gateway. */
+/** Services for serving a stream. */
 export interface StreamServing {
   readonly attachments: Attachments;
-  /** Ends runs that other machines drive, where there are any. */
+  /** Cancels runs of other machines, if there can be any. */
   readonly cancels?: CancelsElsewhere | undefined;
   readonly meter: TrafficMeter["Service"];
 }
 
-/** A request for a run's response, and who asks. */
+/** A request for a run's response, with the client's identity. */
 export type StreamRequest = Holder & Pick<RelayRequest, "method">;
 
 const prefix = "/recovery/streams/";
 
-/** The run that a path of the gateway's own names; undefined for any other path. */
+/** Extracts the run from one of the gateway's own paths; undefined for any other path. */
 export const streamOf = ({ own, target }: Pick<Address, "own" | "target">): string | undefined => {
   if (!own || !target.startsWith(prefix)) return undefined;
   const [name = ""] = target.slice(prefix.length).split("?");
   return name;
 };
 
-/** Serves it, wherever the run is. */
+/** Serves a stream, wherever its run is. */
 export const serveStream = (
   runId: string,
   asked: StreamRequest,
@@ -55,9 +55,9 @@ export const serveStream = (
   );
 
 /**
- * Serves a run of this process to a client of another one, which has shown the key of who may have it.
+ * Serves a run of this process to a client of another one, which has shown the key of its holder.
  *
- * @returns whether there is such a run
+ * @returns true if there is such a run
  */
 export const serveHeld = (
   { from, holder, method, run_id }: StreamWish,
@@ -74,8 +74,6 @@ export const serveHeld = (
     );
   });
 
-const none = Effect.succeed("none" as const);
-
 const refuse = (refused: Refused, client: ClientResponse): Effect.Effect<void> =>
   Effect.suspend(() => {
     client.refuse(refused, undefined, [noStore]);
@@ -84,7 +82,7 @@ const refuse = (refused: Refused, client: ClientResponse): Effect.Effect<void> =
 
 const noStore = ["cache-control", "no-store"] as const;
 
-/** Serves it, or says why not. */
+/** Serves a stream, or returns the reason why not. */
 const answered = Effect.fnUntraced(function* (
   run_id: string,
   asked: StreamRequest,
@@ -104,20 +102,17 @@ const answered = Effect.fnUntraced(function* (
     client,
   );
   if (elsewhere !== "none" && elsewhere !== "unheard") return elsewhere;
-  // A client that is told that there is no such stream asks no more, and its run may go on.
+  // A client that is told that there is no such stream does not ask again, although its run may be live, so a silent worker is
+  // reported as such.
   const nowhere = elsewhere === "unheard" ? unheard : unknown;
-  const delivered = yield* attachments.deliveries?.streamed(
-    { run_id, method, from },
-    attachments.returning(asked, client),
-  ) ?? none;
-  if (delivered !== "none") return delivered;
-  if (method !== "DELETE" || cancels === undefined || !(yield* cancels(run_id, holder))) return nowhere;
+  // A late worker finds the cancel in the store.
+  if (method !== "DELETE" || elsewhere === "unheard" || cancels === undefined || !(yield* cancels(run_id, holder)))
+    return nowhere;
   client.head({ status: 204, statusText: "", headers: [noStore] });
   yield* client.end;
   return "served";
 });
 
-/** Gives a client what it asks of a run. */
 const given = Effect.fnUntraced(function* (
   run: LingeringRun | "evicted",
   { from, method }: { readonly method: StreamWish["method"]; readonly from: number | undefined },

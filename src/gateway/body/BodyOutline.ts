@@ -1,9 +1,9 @@
 /**
- * Says what is known of a request's body before its run: a small one is parsed whole; of a large one an outline is made, slice by slice, so
- * that other requests have their turns meanwhile and the objects of a conversation of 60 MB are never made.
+ * Reads a request's body as far as its run needs. A small body is parsed whole. A large one is scanned into an outline, slice by
+ * slice, so that other requests run in between and the objects of a 60 MB conversation are never created.
  *
- * An outline has everything that a request is recognised and routed by: model, options, tools by their names. It has no conversation, no
- * schema and no description, and of a text that is longer than any name it has a stand-in.
+ * An outline has everything that a request is recognised and routed by: model, options, and tools by their names. It leaves out the
+ * conversation, schemas and descriptions, and replaces any text that is too long to be a name by a placeholder.
  */
 import { Effect } from "effect";
 import { scanned } from "../../adapters/relay/form/JsonScan.ts";
@@ -11,19 +11,22 @@ import * as Json from "../../domain/Json.ts";
 import type { Bytes } from "../upstream/ContentDecoding.ts";
 import { OutlineText } from "./OutlineText.ts";
 
-/** Longest body that is parsed whole, in bytes: that takes a millisecond or two. */
+/** Maximum size of a body that is parsed whole, in bytes: parsing takes one or two milliseconds. */
 export const wholeBytesMax = 256 * 1_024;
 
-/** Longest outline, in bytes: what stands beside the conversation in a request that a provider would take is a few kilobytes. */
+/**
+ * Maximum size of an outline, in bytes. In a request that a provider would accept, everything but the conversation takes a few
+ * kilobytes.
+ */
 export const outlineBytesMax = 256 * 1_024;
 
-/** Longest text that an outline has, in bytes: no name of a model or a tool, and no id, is as long. */
+/** Maximum size of a text in an outline, in bytes. Names of models and tools, and ids, are shorter. */
 export const textBytesMax = 16 * 1_024;
 
-/** Most objects and lists of a body that is parsed whole: a conversation of 60 MB in messages of a kilobyte has as many. */
+/** Maximum objects and lists of a large body that may still be parsed whole: as many as 60 MB of messages of one kilobyte have. */
 export const partsMax = 100_000;
 
-/** Members of the outermost object that hold the conversation: nothing is recognised by what they say. */
+/** Members of the outermost object that hold the conversation, which does not help to recognise a request. */
 export const conversation: ReadonlySet<string> = new Set([
   "messages",
   "input",
@@ -34,7 +37,7 @@ export const conversation: ReadonlySet<string> = new Set([
   "system_instruction",
 ]);
 
-/** Members that describe a tool or a format, at any level: nothing is recognised by what they say. */
+/** Members, at any level, that describe a tool or a format and do not help to recognise a request. */
 export const schemas: ReadonlySet<string> = new Set([
   "description",
   "parameters",
@@ -49,22 +52,24 @@ export const schemas: ReadonlySet<string> = new Set([
 
 const utf8 = new TextDecoder();
 
-/** What is known of a body. */
+/** A body that was read, whole or as an outline. */
 export interface KnownBody {
-  /** Its bytes without content encoding. */
+  /** The bytes without content encoding. */
   readonly plain: Bytes;
-  /** The outermost object, as it was parsed, or its outline. */
+  /** The outermost object as parsed, or its outline. */
   readonly json: Json.JsonRecord;
-  /** `json` is an outline. */
   readonly isOutline: boolean;
-  /** It may be parsed whole where that has to be, though for many milliseconds. */
+  /** True if the body may be parsed whole when necessary, though that may take many milliseconds. */
   readonly mayBeParsed: boolean;
 }
 
-/** A body that nothing is known of: `not_an_object` is of no model's API, and `unread` has more beside its conversation than is kept. */
+/**
+ * The reason why a body could not be read. `not_an_object`: no model's API accepts it. `unread`: it has more beside its
+ * conversation than an outline keeps.
+ */
 export type UnknownBody = "not_an_object" | "unread";
 
-/** Looks at a body. */
+/** Reads a body. */
 export const knownBody = (plain: Bytes): Effect.Effect<KnownBody | UnknownBody> =>
   Effect.suspend(() => {
     if (plain.byteLength > wholeBytesMax) return outlined(plain);
@@ -82,7 +87,7 @@ const outlined = (plain: Bytes): Effect.Effect<KnownBody | UnknownBody> => {
   });
 };
 
-/** The outline of a body, for a scan to write. */
+/** Creates the outline of a body, for a scan to fill. */
 export const outlineOf = (bytes: Uint8Array): OutlineText =>
   new OutlineText(bytes, {
     bytesMax: outlineBytesMax,

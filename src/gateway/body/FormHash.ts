@@ -1,5 +1,5 @@
 /**
- * Makes the digest of a request's form: of a small body in the step in which it is asked for, of a large one in many turns of the event loop.
+ * Computes the digest of a request's form: synchronously for a small body, over many turns of the event loop for a large one.
  */
 import type { Hash, Hmac } from "node:crypto";
 import { Effect } from "effect";
@@ -7,7 +7,9 @@ import { partsOf, type RequestForm, takeParts } from "../../adapters/relay/form/
 import { wholeBytesMax } from "./BodyOutline.ts";
 
 /**
- * @param begun a digest of nothing yet
+ * Computes the digest of a request's form.
+ *
+ * @param begun an empty digest
  * @returns hexadecimal digits; a promise of them for a large body
  */
 export const formHash = (form: RequestForm, begun: Hash | Hmac): string | Promise<string> => {
@@ -15,7 +17,7 @@ export const formHash = (form: RequestForm, begun: Hash | Hmac): string | Promis
   if (typeof body === "object" && body.byteLength > wholeBytesMax)
     return Effect.runPromise(
       Effect.map(
-        takeParts(form, body, (part) => begun.update(part)),
+        takeParts(form, (part) => begun.update(part)),
         () => begun.digest("hex"),
       ),
     );

@@ -1,36 +1,35 @@
 /**
- * Gives the items of a large body's conversation as it is scanned, some at a time: each message, or what stands in the place of a list of
- * them, as a value without its long texts.
+ * Yields the items of a large body's conversation in batches as it is scanned: each message, or the value in place of a list of
+ * messages, without its long texts.
  */
 import { type JsonListener, sign } from "../../adapters/relay/form/JsonScan.ts";
 import * as Json from "../../domain/Json.ts";
 import { conversation } from "./BodyOutline.ts";
 import { nameOf, type OutlineTerms, OutlineText } from "./OutlineText.ts";
 
-/** What is made of the items. */
+/** The limits and the consumer of the items. */
 export interface ItemTerms extends Pick<OutlineTerms, "bytesMax" | "textMax"> {
   /**
-   * Takes items, each an object or a list.
+   * Consumes items, each an object or a list.
    *
-   * @param level of the item itself: the body is at 0
-   * @returns whether further ones are wanted
+   * @param level the level of the items; the body itself is at 0
+   * @returns true if more items are wanted
    */
   readonly take: (items: ReadonlyArray<unknown>, level: number) => boolean;
 }
 
-/** Items are given once they have so many bytes: a call for each of a million empty ones would cost more than the items. */
+/** Minimum size of a batch, in bytes. A call for each of a million empty items would cost more than the items. */
 const batchBytes = 8 * 1_024;
 
 const { CLOSE_LIST, OPEN_LIST } = sign;
 
-/** Finds them. */
+/** Collects the items of a conversation during a scan. */
 export class ItemTexts implements JsonListener {
   readonly #bytes: Uint8Array;
   readonly #terms: ItemTerms;
   #level = 0;
-  /** The level of the values that are items; 0 outside the conversation. */
+  /** The level of the items; 0 outside the conversation. */
   #itemLevel = 0;
-  /** An item is open. */
   #isOpen = false;
   #batch: OutlineText | undefined;
   #isMissed = false;
@@ -41,7 +40,7 @@ export class ItemTexts implements JsonListener {
     this.#terms = terms;
   }
 
-  /** An item was too long, so that it was not given. */
+  /** True if a batch was too long to be delivered. */
   get isMissed(): boolean {
     return this.#isMissed;
   }

@@ -1,32 +1,33 @@
 /**
- * Describes how a configuration changes the table of clients: fields of shipped rows, and rows of its own.
+ * Describes how a configuration changes the client table: it overrides fields of shipped rows and adds rows.
  */
 import { Schema } from "effect";
 import { clientRows, unknownName } from "./ClientRows.ts";
 
-/** Longest that a head is withheld, in milliseconds: undici gives a head up after 300 s, whatever its caller waits. */
+/**
+ * Maximum time that a response head may be withheld, in milliseconds. undici abandons a head after 300 s, whatever timeout its
+ * caller sets.
+ */
 export const patienceMaxMs = 240_000;
 
-/** Most rows that a configuration may have. */
 const rowsMax = 64;
 
-/** The names of the table that is shipped. */
 const shipped: ReadonlySet<string> = new Set([...clientRows.map(({ name }) => name), unknownName]);
 
-/** A mark of a request, by which a row of the configuration's own is recognised. */
+/** A property of a request that identifies its client for a configured row. */
 export const ClientMatch = Schema.Union([
-  /** What the user agent begins with. */
+  /** The prefix of the user agent. */
   Schema.Struct({ userAgent: Schema.NonEmptyString }),
-  /** A header that the request has, and what its value begins with, where that matters. */
+  /** A header that the request must have, and optionally a prefix of its value. */
   Schema.Struct({ header: Schema.NonEmptyString, value: Schema.optionalKey(Schema.String) }),
 ]);
 export type ClientMatch = typeof ClientMatch.Type;
 
-/** What a configuration says of one client. Of the fields of a row those that are left out stay as they are shipped. */
+/** The configuration of one client. Omitted fields keep their shipped values. */
 export const ClientOverride = Schema.Struct({
-  /** How it is recognised; needed by a name that no shipped row has. */
+  /** Recognises the client. Required for a name that no shipped row has. */
   match: Schema.optionalKey(ClientMatch),
-  /** The shipped client that it is treated as; `unknown` where it is left out. */
+  /** The shipped client whose treatment applies; `unknown` if omitted. */
   as: Schema.optionalKey(Schema.Literals([...clientRows.map(({ name }) => name), unknownName])),
   reveal: Schema.optionalKey(Schema.Literals(["live", "on_complete"])),
   onBreak: Schema.optionalKey(Schema.Literals(["tell", "abort", "as_provider"])),
@@ -41,8 +42,8 @@ export const ClientOverride = Schema.Struct({
 export type ClientOverride = typeof ClientOverride.Type;
 
 /**
- * What a configuration says of clients, by name. A shipped name (or `unknown`) changes the fields of that row; any other name
- * makes a row of its own, which is asked before all shipped ones, in the order of the file.
+ * Client configuration by name. A shipped name (or `unknown`) changes the fields of that row. Any other name adds a row; added rows
+ * are matched before all shipped ones, in the order of the file.
  */
 export const ClientOverrides = Schema.Record(Schema.String, ClientOverride).check(
   Schema.makeFilter((overrides) => {

@@ -1,61 +1,58 @@
 /**
- * Describes what a row of the table of clients says: how a client is recognised, and how it is treated in each protocol.
+ * Describes a row of the client table: the marks that identify a client and its treatment in each protocol.
  */
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import type { ProtocolId } from "../../provider/Protocols.ts";
 
-/** How a client is treated. */
+/** The settings for one client. */
 export interface Treatment {
-  /** What is held back from it. */
+  /** `live` shows the response as it arrives; `on_complete` holds it back until it is complete. */
   readonly reveal: "live" | "on_complete";
   /**
-   * What it gets where a shown response breaks for good. `tell`: its protocol's error event. `abort`: a broken body.
-   * `as_provider`: the provider's own end.
+   * Delivered when a shown response breaks for good. `tell`: the protocol's error event. `abort`: a broken body. `as_provider`: the
+   * provider's own end.
    */
   readonly onBreak: "tell" | "abort" | "as_provider";
-  /** The head is withheld at most so long while nothing is known, in milliseconds. */
+  /** Maximum time that the head is withheld while nothing is known, in milliseconds. */
   readonly patienceMs: number;
-  /** A held response is handed over as live after so long, in milliseconds; undefined is never. */
+  /** Maximum hold, in milliseconds, after which a held response is delivered live. Unlimited if undefined. */
   readonly holdMaxMs: number | undefined;
   /**
-   * What it mends by itself where a response of which it has shown a part breaks: it asks again and takes that part back.
-   * `cuts`: where the connection breaks. `errors`: behind a provider's error event too. `nothing`: it ends, or shows the text twice.
+   * The breaks after which the client retries and withdraws the partial response that it has shown. `cuts`: a broken connection.
+   * `errors`: also a provider's error event. `nothing`: it stops, or shows the text twice.
    */
   readonly mends: "nothing" | "cuts" | "errors";
-  /**
-   * It asks again by words of an error's message, whatever its status: a provider's message is quoted to it without them.
-   */
+  /** True if words in an error's message make the client retry, whatever the status. A provider's message is then quoted without them. */
   readonly asksByWords: boolean;
-  /** The status of a run that is given up before its head. */
+  /** The status of a run that fails for good before its head. */
   readonly status: 400 | 424;
-  /** The end of the body behind the error event of `tell`: clean, or broken (inside an open chunk). */
+  /** The end of the body after the error event of `tell`: clean, or broken (inside an open chunk). */
   readonly ending: "clean" | "broken";
-  /** What keeps it waiting before an event of the response has left: the protocol's no-op, or a comment line. */
+  /** Keeps the client waiting until the first event of the response: the protocol's no-op, or a comment line. */
   readonly firstNoOp: "event" | "comment";
 }
 
-/** The fields of a treatment in which a client differs. */
+/** The fields in which a client differs from the default treatment. */
 export type Difference = Partial<Treatment>;
 
-/** A row of the table. */
+/** A row of the client table. */
 export interface ClientRow {
-  /** A bounded label, as a metric may have it: `[a-z0-9-]{1,32}`. */
+  /** A bounded label, safe for metrics: `[a-z0-9-]{1,32}`. */
   readonly name: string;
-  /** For people: how it is recognised. */
+  /** The identifying marks, for people. */
   readonly marks: string;
-  /** For people: the versions that were measured; empty where none was. */
+  /** The versions that were measured, for people; empty if none was. */
   readonly measured: string;
-  /** Whether a request is this client's. */
   readonly matches: (request: RequestMarks) => boolean;
   readonly everywhere: Difference;
   readonly protocols: Readonly<Partial<Record<ProtocolId, Difference>>>;
-  /** Of the time that a request says it waits, this share may pass before its head. */
+  /** Share of the timeout stated in a request that may pass before the head. */
   readonly patienceShare: number;
 }
 
-/** Of a request what tells its client. */
+/** The parts of a request that identify its client. */
 export interface RequestMarks {
-  /** The user agent, empty where there is none. */
+  /** The user agent; empty if the request has none. */
   readonly agent: string;
   readonly headers: RelayHeaders;
 }

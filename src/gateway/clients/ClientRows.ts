@@ -1,17 +1,18 @@
 /**
- * Holds the table of clients: what the agents and SDKs that people use accept, count, repeat and show.
+ * Holds the client table: the behaviour of agents and SDKs that people use, as far as they accept, count, repeat and show.
  *
- * Measured on 2026-11-22 and 2026-11-29 with the unmodified clients behind a stand-in gateway that held, refused or ended its responses: about
- * 200 trials with agents and 190 with SDKs. The first row that matches counts. A header is a client's own word, so no row may be
- * what keeps something safe.
+ * Measured on 2026-11-22 and 2026-11-29 with the unmodified clients and a stand-in gateway that held, refused or ended its
+ * responses: about 200 trials with agents and 190 with SDKs. The first matching row applies. A client can forge any header, so
+ * safety must never depend on a row.
  */
 import { headerOf } from "../../adapters/relay/RelayTransport.ts";
 import type { ProtocolId } from "../../provider/Protocols.ts";
 import type { ClientRow, Difference, RequestMarks, Treatment } from "./ClientRow.ts";
 
 /**
- * How an unknown client is treated. Its patience is below that of the shortest known one (gemini-cli, 60 s). The error event gives the reason
- * to a client that reads it, and HTTP libraries report the broken body behind it as an error (`npm run stacks`).
+ * The treatment of an unknown client. Its patience is below that of the least patient known client (gemini-cli, 60 s). The error
+ * event gives the reason to a client that reads it, and HTTP libraries report the broken body that follows as an error (`npm run
+ * stacks`).
  */
 export const unknownTreatment: Treatment = {
   reveal: "live",
@@ -26,8 +27,8 @@ export const unknownTreatment: Treatment = {
 };
 
 /**
- * Where every client of a protocol differs: what comes before the provider's first event is a comment. OpenAI's own helper throws
- * at any first event of Responses but `response.created`; the AI SDK takes the id and the model of a Chat response from the
+ * Differences for every client of a protocol: anything before the provider's first event is a comment. OpenAI's own helper throws
+ * if the first event of Responses is not `response.created`; the AI SDK takes the id and the model of a Chat response from the
  * first delta.
  */
 export const protocolDifferences: Readonly<Partial<Record<ProtocolId, Difference>>> = {
@@ -39,8 +40,8 @@ export const protocolDifferences: Readonly<Partial<Record<ProtocolId, Difference
 export const unknownName = "unknown";
 
 /**
- * Half of the time that a request says it waits may pass before its head: the other half is for what the clock of the client
- * counts and the gateway does not see.
+ * Default share of the timeout stated in a request that may pass before the head. The other half covers the time that only the
+ * client's clock counts.
  */
 export const patienceShareDefault = 0.5;
 
@@ -50,10 +51,13 @@ const row = (
   protocols: ClientRow["protocols"] = {},
 ): ClientRow => ({ measured: "", patienceShare: patienceShareDefault, ...given, everywhere, protocols });
 
-/** No measured client took a clean end behind the right error event for whole, and two lose its words with a broken one. */
+/**
+ * No measured client mistakes a clean end after the correct error event for a complete response, and two lose the error's text if
+ * the body breaks.
+ */
 const told: Difference = { ending: "clean" };
 
-/** It goes by the status alone. */
+/** These clients decide by the status alone. */
 const byStatus: Difference = { asksByWords: false };
 
 /** The client, or the program above an SDK, retries after a broken connection, as it does without the gateway. */
@@ -76,7 +80,7 @@ const either =
   (request: RequestMarks): boolean =>
     matches.some((one) => one(request));
 
-/** Agents, by names of their own. Their requests carry the marks of the SDK below them too, so they stand first. */
+/** Agents, matched by their own marks. Their requests also carry the marks of the SDK they use, so agents come first. */
 const agents: ReadonlyArray<ClientRow> = [
   row(
     {
@@ -85,7 +89,7 @@ const agents: ReadonlyArray<ClientRow> = [
       measured: "0.171",
       matches: either(agent(/^codex[_-]/), header("originator", /^codex[_-]/)),
     },
-    // Behind a provider's error event it shows its text twice.
+    // After a provider's error event it shows its text twice.
     { ...told, ...byStatus, mends: "cuts" },
     // It counts events: with comments alone it gives up after 300 s.
     { "openai-responses": { firstNoOp: "event" } },
@@ -97,7 +101,7 @@ const agents: ReadonlyArray<ClientRow> = [
       measured: "2.1.332",
       matches: either(agent(/^claude-cli\//), header("x-app", /^cli$/)),
     },
-    // It sends a request that got a 400 or a 422 six times.
+    // It sends a request that was answered with 400 or 422 six times.
     { ...told, ...byStatus, status: 424, mends: "cuts" },
   ),
   row(
@@ -107,13 +111,13 @@ const agents: ReadonlyArray<ClientRow> = [
       measured: "2.0.15",
       matches: agent(/^opencode\/[^/ ]+\/\d/),
     },
-    // It asks again behind a cut and behind an error event, and both times it keeps the text that it has shown.
+    // It retries after a cut and after an error event, and both times it keeps the text that it has shown.
     { ...told, ...byStatus },
   ),
   row(
     { name: "opencode", marks: "user agent `opencode/…`", measured: "1.18.33", matches: agent(/^opencode\//) },
     { ...told, mends: "errors" },
-    // Behind an error event of Anthropic's it shows its text twice.
+    // After an error event of Anthropic's protocol it shows its text twice.
     { "anthropic-messages": { mends: "cuts" } },
   ),
   row(
@@ -128,7 +132,7 @@ const agents: ReadonlyArray<ClientRow> = [
       matches: agent(/^QwenCode\//),
       patienceShare: 100 / 120,
     },
-    // A request of its own ends after 120 s without a head, and its stream 900 s after the request, whatever is sent.
+    // Its own timeouts: 120 s for a head, and 900 s from the request for the whole stream, whatever is sent.
     { ...told, patienceMs: 100_000, holdMaxMs: 840_000 },
     // It counts events: with comments alone it gives up after 240 s.
     { "openai-chat": { firstNoOp: "event" } },
@@ -142,8 +146,8 @@ const agents: ReadonlyArray<ClientRow> = [
       matches: either(header("x-initiator"), header("x-interaction-type")),
     },
     { ...told, ...byStatus },
-    // Nothing in these streams ends it: it asks six times and shows the part of the response six times. Before the head a plain
-    // status does, and its SDK waits 600 s for one.
+    // Nothing in these streams stops it: it retries six times and shows the partial response six times. Before the head a plain
+    // status stops it, and its SDK waits 600 s for one.
     {
       "openai-chat": { reveal: "on_complete", patienceMs: 240_000 },
       "anthropic-messages": { reveal: "on_complete", patienceMs: 240_000 },
@@ -151,7 +155,7 @@ const agents: ReadonlyArray<ClientRow> = [
   ),
 ];
 
-/** SDKs, and agents that cannot be told from the SDK below them. */
+/** SDKs, and agents that cannot be distinguished from the SDK they use. */
 const sdks: ReadonlyArray<ClientRow> = [
   row(
     {
@@ -218,12 +222,12 @@ const sdks: ReadonlyArray<ClientRow> = [
       marks: "header `x-goog-api-client: google-genai-sdk/…` below another user agent",
       matches: header("x-goog-api-client", /^google-genai-sdk\//),
     },
-    // The agent is unknown and may retry after a break, so its first one must look as it does without the gateway.
+    // The agent is unknown and may retry after a break, so the first break must look as it does without the gateway.
     mending,
   ),
 ];
 
-/** The table. The first row that matches a request is its client's. */
+/** The client table. The first row that matches a request applies. */
 export const clientRows: ReadonlyArray<ClientRow> = [...agents, ...sdks];
 
 /** The row of all other clients. */

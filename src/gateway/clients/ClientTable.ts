@@ -1,5 +1,5 @@
 /**
- * Puts the table of clients together with what a configuration says of it.
+ * Merges the shipped client table with the configuration.
  */
 import { headerOf } from "../../adapters/relay/RelayTransport.ts";
 import type { ProtocolId } from "../../provider/Protocols.ts";
@@ -7,20 +7,20 @@ import type { ClientMatch, ClientOverride, ClientOverrides } from "./ClientOverr
 import type { ClientRow, Difference, RequestMarks, Treatment } from "./ClientRow.ts";
 import { clientRows, protocolDifferences, unknownRow, unknownTreatment } from "./ClientRows.ts";
 
-/** A row with what the configuration says of its client. */
+/** A row with the configuration of its client. */
 export interface ConfiguredRow extends ClientRow {
   readonly configured: Difference;
 }
 
-/** A table; its last row matches every request. */
+/** A table whose last row matches every request. */
 export type ClientTable = ReadonlyArray<ConfiguredRow>;
 
-/** The table of a configuration: rows of its own, then the shipped ones, then that of all other clients. */
+/** Builds the table of a configuration: configured rows, then shipped rows, then the row of unknown clients. */
 export const tableOf = (overrides: ClientOverrides = {}): ClientTable => {
   const known = tables.get(overrides);
   if (known !== undefined) return known;
   const shipped = [...clientRows, unknownRow];
-  const byName = new Map(Object.entries(overrides)); // a name of the table is never that of an inherited member
+  const byName = new Map(Object.entries(overrides)); // a Map, so that no name finds an inherited member
   const own = Object.entries(overrides).flatMap(([name, override]) =>
     override.match === undefined ? [] : [ownRow(name, override, override.match, shipped)],
   );
@@ -29,10 +29,10 @@ export const tableOf = (overrides: ClientOverrides = {}): ClientTable => {
   return table;
 };
 
-/** One table a configuration, so that a request does not make one. */
+/** One table per configuration, so that requests do not rebuild it. */
 const tables = new WeakMap<ClientOverrides, ClientTable>();
 
-/** The row of a request. It is asked for twice, before and behind its body, and found once. */
+/** Finds the row of a request. It is called before and after the body is read, so the result is cached by the headers. */
 export const rowOf = (table: ClientTable, request: RequestMarks): ConfiguredRow => {
   const known = rows.get(request.headers);
   if (known?.table === table) return known.row;
@@ -43,7 +43,7 @@ export const rowOf = (table: ClientTable, request: RequestMarks): ConfiguredRow 
 
 const rows = new WeakMap<RequestMarks["headers"], { readonly table: ClientTable; readonly row: ConfiguredRow }>();
 
-/** What is shipped of a client in a protocol, without what a configuration says. */
+/** The shipped treatment of a client in a protocol, before the configuration applies. */
 export const shippedTreatment = (row: ClientRow, protocol: string): Treatment => {
   const ofRow = treatments.get(row) ?? new Map<string, Treatment>();
   treatments.set(row, ofRow);
@@ -56,7 +56,7 @@ export const shippedTreatment = (row: ClientRow, protocol: string): Treatment =>
   return made;
 };
 
-/** What was put together of each row, by protocol: at most as many as there are protocols. */
+/** Merged treatments of each row, at most one per protocol. */
 const treatments = new WeakMap<ClientRow, Map<string, Treatment>>();
 
 const ownRow = (

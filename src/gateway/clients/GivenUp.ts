@@ -1,6 +1,6 @@
 /**
- * Says of a run that was given up what its client is told: in words that it does not take for a fault that passes, and with the
- * provider's own where it refused the run.
+ * Words the final failure of a run for its client. The words do not look transient to the client, and they include the provider's
+ * own if it refused the run.
  */
 import type { RelayInterrupted } from "../../adapters/relay/RelayInterrupted.ts";
 import type { ProviderWords, Recalled, ToldClient } from "../../adapters/relay/RelayRepeats.ts";
@@ -13,12 +13,12 @@ import { saysPassing } from "./PassingWords.ts";
 import { pageOf, saidBy, type WebPage } from "./ProviderWords.ts";
 
 /**
- * What the client of a run that was given up is told: one plain sentence for a person, what broke (such as `ECONNREFUSED`), and
- * the headers `x-should-retry: false`, `x-recovery-run`, `x-recovery-attempts`, `x-recovery-rule` and `x-recovery-code`.
+ * The failure as its client receives it: one plain sentence for a person, a code (for example `ECONNREFUSED`), and the headers
+ * `x-should-retry: false`, `x-recovery-run`, `x-recovery-attempts`, `x-recovery-rule` and `x-recovery-code`.
  */
 export type GivenUp = ToldClient;
 
-/** A response of its own for a run that was given up before its head. */
+/** The gateway's response to a run that failed for good before its head. */
 export interface GivenUpRefusal {
   readonly status: Treatment["status"];
   readonly headers: RelayHeaders;
@@ -27,11 +27,11 @@ export interface GivenUpRefusal {
 }
 
 /**
- * Whether the gateway gave a run up, so that its client must not ask again: what was retried, and what broke without a response
- * of the provider. A provider's refusal that was not retried passes unchanged, and a gateway that closes, cannot record or cannot
- * open a connection says so by a 503.
+ * True if the gateway has abandoned a run, so that its client must not retry: the run was retried, or it broke without a response
+ * of the provider. A provider's refusal that was not retried passes unchanged. A gateway that closes, cannot record or cannot open
+ * a connection answers 503.
  *
- * @param repeated the request repeats one whose run has retried, so that nothing of its budget may be left
+ * @param repeated true if the request repeats one whose run has retried, so that its budget may be empty
  */
 export const isGivenUp = (error: RelayInterrupted, repeated: boolean): boolean => {
   const { attempts, failure, reason, response, rule } = error;
@@ -43,17 +43,17 @@ export const isGivenUp = (error: RelayInterrupted, repeated: boolean): boolean =
   return attempts > 1 || (repeated && rule === "budget_exhausted");
 };
 
-/** How a shown response broke. */
+/** The way in which a shown response broke. */
 export interface ShownBreak {
-  /** The request repeats one that broke before. */
+  /** True if the request repeats one that broke before. */
   readonly repeated: boolean;
-  /** The provider said it, by an error event of its own or in the stream's place. */
+  /** True if the provider reported the failure, by an error event or in the stream's place. */
   readonly said: boolean;
 }
 
 /**
- * Whether a shown response that broke is left to its client, by a broken connection: the client mends it by asking again, as it
- * does without a gateway, and one that is told would give its turn up. It is left so once; its repeat is told.
+ * True if a shown response that broke ends as a broken connection. Such a client recovers by retrying, as it does without a
+ * gateway, and an error event would end its turn. This happens once; the repeat gets the error event.
  */
 export const isLeftToClient = (
   { mends, onBreak }: Pick<Treatment, "mends" | "onBreak">,
@@ -61,9 +61,9 @@ export const isLeftToClient = (
 ): boolean => onBreak === "tell" && !repeated && (mends === "errors" || (mends === "cuts" && !said));
 
 /**
- * What the client of a run that was given up is told.
+ * Builds the client's view of a run that failed for good.
  *
- * @param request the client's: what it carries as credentials is redacted from the provider's words
+ * @param request the client's; its credentials are redacted from the provider's words
  */
 export const givenUp = (error: RelayInterrupted, request?: RelayRequest): GivenUp => {
   const code = codeOf(error.failure);
@@ -84,7 +84,7 @@ const titleOf = (page: WebPage | undefined): ProviderWords | undefined =>
 
 const factsOf = ({ attempts, failure, rule }: RelayInterrupted) => ({ attempts, failure, rule });
 
-/** What a repeat of that request is told from memory, with its age in whole seconds. */
+/** The answer to a repeat of that request, from memory, with its age in whole seconds. */
 export const recalled = ({ ageMs, told }: Recalled): GivenUp => {
   const age = String(Math.floor(ageMs / 1000));
   return {
@@ -94,13 +94,13 @@ export const recalled = ({ ageMs, told }: Recalled): GivenUp => {
   };
 };
 
-/** The sentence that a client is told: with the provider's own words, as far as they do not make it ask again. */
+/** The sentence for a client. It quotes the provider's own words unless they would make the client retry. */
 export const sentenceOf = ({ message, said }: GivenUp, { asksByWords }: Pick<Treatment, "asksByWords">): string =>
   said === undefined ? message : quoting(message, said, asksByWords);
 
 /**
- * The response of its own that a client is told it with before a head. The code stands in the document too, but where it is a
- * word by which clients ask again: some of them read all of a document as the message.
+ * The complete response for a failure before the head. The document also has the code, unless the code is a word that makes clients
+ * retry: some of them read the whole document as the message.
  */
 export const refusalOf = (
   told: GivenUp,

@@ -1,8 +1,8 @@
 /**
- * Words what the client of a run that was given up is told: what broke, and why nothing more is tried.
+ * Words the final failure of a run for its client: the failure, and the reason why nothing more is tried.
  *
- * The sentences are fixed and name no provider. A provider's own words are quoted in them as far as its client goes by the status:
- * to others "Overloaded" would be a reason to ask again, which is what the run has done already.
+ * The sentences are fixed and name no provider. A provider's own words are quoted in full only for clients that decide by the
+ * status: to others "Overloaded" would be a reason to retry, which the run has already done.
  */
 import type { ProviderWords } from "../../adapters/relay/RelayRepeats.ts";
 import type { Rule } from "../../domain/Decision.ts";
@@ -11,18 +11,18 @@ import { codedWords } from "../../policy/Explanation.ts";
 import { connectWords } from "../../story/PathWords.ts";
 import { saysPassing, withoutPassing } from "./PassingWords.ts";
 
-/** Of a run what its words are made of. */
+/** The facts that the message is built from. */
 export interface GivenUpFacts {
   readonly failure: Failure;
   readonly rule: Rule;
   readonly attempts: number;
-  /** A web page that came in place of a response, in a clause. */
+  /** A clause about a web page that came in place of a response. */
   readonly page?: string | undefined;
 }
 
 /**
- * What broke, in one word of a fixed form: the code of the error, else the kind of the failure. A code of another form is text of
- * unknown origin and is not told.
+ * A one-word code for the failure: the code of the error, else the kind of the failure. A code in any other form is text of unknown
+ * origin and is left out.
  */
 export const codeOf = (failure: Failure): string => {
   const own = [failure.code, failure.fingerprint?.code].find((code) => code !== undefined && plainCode.test(code));
@@ -34,14 +34,14 @@ const plainCode = /^[A-Za-z][\w.-]{0,63}$/;
 /** Ends the clause about a web page; its title follows. */
 export const pageInPlace = "came in place of the model provider's response";
 
-/** Begins every message: who says it. */
+/** The start of every message, which names its author. */
 const speaker = "stream-recovery gateway: ";
 
 /**
- * A message with the provider's own words in it.
+ * Adds the provider's own words to a message.
  *
- * @param message of `messageOf`
- * @param asksByWords leaves out the words by which clients ask again
+ * @param message a result of `messageOf`
+ * @param asksByWords true to leave out the words that make clients retry
  */
 export const quoting = (
   message: string,
@@ -56,11 +56,11 @@ export const quoting = (
   const quote = text === undefined ? `answers${coded}` : `says "${text}"${coded}`;
   const own = named === undefined ? message : message.replace(coded, "");
   const quoted = `${speaker}the model provider ${quote}: ${own.slice(speaker.length)}`;
-  // Two harmless texts may make such a word together.
+  // Two harmless texts may form such a word together.
   return asksByWords && saysPassing(quoted) ? message : quoted;
 };
 
-/** The message: who says it, what broke, and why nothing more is tried. */
+/** Builds the message: its author, the failure, and the reason why nothing more is tried. */
 export const messageOf = ({ attempts, failure, page, rule }: GivenUpFacts): string => {
   const code = codeOf(failure);
   const named = code === failure.kind || saysPassing(code) ? "" : ` (${code})`;
@@ -92,7 +92,7 @@ const whatHappened = (failure: Failure): string => {
   }
 };
 
-/** The commonest codes of Node in plain words, because opencode asks again where it reads one. */
+/** The most common codes of Node in plain words, because opencode retries if it reads one. */
 const plainly: ReadonlyMap<string, string> = new Map(
   ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN"].map((code) => [
     code,
@@ -137,7 +137,7 @@ const tooLong = ({ kind }: Failure): string =>
     ? "It asks for a longer wait than is allowed."
     : "It was waited for as long as is allowed.";
 
-/** Why a run stopped, where the number of its attempts does not say it. */
+/** Reasons why a run stopped, for the rules whose reason the number of attempts does not explain. */
 const reasons: Readonly<Partial<Record<Rule, string>>> = {
   unknown_failure: "Whether it is safe to ask once more cannot be told.",
   recovery_refused: "The rest of the response was refused.",

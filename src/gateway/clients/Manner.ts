@@ -1,42 +1,42 @@
 /**
- * Says how one request's client is treated: what the request asks for, what is configured, and what is known of the client.
+ * Chooses the treatment of a request's client from the request, the configuration and the client table.
  *
- * It chooses among treatments that are each right for some client. It is no security: a header is a client's own word.
+ * Every choice is right for some client. It is no security boundary: a client can forge any header.
  */
 import { headerOf, type RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import type { ClientOverrides } from "./ClientOverrides.ts";
 import type { Treatment } from "./ClientRow.ts";
 import { type ConfiguredRow, rowOf, shippedTreatment, tableOf } from "./ClientTable.ts";
 
-/** How one request's client is treated. */
+/** The treatment of one request's client. */
 export interface Manner extends Treatment {
   /** A bounded label: a row's name, or `unknown`. */
   readonly client: string;
 }
 
-/** Of a request what says how its client is treated. */
+/** The parts of a request that determine its treatment. */
 export interface MannerRequest {
   readonly headers: RelayHeaders;
-  /** The id of its protocol. */
+  /** The id of the request's protocol. */
   readonly protocol: string;
-  /** What the request asks for by its path or its header. */
+  /** The reveal that the request asks for by its path or header. */
   readonly asked?: Treatment["reveal"] | undefined;
 }
 
-/** What is configured for all clients; what is left out leaves the choice to the client's row. */
+/** The configuration for all clients. Omitted fields leave the choice to the client's row. */
 export interface MannerSettings {
   readonly reveal?: Treatment["reveal"] | undefined;
   readonly onBreak?: Treatment["onBreak"] | undefined;
-  /** Milliseconds. The shorter one of this and the row's counts. */
+  /** Maximum hold, in milliseconds. The shorter of this and the row's applies. */
   readonly holdMaxMs?: number | undefined;
   readonly clients?: ClientOverrides | undefined;
 }
 
 /**
- * How a request's client is treated.
+ * Chooses the treatment of a request's client.
  *
- * Reveal: what the request asks for, then the configuration's row of the client, then what is configured for all clients, then
- * the shipped row. The end of a broken response: the same without the first.
+ * The order for `reveal` is: the request, the configured row of the client, the configuration for all clients, the shipped row.
+ * `onBreak` follows the same order without the request.
  */
 export const mannerOf = (request: MannerRequest, settings: MannerSettings = {}): Manner => {
   const row = clientRowOf(request, settings);
@@ -53,7 +53,7 @@ export const mannerOf = (request: MannerRequest, settings: MannerSettings = {}):
   };
 };
 
-/** The label of a request's client alone, where its protocol is not known yet. */
+/** The client's label alone, for a request whose protocol is not known yet. */
 export const clientNameOf = (request: Pick<MannerRequest, "headers">, settings: MannerSettings = {}): string =>
   clientRowOf(request, settings).name;
 
@@ -62,14 +62,17 @@ const clientRowOf = ({ headers }: Pick<MannerRequest, "headers">, { clients }: M
 
 const none: ClientOverrides = {};
 
-/** @param waits milliseconds that the request says it waits */
+/** @param waits the timeout stated in the request, in milliseconds */
 const patienceOf = (row: ConfiguredRow, shipped: Treatment, waits: number | undefined): number => {
   const configured = row.configured.patienceMs;
   if (waits === undefined) return configured ?? shipped.patienceMs;
   return Math.floor(Math.min(configured ?? shipped.patienceMs, waits * row.patienceShare));
 };
 
-/** OpenAI's and Anthropic's SDKs say what they wait for a head, in seconds; those in Python what they wait for bytes. */
+/**
+ * Timeouts that SDKs state, in seconds. OpenAI's and Anthropic's SDKs send the timeout for a head; those in Python send the one for
+ * bytes.
+ */
 const waitHeaders = ["x-stainless-timeout", "x-stainless-read-timeout"] as const;
 
 const waitOf = (headers: RelayHeaders): number | undefined => {

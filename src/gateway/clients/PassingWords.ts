@@ -1,10 +1,10 @@
 /**
- * Knows the words by which clients tell a fault that passes: an error that says one of them is asked again, whatever its status.
+ * Lists the words that mark a transient fault to clients: they retry an error that contains one, whatever its status.
  */
 
 /**
- * The words, as clients look for them in an error's message or its JSON: pi 0.73 and its descendants, opencode 1.18, qwen-code
- * 0.24, and what cline, opencode and pi take for a context that is too long, which they shorten and send again.
+ * The words that clients look for in an error's message or its JSON. Sources: pi 0.73 and its descendants, opencode 1.18, qwen-code
+ * 0.24. The last row holds the signs of a context that is too long, which cline, opencode and pi shorten and send again.
  */
 const words: ReadonlyArray<RegExp> = [
   /overload|capacity|provider.?returned.?error|rate.?limit|too.?many.?requests|throttl/,
@@ -20,21 +20,21 @@ const words: ReadonlyArray<RegExp> = [
 
 const passing = new RegExp(words.map(({ source }) => source).join("|"), "i");
 
-/** Codes of Node: at one in a message, or anywhere in a document, opencode asks again without end, whatever the status. */
+/** Codes of Node. If one is in a message, or anywhere in a document, opencode retries without end, whatever the status. */
 const codes = /getaddrinfo|enotfound|eai_again|econn(?:refused|reset|aborted)|etimedout|epipe/i;
 
-/** The words that begin or go on with one of the others: a part of a word would still be read as the word. */
+/** Matches the whole word around a listed one, because a fragment would still be read as the word. */
 const whole = new RegExp(`\\w*(?:${passing.source}|${codes.source})\\w*`, "gi");
 
 /**
- * A text without the words by which clients tell a fault that passes: "[…]" stands in their place.
+ * Replaces the words that look transient to clients by "[…]".
  *
- * @returns undefined if nothing is left to read
+ * @returns the text; undefined if nothing is left to read
  */
 export const withoutPassing = (text: string): string | undefined => {
   const rest = text.replaceAll(whole, "[…]").replaceAll(/\[…\](?:[\s,.:;-]*\[…\])+/g, "[…]");
   return saysPassing(rest) || !/[\p{L}\p{N}]/u.test(rest) ? undefined : rest;
 };
 
-/** Whether a client takes a text for that of a fault that passes, so that it asks again. */
+/** True if clients take the text for a transient fault and retry. */
 export const saysPassing = (text: string): boolean => passing.test(text) || codes.test(text);

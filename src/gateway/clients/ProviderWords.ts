@@ -1,7 +1,7 @@
 /**
- * Reads out of a refusal that stayed what a person has to know of it: the provider's own message and code, and the response itself.
+ * Reads what a person has to know from a provider's final refusal: its message, its code, and the response itself.
  *
- * Everything here came from outside and may echo a credential, so nothing leaves unredacted.
+ * All of it came from outside and may echo a credential, so it leaves only after redaction.
  */
 import type { RelayInterrupted } from "../../adapters/relay/RelayInterrupted.ts";
 import type { ProviderWords, ToldRefusal } from "../../adapters/relay/RelayRepeats.ts";
@@ -16,22 +16,25 @@ import { credentialsOf, redact } from "./Redaction.ts";
 /** Maximum length of a quoted message, in UTF-16 code units. */
 export const quoteCharactersMax = 400;
 
-/** Headers of a response that could hold a credential, that describe bytes of another length, or that the gateway says itself. */
+/**
+ * Response headers that may hold a credential (`dropped`), and those that describe other bytes or that the gateway sets itself
+ * (`replaced`).
+ */
 const dropped = ["authorization", "set-cookie", "set-cookie2", "x-api-key", "api-key", "x-goog-api-key"];
 const replaced = ["content-length", "content-encoding", "x-should-retry"];
 
 /**
- * What the provider said when it refused a run for the last time.
+ * Reads the provider's words from the final refusal of a run.
  *
- * @param request the client's, whose credentials are redacted
- * @returns undefined if it said nothing that can be read, or if nothing of it was seen
+ * @param request the client's; its credentials are redacted
+ * @returns undefined if no response was seen, or if it cannot be read
  */
 export const saidBy = (error: RelayInterrupted, request: RelayRequest | undefined): ProviderWords | undefined => {
   const bytes = error.response?.body ?? eventOf(error.cause);
   if (bytes === undefined) return undefined;
   const credentials = request === undefined ? [] : credentialsOf(request);
   const text = textOf(bytes);
-  // A page under a status of success says nothing in the provider's name.
+  // A web page with a success status does not speak for the provider.
   if (error.response !== undefined && isPage(error.response.head, text)) return undefined;
   const { code, message } = wordsOf(text);
   const quoted = message === undefined ? undefined : quotable(redact(message, credentials));
@@ -42,18 +45,18 @@ export const saidBy = (error: RelayInterrupted, request: RelayRequest | undefine
 /** Maximum length of a quoted title, in UTF-16 code units. */
 export const titleCharactersMax = 80;
 
-/** A web page that came under a status of success. */
+/** A web page that came with a success status. */
 export interface WebPage {
-  /** Names the content type. */
+  /** A clause that names the content type. */
   readonly clause: string;
-  /** Without words by which clients ask again. */
+  /** The title, without words that make clients retry. */
   readonly title: string | undefined;
 }
 
 /**
- * Recognises a web page under a status of success; undefined for any other response.
+ * Recognises a web page with a success status; undefined for any other response.
  *
- * @param request the client's, whose credentials are redacted
+ * @param request the client's; its credentials are redacted
  */
 export const pageOf = (response: RelayRefusal | undefined, request: RelayRequest | undefined): WebPage | undefined => {
   if (response === undefined) return undefined;
@@ -85,7 +88,7 @@ const wordsOf = (text: string): { readonly message: string | undefined; readonly
   const failed = Json.record(json?.response)?.error; // the Responses event `response.failed`
   const { codes, form, messages } = ErrorBody.read(failed === undefined ? (json ?? text) : { error: failed });
   const first = messages[0];
-  // A page is no message to quote. A router passes its upstream's own error on as text inside its own.
+  // A page is not quoted as a message. A router forwards its upstream's error as text inside its own.
   const isMarkup = form === "text" && first?.trimStart().startsWith("<") === true;
   const inner = messages.map((it) => ErrorBody.parse(it)).find((it) => it !== undefined);
   return {
@@ -94,7 +97,7 @@ const wordsOf = (text: string): { readonly message: string | undefined; readonly
   };
 };
 
-/** One line of text within its limit; nothing if there are no words in it. */
+/** Formats text as one line within the limit; undefined if it contains no words. */
 const quotable = (message: string): string | undefined => {
   const line = message
     .replaceAll(/[\p{Cc}\p{Cf}\s]+/gu, " ")

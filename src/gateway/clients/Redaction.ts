@@ -3,13 +3,12 @@
  */
 import { fieldOf, type RelayRequest, readAddress } from "../../adapters/relay/RelayTransport.ts";
 
-/** What stands in place of a credential. */
 const redacted = "[redacted]";
 
-/** Minimum length of a credential that is looked for as it is, in UTF-16 code units: a shorter one would match ordinary words. */
+/** Minimum length of a credential that is matched literally, in UTF-16 code units: a shorter one would match ordinary words. */
 const exactCharactersMin = 6;
 
-/** Text that looks like a credential, whosever it is. Ids of requests and responses have their prefix and are kept. */
+/** Patterns of credentials, including foreign ones. Ids of requests and responses are kept by their prefix. */
 const patterns: ReadonlyArray<RegExp> = [
   // Keys by their prefix: OpenAI, Anthropic, xAI, Groq, Hugging Face, GitHub, Slack, Google, AWS, JSON web tokens.
   /\b(?:sk|pk|rk|xai|gsk|hf|gh[oprsu]|xox[abprs])[-_][\w.*-]{6,}/g,
@@ -22,7 +21,7 @@ const patterns: ReadonlyArray<RegExp> = [
 
 const credentialHeaders = ["authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie"];
 
-/** The credentials of a request, as they could be repeated in a response to it. */
+/** The credentials of a request, in the form in which a response could repeat them. */
 export const credentialsOf = ({ headers, url }: RelayRequest): ReadonlyArray<string> =>
   [...credentialHeaders.map((name) => fieldOf(headers, name)), readAddress(url)?.searchParams.get("key") ?? undefined]
     .map((value) => value?.replace(/^\s*bearer\s+/i, "").trim())
@@ -31,8 +30,8 @@ export const credentialsOf = ({ headers, url }: RelayRequest): ReadonlyArray<str
 /**
  * Replaces credentials in a text.
  *
- * @param credentials those of the request
- * @param kinds `exact`: these alone. `any`: what looks like one too
+ * @param credentials the credentials of the request
+ * @param kinds `exact`: only these. `any`: also text that looks like a credential
  */
 export const redact = (text: string, credentials: ReadonlyArray<string>, kinds: "exact" | "any" = "any"): string => {
   const known = credentials.reduce((rest, credential) => rest.replaceAll(credential, redacted), text);

@@ -1,12 +1,12 @@
 /**
- * Reads a gateway's configuration file into its options: decodes it, looks up what it names, and gives all that is wrong with it
- * at once.
+ * Reads a gateway's configuration file into its options: decodes it, resolves its references, and reports every problem at once.
  */
 import { createSecureContext, type SecureContextOptions } from "node:tls";
 import { Redacted, Result, Schema } from "effect";
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import * as EgressProxy from "../../client/connection/EgressProxy.ts";
 import { none, type Prices } from "../../domain/Prices.ts";
+import { insteadOf } from "../../domain/RemovedOptions.ts";
 import { PolicyError, make as policyOf, type StricterRules } from "../../policy/RecoveryPolicy.ts";
 import { ClientOverrides } from "../clients/ClientOverrides.ts";
 import { clientsOf, optionsOf, routeListsOf } from "./ConfigOptions.ts";
@@ -27,33 +27,33 @@ import type { RouteLists } from "./RouteSettings.ts";
 import { isUpstreamName, namePattern, upstreamNameWords } from "./UpstreamNames.ts";
 import type { CertificatePair, UpstreamSettings } from "./UpstreamSettings.ts";
 
-/** What was read. */
+/** The result of reading a configuration file. */
 export type ConfigRead =
   | {
       readonly options: ProgramOptions;
-      /** Things to mend that do not stop it; left out if there are none. */
+      /** Problems that do not prevent the start; left out if there are none. */
       readonly warnings?: ReadonlyArray<ConfigProblem>;
     }
   | { readonly problems: readonly [ConfigProblem, ...ReadonlyArray<ConfigProblem>] };
 
-/** Reads a file. */
+/** Reads a configuration file. */
 export const readConfig = (sources: ConfigSources): ConfigRead => {
   const read = readJson(sources.text);
   if ("broken" in read) return { problems: [problemAt([], read.broken)] };
   const twice = read.repeated.map((path) => problemAt(path, "expected this name once"));
   const decoded = decode(read.value);
-  if (Result.isFailure(decoded)) return found([...twice, ...problemsOf(decoded.failure)], {}, []);
+  if (Result.isFailure(decoded)) return found([...twice, ...problemsOf(decoded.failure).map(orInstead)], {}, []);
   const reader = new Reader(sources);
   const own = optionsOf(decoded.success);
-  // The schema of the file is made of the schemas that these types are taken from.
+  // `ConfigSchema` consists of the schemas from which these types derive.
   const options = { ...own, ...reader.all(decoded.success as ConfigParts) };
   return found([...twice, ...reader.problems, ...problemsOfPolicy(own.policy)], options, reader.warnings);
 };
 
 /**
- * The prices that a file has, whatever its secrets are: a command that only reads runs has none of them.
+ * Reads only the prices of a file. Its secrets are not resolved, because a command that only reads runs may not have them.
  *
- * @returns what is wrong with the file, as one line, where it is none
+ * @returns the prices, or the file's first problem as one line
  */
 export const pricesIn = ({ text }: Pick<ConfigSources, "text">): Prices | string => {
   const read = readJson(text);
@@ -62,6 +62,12 @@ export const pricesIn = ({ text }: Pick<ConfigSources, "text">): Prices | string
   if (Result.isSuccess(decoded)) return optionsOf(decoded.success).prices ?? none;
   const [problem] = problemsOf(decoded.failure);
   return problem === undefined ? "expected a configuration" : `${problem.path}: ${problem.message}`;
+};
+
+/** Adds to the problem of a removed key what to use instead. */
+const orInstead = ({ message, path }: ConfigProblem): ConfigProblem => {
+  const instead = insteadOf(path.replace(/^\$\./, ""));
+  return { path, message: instead === undefined ? message : `${message}: ${instead}` };
 };
 
 const decode = Schema.decodeUnknownResult(ConfigSchema, parsing);
@@ -78,7 +84,7 @@ const found = (
 type Upstream = NonNullable<ConfigParts["upstreams"]>[string];
 type Secret = NonNullable<Upstream["credential"]>;
 
-/** Looks up what a decoded file names, and keeps what is wrong. */
+/** Resolves the references of a decoded file and collects its problems. */
 class Reader {
   readonly problems: Array<ConfigProblem> = [];
   readonly warnings: Array<ConfigProblem> = [];
@@ -88,7 +94,7 @@ class Reader {
     this.#sources = sources;
   }
 
-  /** The options that depend on more than the file's own words. */
+  /** Builds the options that refer to other keys, files or variables. */
   all(config: ConfigParts): ProgramOptions {
     const named = Object.entries(config.upstreams ?? {}).map(([name, it]) => this.#upstream(name, it));
     const tokens = Object.entries(config.tokens ?? {}).flatMap(([name, it]) => this.#token(name, it, config));
@@ -105,7 +111,7 @@ class Reader {
     };
   }
 
-  /** One by one: what is wrong with one row must not hide what is wrong with another. */
+  /** Decodes rows one at a time, so that a problem in one row does not hide those of another. */
   #clients(clients: NonNullable<ConfigParts["clients"]>): ClientOverrides | undefined {
     const rows = clientsOf(clients);
     for (const [name, row] of Object.entries(rows)) {
@@ -202,7 +208,7 @@ class Reader {
     ];
   }
 
-  /** A secret under two names would have the permissions of either. */
+  /** A secret with two names would have the permissions of either. */
   #sameTokens(tokens: ReadonlyArray<GatewayToken>): void {
     for (const [name, other] of sameTokens(tokens))
       this.#say(["tokens", name, "token"], `expected another secret than that of the token ${other}`);
@@ -240,7 +246,7 @@ class Reader {
     return undefined;
   }
 
-  /** Container runtimes mount secrets so that all of a container can read them: it is no reason not to start. */
+  /** Only a warning, because container runtimes mount secrets that every user of the container can read. */
   #warn(path: JsonPath, secretFile: string): void {
     if (this.#sources.isShared?.(secretFile) === true)
       this.warnings.push(problemAt(path, "others can read or write this secret's file (chmod 600 keeps them out)"));
@@ -251,7 +257,7 @@ class Reader {
     return text === undefined ? undefined : Redacted.make(text);
   }
 
-  /** The secret that stands there or is named there; undefined once its problem is told. */
+  /** Resolves a secret; undefined after its problem was reported. */
   #text(path: JsonPath, value: Secret): string | undefined {
     const text = this.#lookedUp(path, value);
     if (text !== "") return text;
@@ -276,12 +282,12 @@ class Reader {
     const text = this.#sources.file(value.file);
     if (text === undefined) this.#say([...path, "file"], "expected the name of a file that can be read");
     else this.#warn([...path, "file"], value.file);
-    // Editors end a file with a line break, which is no part of a secret.
+    // Editors end a file with a line break that is not part of the secret.
     return text?.replace(/[\r\n]+$/, "");
   }
 }
 
-/** Whether TLS takes it. OpenSSL's own words may hold a part of a key. */
+/** Checks that TLS accepts the PEM. OpenSSL's error is dropped, because it may quote part of a key. */
 const isReadable = (pem: SecureContextOptions): boolean => {
   try {
     createSecureContext(pem);
@@ -293,7 +299,7 @@ const isReadable = (pem: SecureContextOptions): boolean => {
 
 const decodeClients = Schema.decodeUnknownResult(ClientOverrides, parsing);
 
-/** Rules that the policy does not have, and actions that are not stricter than its own. */
+/** Reports unknown rules, and actions that are not stricter than the policy's own. */
 export const problemsOfPolicy = (policy: StricterRules = {}): ReadonlyArray<ConfigProblem> =>
   Object.entries(policy).flatMap(([rule, action]) => {
     try {

@@ -1,5 +1,5 @@
 /**
- * Turns a decoded configuration file into a gateway's options, as far as they name nothing outside of the file.
+ * Converts the self-contained part of a decoded configuration file to a gateway's options.
  */
 import type { ConfigParts } from "./ConfigParts.ts";
 import { valueAt, withValue } from "./Option.ts";
@@ -7,14 +7,14 @@ import { entries } from "./Options.ts";
 import type { ProgramOptions } from "./ProgramOptions.ts";
 import type { RouteLists, RouteSettings } from "./RouteSettings.ts";
 
-/** The options that a decoded file has by itself; a key that is left out leaves its option out. */
+/** Builds the options that need nothing outside the file. A missing key leaves its option out. */
 export const optionsOf = (config: object): ProgramOptions =>
   entries.reduce<ProgramOptions>((options, { apart, key, path, read = (value) => value }) => {
     const value = apart || key === undefined ? undefined : valueAt(config, key);
     return value === undefined ? options : withValue(options, path, read(value));
   }, {});
 
-/** The rows of the file with the names of the table of clients, which checks them. */
+/** Converts the file's rows to the names of the client table, which validates them. */
 export const clientsOf = (clients: NonNullable<ConfigParts["clients"]>): { readonly [name: string]: object } =>
   Object.fromEntries(
     Object.entries(clients).map(([name, { match, ...row }]) => [
@@ -28,7 +28,7 @@ const camelCased = (row: object): object =>
     Object.entries(row).map(([key, value]) => [key.replace(/_([a-z])/g, (_, it: string) => it.toUpperCase()), value]),
   );
 
-/** The lists as a configuration file has them; undefined where it has none. */
+/** Builds the route lists of a configuration file; undefined if it has none. */
 export const routeListsOf = ({
   moves_on = {},
   routes,

@@ -1,6 +1,6 @@
 /**
- * Describes the parts of a configuration file that name files, variables or each other: upstreams, routes, tokens and clients. Options.ts says where
- * each of them stands.
+ * Schemas of the parts of a configuration file that name files, variables or each other: upstreams, routes, tokens and clients.
+ * Options.ts defines their keys.
  */
 import { Schema } from "effect";
 import { patienceMaxMs } from "../clients/ClientOverrides.ts";
@@ -14,7 +14,7 @@ const milliseconds = (description: string) => wholeNumber(0, numberMax).annotate
 
 const text = (description: string) => Schema.String.check(Schema.isMinLength(1)).annotate(said(description));
 
-/** A secret, or where it stands. */
+/** A secret, or a reference to one. */
 const secret = (description: string) =>
   Schema.Union([Schema.Struct({ env: Schema.String }), Schema.Struct({ file: Schema.String }), Schema.String]).annotate(
     {
@@ -23,7 +23,7 @@ const secret = (description: string) =>
     },
   );
 
-/** Shown text is continued by itself, or the response breaks and a person may be asked. */
+/** Continue shown text automatically, or break the response and possibly ask a person. */
 export const continueText = ["auto", "ask"] as const;
 
 const paths = (description: string) =>
@@ -31,13 +31,13 @@ const paths = (description: string) =>
     .check(Schema.isMaxLength(pathPatternsMax))
     .annotate(said(description));
 
-/** Files of a certificate and its key. */
+/** Paths of a certificate and its key. */
 export const certificate = Schema.Struct({
   cert: text("File of the certificate and its chain (PEM)"),
   key: text("File of its key (PEM)"),
 });
 
-/** A server that requests go to. */
+/** A server that receives requests. */
 export const upstream = Schema.Struct({
   url: text("Base address as a client of this server would be given it: `http(s)://host[:port][/path]`"),
   protocols: Schema.optionalKey(
@@ -122,13 +122,13 @@ export const route = Schema.Struct({
   ),
 });
 
-/** Parts go to a client as they come, or once the response is proven whole. */
+/** Send parts to the client as they arrive, or after the response is proven complete. */
 export const reveal = ["live", "on_complete"] as const;
 
-/** Ends of a shown response that breaks for good. */
+/** Endings of a shown response that breaks permanently. */
 export const onBreak = ["tell", "abort", "as_provider"] as const;
 
-/** A row of the table of clients, or what changes of one. */
+/** A row of the client table, or changes to one. */
 export const client = Schema.Struct({
   match: Schema.optionalKey(
     Schema.Union([
@@ -160,7 +160,7 @@ export const client = Schema.Struct({
   ),
 });
 
-/** A token that clients are admitted by. */
+/** A client token. */
 export const token = Schema.Struct({
   token: secret("What its clients send: at least 16 letters, digits and `-._~`"),
   upstreams: Schema.optionalKey(
@@ -173,7 +173,7 @@ export const token = Schema.Struct({
   metrics: Schema.optionalKey(Schema.Boolean.annotate(said("Permits `/metrics`; left out, no"))),
 });
 
-/** The parts of a file that its reader looks up, each left out where the file has none. */
+/** The parts of a file that the reader resolves. */
 export interface ConfigParts {
   readonly clients?: { readonly [name: string]: typeof client.Type };
   readonly listen?: { readonly tls?: typeof certificate.Type };

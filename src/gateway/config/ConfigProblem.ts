@@ -1,28 +1,28 @@
 /**
- * Says what is wrong with a configuration file: where, and what was expected. No message holds a value of the file or of the
- * environment, because any of them may be a secret.
+ * Describes a problem in a configuration file by its position and the expected value. No message contains a value of the file or
+ * the environment, because it may be a secret.
  */
 import { type Schema, SchemaIssue } from "effect";
 import { pathText } from "./JsonText.ts";
 
-/** One thing that is wrong. */
+/** A problem in a configuration file. */
 export interface ConfigProblem {
-  /** Where, as `$.upstreams.groq.url`. */
+  /** Position in the file, for example `$.upstreams.groq.url`. */
   readonly path: string;
-  /** What was expected. */
+  /** The expected value. */
   readonly message: string;
 }
 
-/** Makes one. */
+/** Creates a problem. */
 export const problemAt = (path: ReadonlyArray<PropertyKey>, message: string): ConfigProblem => ({
   path: pathText(path),
   message,
 });
 
 /**
- * All that a schema finds.
+ * Lists every problem that a schema found.
  *
- * @param below where the value that it was asked of stands
+ * @param below the position of the decoded value in the file
  */
 export const problemsOf = (
   error: Schema.SchemaError,
@@ -30,7 +30,7 @@ export const problemsOf = (
 ): ReadonlyArray<ConfigProblem> => {
   const { issues } = format(error.issue);
   const found = issues.map(({ message, path = [] }) => problemAt([...below, ...path.map(stepOf)], sentence(message)));
-  // A union says of each of its members what is wrong; one line is enough.
+  // A union reports a problem for each member; one line is enough.
   return found.filter(({ path }, at) => found.findIndex((other) => other.path === path) === at);
 };
 

@@ -1,11 +1,11 @@
 /**
- * Puts the schema of the configuration file together: every option that has a key, and nothing else. The published JSON Schema and the table of keys in
- * the docs are printed from it.
+ * Assembles the schema of the configuration file from every option with a key. The published JSON Schema and the table of keys in
+ * the docs are generated from it.
  */
 import { Schema } from "effect";
 import { entries, groups } from "./Options.ts";
 
-/** The keys of an object of the file, or of the file itself. */
+/** The keys of a group, or of the file itself. */
 const keysOf = (group: string | undefined) =>
   Object.fromEntries(
     entries.flatMap(({ key = [""], schema }) => {
@@ -20,12 +20,12 @@ const [listen, ...others] = Object.entries(groups).map(
     [name, Schema.optionalKey(Schema.Struct(keysOf(name)).annotate({ description }))] as const,
 );
 
-/** The whole file. */
+/** The schema of the whole file. */
 export const ConfigSchema = Schema.Struct({
   $schema: Schema.optionalKey(Schema.String.annotate({ description: "Where this schema is, for editors" })),
   ...Object.fromEntries(listen === undefined ? [] : [listen]),
   ...keysOf(undefined),
-  // It completes the lists of `routes`, and is no option of its own.
+  // Not an option: it completes the lists of `routes`.
   moves_on: Schema.optionalKey(
     Schema.Record(Schema.String, Schema.Array(Schema.Literals(["refused", "empty", "model_length"]))).annotate({
       description:
@@ -35,7 +35,7 @@ export const ConfigSchema = Schema.Struct({
   ...Object.fromEntries(others),
 });
 
-/** The file as JSON Schema, draft 2020-12, in which an unknown key is wrong as it is here. */
+/** The file's JSON Schema, draft 2020-12. It rejects unknown keys, as the gateway does. */
 export const jsonSchema = (): object => {
   const { definitions, schema } = Schema.toJsonSchemaDocument(ConfigSchema);
   return {

@@ -1,26 +1,26 @@
 /**
- * Reads what a configuration names: the file itself, variables of the environment, and other files.
+ * Reads a configuration file and gives access to the variables and files that it names.
  */
 import { readFileSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 
-/** Where a configuration comes from, and what it may name. */
+/** A configuration's text and access to its references. */
 export interface ConfigSources {
   readonly text: string;
-  /** Others than the file's owner can read it. */
+  /** True if users other than the file's owner can read it. */
   readonly shared: boolean;
-  /** A variable's value; undefined where it is not set. */
+  /** Returns a variable's value; undefined if it is not set. */
   readonly env: (name: string) => string | undefined;
-  /** Text of a file, its name read from the configuration's folder; undefined where it cannot be read. */
+  /** Returns a file's text, with the path relative to the configuration's folder; undefined if it cannot be read. */
   readonly file: (path: string) => string | undefined;
-  /** Others than such a file's owner can read or write it; left out, it is not known. */
+  /** True if users other than the file's owner can read or write it; left out if unknown. */
   readonly isShared?: (path: string) => boolean;
 }
 
-/** Longest configuration file, in bytes. */
+/** Maximum size of a configuration file, in bytes. */
 export const configBytesMax = 1024 * 1024;
 
-/** Opens a configuration file; the reason where that cannot be done. */
+/** Opens a configuration file, or returns the reason why it cannot be read. */
 export const openConfig = (path: string): ConfigSources | { readonly unreadable: string } => {
   try {
     const { mode, size } = statSync(path);
@@ -40,24 +40,24 @@ export const openConfig = (path: string): ConfigSources | { readonly unreadable:
   }
 };
 
-/** Windows keeps no such bits: there the folder's own rights decide. */
+/** Windows has no mode bits; the folder's access rights protect the file. */
 const hasModes = process.platform !== "win32";
 
-/** Read rights of a group and of all others. */
+/** Read permission of the group and of others. */
 const othersRead = 0o044;
 
 const othersWrite = 0o022;
 
-/** In a folder with this bit, only a file's owner can put another file in its place. */
+/** With this bit on a folder, only a file's owner can replace it. */
 const sticky = 0o1000;
 
 const everyoneWrites = 0o002;
 
 /**
- * Says why a configuration is not read: whoever writes it sends the operator's keys to an address of their choice.
+ * Refuses a configuration that others can write: they could redirect the operator's keys to their own address.
  *
- * @param file mode of the file
- * @param folder mode of its folder
+ * @param file the file's mode
+ * @param folder its folder's mode
  */
 const problemOfWriters = (file: number, folder: number): string | undefined => {
   if (!hasModes) return undefined;

@@ -1,13 +1,13 @@
 /**
- * Keeps what follows from a part of the configuration alone, so that no request works it out again.
+ * Caches values derived from a part of the configuration, so that requests do not recompute them.
  */
 
-/** What follows from each configuration; it is forgotten with it. */
+/** Caches one derived value per configuration object, for as long as that object is alive. */
 export class Derived<Config extends object, A> {
   readonly #known = new WeakMap<Config, { readonly value: A }>();
   readonly #derive: (config: Config) => A;
 
-  /** @param derive gives the same for the same configuration, which does not change */
+  /** @param derive a pure function; configurations are immutable */
   constructor(derive: (config: Config) => A) {
     this.#derive = derive;
   }

@@ -1,5 +1,5 @@
 /**
- * Keeps the options that are read at the start only as a process was started with them.
+ * Finds and keeps the options that a reload cannot change.
  */
 import { isDeepStrictEqual } from "node:util";
 import { type Entry, valueAt, withValue } from "./Option.ts";
@@ -7,9 +7,9 @@ import { entries } from "./Options.ts";
 import type { ProgramOptions } from "./ProgramOptions.ts";
 
 /**
- * The options that differ and need a restart.
+ * Lists the changed options that need a restart.
  *
- * @param among those that are compared
+ * @param among the options to compare
  */
 export const fixedIn = (
   started: ProgramOptions,
@@ -28,15 +28,15 @@ const startsAs = ({ default: byDefault, path, restart }: Entry, options: Program
 };
 
 /**
- * The next options as a process takes them that starts beside others: what needs a restart is as those have it. A worker that replaces a dead one
- * with other options would have another store than its siblings, or another address.
+ * Merges a reload for a new worker: options that need a restart keep their values from the start. Otherwise a worker that
+ * replaces a dead one could have another store or address than its siblings.
  */
 export const asStarted = (started: ProgramOptions, next: ProgramOptions): ProgramOptions =>
   entries
     .filter(({ restart }) => restart !== undefined)
     .reduce((options, { path, restart }) => {
       const before = valueAt(started, path);
-      // A certificate may be renewed.
+      // A certificate may be renewed without a restart.
       const renewed = restart === "on_or_off" && before !== undefined ? valueAt(next, path) : undefined;
       return withValue(options, path, renewed ?? before);
     }, next);

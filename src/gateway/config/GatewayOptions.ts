@@ -1,5 +1,5 @@
 /**
- * Checks the options of a gateway and fills in their defaults.
+ * Validates the options of a gateway and fills in their defaults.
  */
 import { createHash } from "node:crypto";
 import { Redacted, Result, Schema } from "effect";
@@ -27,10 +27,10 @@ import type { RouteList } from "./RouteSettings.ts";
 import { isUpstreamName, namePattern, upstreamNameWords } from "./UpstreamNames.ts";
 import { type CertificatePair, hasOwnCredential, type UpstreamSettings } from "./UpstreamSettings.ts";
 
-/** A certificate to listen with, and its key, as PEM texts. */
+/** A certificate and its key for TLS, as PEM text. */
 export interface ListenTls extends CertificatePair {}
 
-/** Options of a gateway, which Options.ts describes; everything has a default. */
+/** Options of a gateway. Options.ts describes them; each has a default. */
 export interface GatewayOptions extends Given<typeof server> {
   readonly upstreams?: Partial<Upstreams>;
   readonly tolerance?: Given<typeof tolerance>;
@@ -39,41 +39,41 @@ export interface GatewayOptions extends Given<typeof server> {
   readonly limits?: Given<typeof limits>;
 }
 
-/** The gateway cannot start. The message is one line that names the option, or the address that is taken. */
+/** The gateway cannot start. The message is one line that names the option, or the address in use. */
 export class GatewayError extends Schema.TaggedError<GatewayError>()("GatewayError", {
   reason: Schema.Literals(["bad_option", "cannot_listen"]),
   message: Schema.String,
 }) {}
 
-/** A token with the digest that a client's is compared with. */
+/** A token with the digest that clients' tokens are compared with. */
 export interface AdmittedToken extends GatewayToken {
   readonly digest: Buffer;
 }
 
-/** Options with their defaults, checked. */
+/** Validated options with their defaults. */
 export interface GatewaySettings extends Filled<typeof server> {
   readonly tls: ListenTls | undefined;
   /** Addresses of the three upstreams that need no prefix. */
   readonly upstreams: Upstreams;
-  /** All upstreams by name, those three too. */
+  /** All upstreams by name, including those three. */
   readonly servers: ReadonlyMap<string, UpstreamSettings>;
-  /** The further routes by the name of the upstream that a request is meant for. */
+  /** Further routes by the name of the upstream that a request addresses. */
   readonly routes: ReadonlyMap<string, RouteList>;
-  /** What holds for every client that has no word of its own. */
+  /** Settings for all clients, and the configured rows of the client table. A configured row takes precedence. */
   readonly manner: Given<Pick<typeof server, "reveal" | "onBreak" | "holdMaxMs" | "clients">>;
-  /** Empty where every client is admitted. */
+  /** Empty if every client is admitted. */
   readonly tokens: ReadonlyArray<AdmittedToken>;
-  /** What a run may spend, where it is not the default of a run. */
+  /** The configured budget of a run. Missing fields keep the defaults of a run. */
   readonly budget: Partial<Budget> & Pick<Budget, "max_outage_ms">;
   readonly limits: GatewayLimits;
-  /** It listens for this machine only. */
+  /** True if the gateway listens on the loopback interface only. */
   readonly local: boolean;
 }
 
 /**
- * Fills in defaults and checks.
+ * Fills in defaults and validates.
  *
- * @returns the settings, or what is wrong in one line
+ * @returns the settings, or the first problem as one line
  */
 export const settingsOf = (options: GatewayOptions): GatewaySettings | GatewayError => {
   const { servers, upstreams } = serversOf(options);
@@ -98,9 +98,9 @@ const serverDefaults = defaultsOf(server);
 
 const settledNames = new Set(entriesOf(server).flatMap(({ apart, name }) => (apart ? [] : [name])));
 
-/** The options that are settings as they are given. */
+/** The options that become settings unchanged. */
 const settled = (options: GatewayOptions): Given<typeof server> =>
-  // They are fewer, and each may be left out.
+  // The filtered entries are a subset of the options, and every one is optional.
   Object.fromEntries(Object.entries(options).filter(([name]) => settledNames.has(name))) as Given<typeof server>;
 
 const mannerOf = ({ clients, holdMaxMs, onBreak, reveal }: GatewayOptions): GatewaySettings["manner"] => ({
@@ -110,7 +110,7 @@ const mannerOf = ({ clients, holdMaxMs, onBreak, reveal }: GatewayOptions): Gate
   ...(clients === undefined ? {} : { clients }),
 });
 
-/** The three that need no prefix, by their names, and the others. What is said of an upstream itself wins. */
+/** Builds the three default upstreams and the named ones. An upstream's own settings override the general ones. */
 const serversOf = (options: GatewayOptions): Pick<GatewaySettings, "servers" | "upstreams"> => {
   const { clocks: { connect } = {}, named = [], tolerance } = options;
   const addresses = { ...upstreamsDefault, ...options.upstreams };
@@ -127,10 +127,10 @@ const serversOf = (options: GatewayOptions): Pick<GatewaySettings, "servers" | "
   return { servers, upstreams: { openai: urlOf("openai"), anthropic: urlOf("anthropic"), gemini: urlOf("gemini") } };
 };
 
-/** The names of the upstreams that need no prefix. */
+/** Names of the upstreams that need no prefix. */
 export const defaultNames = ["openai", "anthropic", "gemini"] as const;
 
-/** The name of the one token that has none. */
+/** Name of the `token` option's token. */
 export const tokenNameDefault = "default";
 
 const tokensOf = ({ token, tokens = [] }: GatewayOptions): ReadonlyArray<AdmittedToken> => {
@@ -139,7 +139,7 @@ const tokensOf = ({ token, tokens = [] }: GatewayOptions): ReadonlyArray<Admitte
   return [...one, ...tokens].map((it) => ({ ...it, digest: digestOf(Redacted.value(it.token)) }));
 };
 
-/** Names of tokens with the secret of an earlier one, and that one's name. */
+/** Lists tokens that repeat the secret of an earlier one, with the earlier one's name. */
 export const sameTokens = (
   tokens: ReadonlyArray<Pick<GatewayToken, "name" | "token">>,
 ): ReadonlyArray<readonly [name: string, other: string]> => {
@@ -151,13 +151,13 @@ export const sameTokens = (
   });
 };
 
-/** The digest of a token: all are of one length, so that a comparison tells nothing of a token, its length neither. */
+/** Hashes a token. Digests have a fixed length, so a comparison reveals nothing about a token, not even its length. */
 export const digestOf = (token: string): Buffer => createHash("sha256").update(token).digest();
 
-/** Shortest token: what can be guessed is none. */
+/** Minimum length of a token, so that it cannot be guessed. */
 export const tokenCharactersMin = 16;
 
-/** Says why a token cannot be one; the token itself is in no message. */
+/** Describes why a token is invalid, without quoting it. */
 export const problemOfToken = (token: string): string | undefined => {
   if (!/^[\w.~-]+$/.test(token)) return "expected letters, digits and -._~ only";
   return token.length < tokenCharactersMin
@@ -165,12 +165,12 @@ export const problemOfToken = (token: string): string | undefined => {
     : undefined;
 };
 
-/** Says why an address cannot be an upstream's; the address is not in the message, for it may hold a password. */
+/** Describes why an upstream's address is invalid. The address is not quoted, because it may contain a password. */
 export const problemOfUrl = (address: string): string | undefined => {
   const url = URL.canParse(address) ? new URL(address) : undefined;
   const isAddress =
     url !== undefined &&
-    // `URL` takes blanks and an empty query away: a path that is put behind them would be lost.
+    // `URL` drops blanks and an empty query, so a path appended after them would be lost.
     !/[\s?#\\]/.test(address) &&
     /^https?:$/.test(url.protocol) &&
     url.username === "" &&
@@ -202,7 +202,7 @@ const problemOf = (
   return problemOfLinger === undefined ? undefined : `lingerMs: ${problemOfLinger}`;
 };
 
-/** Asks each option's own schema; an option in another form than a file's is checked where it is made. */
+/** Validates each option with its schema. Options whose form differs from the file's are checked where they are built. */
 const problemsOfValues = (options: GatewayOptions): ReadonlyArray<string> =>
   entries.flatMap((entry) => {
     const value = entry.apart || entry.read !== undefined ? undefined : valueAt(options, entry.path);
@@ -211,7 +211,7 @@ const problemsOfValues = (options: GatewayOptions): ReadonlyArray<string> =>
     return read.failure.map(({ message, path }) => `${entry.name}${path.slice(1)}: ${message}`);
   });
 
-/** What is wrong with how long a run outlives its client; 0 is off. */
+/** Describes why a linger time is invalid; 0 disables lingering. */
 const lingerProblem = (ms: number, max: number): string | undefined =>
   Number.isInteger(ms) && ms >= 0 && ms <= max ? undefined : `expected 0 to ${max} (lingerMaxMs), got ${ms}`;
 
@@ -235,8 +235,8 @@ const problemOfNames = ({ named = [], token, tokens = [] }: GatewayOptions): str
 };
 
 /**
- * What is wrong with the routes. Without tokens every program of this machine, and a page that guesses, could buy with the
- * operator's credential what its own key was refused.
+ * Describes the first problem of the routes. Without tokens, every program on this machine, and any web page that guesses the
+ * address, could use the operator's credential after its own key was refused.
  */
 const problemOfRoutes = ({ routes, servers, tokens }: GatewaySettings): string | undefined => {
   const [first] = problemsOfRoutes(Object.fromEntries(routes), servers.values());

@@ -1,20 +1,20 @@
 /**
- * Reads JSON of a person's: says where it is broken without repeating it, and finds names that stand twice in one object, of
- * which `JSON.parse` would drop all but the last.
+ * Parses JSON that a person wrote. Errors do not quote it, and repeated names in an object are reported, because `JSON.parse`
+ * keeps only the last one.
  */
 
 /** Steps from the root of a value to a part of it. */
 export type JsonPath = ReadonlyArray<string | number>;
 
-/** What was read. */
+/** A parsed value with the paths of its repeated names, or an error. */
 export type JsonRead =
   | { readonly value: unknown; readonly repeated: ReadonlyArray<JsonPath> }
   | { readonly broken: string };
 
-/** Reads a text. A message never holds any of it: it may hold a secret. */
+/** Parses a text. Errors never quote it, because it may contain a secret. */
 export const readJson = (text: string): JsonRead => {
   try {
-    // A byte order mark is no part of the text.
+    // A byte order mark is not part of the text.
     const plain = text.replace(/^\uFEFF/, "");
     return { value: JSON.parse(plain), repeated: repeatedNames(plain) };
   } catch (error) {
@@ -23,23 +23,23 @@ export const readJson = (text: string): JsonRead => {
   }
 };
 
-/** A path as a person reads it: `$.upstreams.groq.url`. */
+/** Formats a path for a person: `$.upstreams.groq.url`. */
 export const pathText = (path: ReadonlyArray<PropertyKey>): string =>
   `$${path.map((step) => (typeof step === "string" && /^[\w$-]+$/.test(step) ? `.${step}` : `[${shown(step)}]`)).join("")}`;
 
 const shown = (step: PropertyKey): string =>
   typeof step === "number" ? String(step) : JSON.stringify(String(step).slice(0, shownMax));
 
-/** Most characters of a name that are repeated. */
+/** Maximum characters of a name in a path. */
 const shownMax = 64;
 
-/** One object or array that is open. */
+/** An open object or array. */
 interface Frame {
   readonly names: Set<string> | undefined;
   step: string | number;
 }
 
-/** Walks over the tokens of a text that is known to be JSON. */
+/** Scans the tokens of valid JSON for repeated names. */
 const repeatedNames = (text: string): ReadonlyArray<JsonPath> => {
   const found: Array<JsonPath> = [];
   const frames: Array<Frame> = [];

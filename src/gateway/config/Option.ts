@@ -1,13 +1,16 @@
 /**
- * Makes the entries of the table of options (Options.ts). An entry is all that is known of one option: its type, default, flag, variable, key in the
- * configuration file, checks, description and docs are read from it.
+ * Builds the entries of the option table (Options.ts). An entry holds everything about one option: type, default, flag, variable,
+ * key in the configuration file, checks, description and docs derive from it.
  */
 import { Result, Schema } from "effect";
 import { type ConfigProblem, problemsOf } from "./ConfigProblem.ts";
 
 declare const valueType: unique symbol;
 
-/** The form of an option as a flag or a variable: an array lists the choices, `list` is split at commas, `pairs` are `NAME=VALUE` and may be repeated. */
+/**
+ * The form of an option as a flag or a variable. An array lists the choices, `list` is split at commas, and `pairs` are
+ * repeatable `NAME=VALUE`.
+ */
 export type Form =
   | "integer"
   | "integer_or_word"
@@ -20,33 +23,33 @@ export type Form =
   | "none"
   | ReadonlyArray<string>;
 
-/** The optional parts of an entry. */
+/** The optional fields of an entry. */
 export interface About<D = unknown> {
   readonly default?: D;
   readonly unit?: "bytes" | "ms";
-  /** Its key in the configuration file; left out, it follows from the name, and `false` is none. */
+  /** Key in the configuration file. Default: derived from the name; `false` for none. */
   readonly key?: string | false;
-  /** Its flag, without `--`; left out, it follows from the name, and `false` is none. */
+  /** Flag without `--`. Default: derived from the name; `false` for none. */
   readonly flag?: string | false;
-  /** A change needs a restart; `on_or_off`: only adding or removing it does. */
+  /** True if a change needs a restart; `on_or_off` if only adding or removing it does. */
   readonly restart?: true | "on_or_off";
-  /** The source of its default. */
+  /** The reason for the default. */
   readonly from?: string;
 }
 
-/** An entry. `A` is the type of the option, `D` of its default. */
+/** An option. `A` is its type, `D` that of its default. */
 export interface Option<A = unknown, D = unknown> extends Omit<About, "default"> {
   readonly [valueType]?: A;
   readonly description: string;
   readonly default: D;
   readonly form: Form;
-  /** Accepts the value of a file or a flag. */
+  /** Validates the value of a file or a flag. */
   readonly schema: Schema.Codec<unknown, unknown>;
-  /** Makes the option of what its schema has read; left out, they are the same. */
+  /** Converts a validated value to the option. Default: no conversion. */
   readonly read?: (value: unknown) => A;
 }
 
-/** An option whose value names files, variables or other options, or that the gateway's settings hold in another form. */
+/** An option that names files, variables or other options, or whose setting has another form. */
 export interface ApartOption<A> extends Option<A, undefined> {
   readonly apart: true;
 }
@@ -54,7 +57,7 @@ export interface ApartOption<A> extends Option<A, undefined> {
 /** The type of an option. */
 export type ValueOf<O> = O extends { readonly [valueType]?: infer A } ? Exclude<A, undefined> : never;
 
-/** Options as they are given: each may be left out. */
+/** Options as the caller gives them, all optional. */
 export type Given<T> = { readonly [K in keyof T]?: ValueOf<T[K]> };
 
 /** Options with their defaults. */
@@ -68,7 +71,7 @@ export type Filled<T> = {
     : never;
 };
 
-/** Largest delay that a timer takes, in milliseconds, and more bytes than any limit here means. */
+/** Maximum delay of a timer, in milliseconds. It is also large enough as the maximum of every limit in bytes. */
 export const numberMax = 2_147_483_647;
 
 const restarts: Readonly<Record<string, string>> = {
@@ -82,7 +85,7 @@ const made = <A, D>(form: Form, description: string, schema: Schema.Codec<unknow
   const entry: Option<A, D> = {
     ...about,
     description: `${description}${unit}`,
-    // A default that was left out is undefined, which is what `D` is then.
+    // Without a default, `D` is undefined.
     default: about.default as D,
     form,
     schema: schema.annotate({
@@ -93,7 +96,7 @@ const made = <A, D>(form: Form, description: string, schema: Schema.Codec<unknow
   return entry;
 };
 
-/** A whole number, as a schema. */
+/** Schema of a whole number. */
 export const wholeNumber = (minimum: number, maximum: number, message?: string) =>
   Schema.Finite.check(
     Schema.makeFilter(
@@ -104,11 +107,11 @@ export const wholeNumber = (minimum: number, maximum: number, message?: string) 
     ),
   );
 
-/** A word, or a whole number. */
+/** Schema of a word or a whole number. */
 const orWholeNumber = (word: string, minimum: number, maximum: number, message: string) =>
   Schema.Union([Schema.Literal(word), wholeNumber(minimum, maximum, message)]).annotate({ message });
 
-/** A whole number. */
+/** A whole-number option. */
 export const integer = <const D extends number | undefined = undefined>(
   description: string,
   about: About<D> & { readonly min?: number; readonly max?: number } = {},
@@ -117,14 +120,14 @@ export const integer = <const D extends number | undefined = undefined>(
   return made<number, D>("integer", description, wholeNumber(min, max), rest);
 };
 
-/** A limit of the gateway, which always has a default and the source of it. */
+/** A limit of the gateway. It requires a default with a reason. */
 export const limit = (
   description: string,
   byDefault: number,
   about: About<number> & { readonly from: string },
 ): Option<number, number> => integer(description, { ...about, default: byDefault });
 
-/** A whole number, or a word in its place. */
+/** An option that is a whole number or one word. */
 export const integerOr = <W extends string, const D extends number | W | undefined = undefined>(
   word: W,
   description: string,
@@ -135,7 +138,7 @@ export const integerOr = <W extends string, const D extends number | W | undefin
   return made("integer_or_word", description, orWholeNumber(word, min, max, expected), rest);
 };
 
-/** The time of a clock in milliseconds, which a file and a flag switch off by `off` and a program by `false`. */
+/** A timeout in milliseconds. Files and flags disable it with `off`, programs with `false`. */
 export const clock = (description: string): Option<number | false, undefined> => ({
   ...made<number | false, undefined>(
     "integer_or_word",
@@ -146,14 +149,14 @@ export const clock = (description: string): Option<number | false, undefined> =>
   read: (value) => (typeof value === "number" ? value : false),
 });
 
-/** One of several words. */
+/** An option with a fixed set of words. */
 export const words = <const W extends string, const D extends W | undefined = undefined>(
   description: string,
   choices: ReadonlyArray<W>,
   about: About<D> = {},
 ): Option<W, D> => made<W, D>(choices, description, Schema.Literals(choices), about);
 
-/** A text that is not empty. */
+/** A non-empty text option. */
 export const text = <const D extends string | undefined = undefined>(
   description: string,
   about: About<D> & { readonly schema?: Schema.Codec<string> } = {},
@@ -162,14 +165,14 @@ export const text = <const D extends string | undefined = undefined>(
   return made<string, D>("text", description, schema, rest);
 };
 
-/** Yes or no; as a flag `on` or `off`, or the flag alone. */
+/** A boolean option. Its flag is `on` or `off`, or has no value. */
 export const yesOrNo = (
   description: string,
   form: "on_off" | "switch",
   about: About<boolean> & { readonly default: boolean },
 ): Option<boolean, boolean> => made<boolean, boolean>(form, description, Schema.Boolean, about);
 
-/** Any other shape. */
+/** An option of any other shape. */
 export const shaped = <A, const D extends A | undefined = undefined>(
   form: Form,
   description: string,
@@ -177,7 +180,7 @@ export const shaped = <A, const D extends A | undefined = undefined>(
   about: About<D> = {},
 ): Option<A, D> => made<A, D>(form, description, schema, about);
 
-/** An option that its schema alone cannot read. */
+/** An option that its schema alone cannot build. */
 export const apart =
   <A>() =>
   (
@@ -190,25 +193,25 @@ export const apart =
     apart: true,
   });
 
-/** An entry with its names. */
+/** An option with its names. */
 export interface Entry extends Omit<Option, "flag" | "key"> {
-  /** The name in errors and in the log. */
+  /** Name in errors and logs. */
   readonly name: string;
-  /** Its place among the options. */
+  /** Path in the options. */
   readonly path: readonly [name: string, inner?: string];
-  /** Its place in the configuration file. */
+  /** Path in the configuration file. */
   readonly key: readonly [name: string, inner?: string] | undefined;
-  /** Without `--`. */
+  /** Flag without `--`. */
   readonly flag: string | undefined;
   readonly variable: string | undefined;
-  /** The gateway's settings hold it in another form. */
+  /** True if the gateway's settings hold it in another form. */
   readonly apart: boolean;
 }
 
 /**
- * The entries of a table with their names.
+ * Builds the entries of a table with their names.
  *
- * @param group the name under which the options and the file have all of them
+ * @param group the key of the table's options, in the options and in the file
  */
 export const entriesOf = (
   table: Readonly<Record<string, Option & { readonly apart?: true }>>,
@@ -229,10 +232,10 @@ export const entriesOf = (
     };
   });
 
-/** Anything with parts. */
+/** An object with named parts. */
 type Parts = Readonly<Record<string, unknown>>;
 
-/** Recognises a group of options that may be given one by one. Secrets and lists are no groups. */
+/** Recognises a group of options by its plain object. Secrets and lists are not groups. */
 export const isParts = (value: unknown): value is Parts =>
   typeof value === "object" && value !== null && [Object.prototype, null].includes(Object.getPrototypeOf(value));
 
@@ -243,7 +246,7 @@ export const valueAt = (within: object, [name, inner]: Entry["path"]): unknown =
   return isParts(value) ? value[inner] : undefined;
 };
 
-/** The same options with another value at a place; undefined takes it away. */
+/** Returns the options with a value replaced; undefined removes it. */
 export const withValue = <T extends object>(options: T, [name, inner]: Entry["path"], value: unknown): T => {
   if (inner !== undefined) {
     const group = valueAt(options, [name]);
@@ -252,14 +255,14 @@ export const withValue = <T extends object>(options: T, [name, inner]: Entry["pa
   }
   const { [name]: _, ...others }: Parts = Object.fromEntries(Object.entries(options));
   const made: unknown = value === undefined ? others : { ...others, [name]: value };
-  // The value belongs there: the schema of its option has read it.
+  // The option's schema validated the value, so the result has the same type.
   return made as T;
 };
 
-/** Reports every problem, and refuses unknown keys. */
+/** Reports every problem and rejects unknown keys. */
 export const parsing = { errors: "all", onExcessProperty: "error" } as const;
 
-/** Reads the value of an option from a file or a flag, or lists its problems. */
+/** Validates and converts an option's value from a file or a flag, or lists its problems. */
 export const readValue = (
   { read = (value) => value, schema }: Pick<Entry, "read" | "schema">,
   said: unknown,

@@ -1,7 +1,7 @@
 /**
- * The options of a gateway and of `serve`, each described once. Their types, the configuration file with its JSON Schema, the flags with their
- * environment variables, `--check`, the checks, the split into options that a reload changes and options that need a restart, and the tables of the
- * docs are read from these entries.
+ * Describes each option of the gateway and of `serve` once. Types, the configuration file and its JSON Schema, flags and
+ * environment variables, `--check`, validation, the split into reloadable and restart-only options, and the tables in the docs
+ * derive from these entries.
  */
 import { type Redacted, Schema } from "effect";
 import type { Prices } from "../../domain/Prices.ts";
@@ -13,6 +13,7 @@ import { leaseMsDefault } from "../../recorder/sql/SqlRunRecorder.ts";
 import type { Clocks } from "../../runtime/contract/Clocks.ts";
 import type { ClientOverrides } from "../clients/ClientOverrides.ts";
 import { certificate, client, continueText, onBreak, reveal, route, token, upstream } from "./ConfigParts.ts";
+import { GatewayAddress } from "./GatewayAddress.ts";
 import {
   apart,
   clock,
@@ -72,7 +73,7 @@ export const limits = {
   }),
 };
 
-/** Clocks of an attempt. */
+/** Timeouts of an attempt. */
 export const clocks = {
   connect: integer("Until there is a connection (name lookup, proxy, TCP and TLS together; never `off`)", {
     unit: "ms",
@@ -124,7 +125,7 @@ export const upstreams = {
   gemini: address("gemini", "Gemini", "https://generativelanguage.googleapis.com"),
 };
 
-/** Differences of the upstreams' healthy streams from their protocols. */
+/** Ways in which the upstreams' healthy streams differ from their protocols. */
 export const tolerance = {
   doneWithoutFinish: yesOrNo(
     "Takes [DONE] for the end of a chat completion even if a server that sends finish_reason never filled it; only for servers that are known to end so",
@@ -133,18 +134,18 @@ export const tolerance = {
   ),
 };
 
-/** A token that clients are admitted by. */
+/** A client token. */
 export interface GatewayToken {
-  /** Stands in logs and metrics in the token's place. */
+  /** Replaces the token in logs and metrics. */
   readonly name: string;
   readonly token: Redacted.Redacted<string>;
-  /** Names of the upstreams that it permits; left out, all. */
+  /** Names of the permitted upstreams. Default: all. */
   readonly upstreams?: ReadonlyArray<string>;
-  /** Requests that it permits besides model requests, to upstreams with their own credential: `METHOD /path` with `*`. */
+  /** Permitted requests other than model requests, to upstreams with their own credential: `METHOD /path` with `*`. */
   readonly paths?: ReadonlyArray<string>;
-  /** It permits the page and its API, where runs are read and questions are answered. */
+  /** True to permit the page and its API, which give access to runs and accept answers. */
   readonly page: boolean;
-  /** It permits `/metrics`. */
+  /** True to permit `/metrics`. */
   readonly metrics: boolean;
 }
 
@@ -246,15 +247,19 @@ export const server = {
   policy: shaped<StricterRules>(
     "pairs",
     "A stricter action than the default policy's, by rule (RULE=ask_user or RULE=do_not_retry)",
-    // The policy itself checks each rule and action: `problemsOfPolicy`.
+    // `problemsOfPolicy` checks each rule and action against the policy.
     byName(Schema.Literals(["ask_user", "do_not_retry"])) as unknown as Schema.Codec<StricterRules, unknown>,
+  ),
+  advertise: text(
+    "Address at which the other gateways over the same store reach this process, for example https://gateway-1.internal:8787: a client of a lingering run may then come back to any gateway that has one. https, or http to a loopback address; not that of a balancer",
+    { schema: GatewayAddress, restart: true },
   ),
   accessLog: yesOrNo("A line in the log for every request, at the level Info", "on_off", {
     key: "log.access",
     flag: "access-log",
     default: true,
   }),
-  requireStore: yesOrNo("`/readyz` answers 503 while the store takes no writes, in place of 200", "switch", {
+  requireStore: yesOrNo("While the store is away, `/readyz` and every model request are answered 503", "switch", {
     default: false,
   }),
   retryEmpty: yesOrNo("A response with nothing in it is asked for again", "on_off", { default: true }),
@@ -263,18 +268,17 @@ export const server = {
 const dollars = (description: string) =>
   Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0)).annotate({ description });
 
-/** Maximum processes that serve: more than the cores of any machine that has one port. */
+/** Maximum worker processes: more than the cores of any machine with one port. */
 export const workersMax = 128;
 
-/** Options of what stands behind the server: store, questions, log and processes. All of them are read at the start only. */
+/** Options of the store, questions, log and processes. All are read only at the start. */
 export const program = {
   db: text("SQLite file with the runs, `postgres://…`, or `memory`; left out, the store that `runs` reads", {
     restart: true,
   }),
-  deliveryLog: yesOrNo(
-    "With PostgreSQL: the responses of lingering runs are logged there for as long as they linger, sealed with a key that only the client holds, so that it may come back to any gateway over the same database",
-    "switch",
-    { default: false, restart: true },
+  stateDir: text(
+    "Folder for what a gateway that ends could not write to its store; the next start writes it (left out, the folder of the SQLite file, or the user's state folder)",
+    { restart: true },
   ),
   onQuestion: words(
     "fail: what is uncertain stops; hold: the client waits for an answer on the page or by `runs answer`",
@@ -333,7 +337,10 @@ export const program = {
   ),
 };
 
-/** The options that stand together under a name, in the file as in a program: their meaning, and the flag that gives them as `NAME=VALUE`. */
+/**
+ * Groups of options that share a name in the file and in programs: their description, and the flag that accepts them as
+ * `NAME=VALUE`.
+ */
 export const groups: Readonly<Record<string, { readonly description: string; readonly pairs?: string }>> = {
   listen: { description: "Where it listens" },
   clocks: {
@@ -345,7 +352,7 @@ export const groups: Readonly<Record<string, { readonly description: string; rea
   log: { description: "What is logged, and how" },
 };
 
-/** Options that a gateway itself takes. */
+/** Options of a gateway without its program. */
 export const gatewayEntries: ReadonlyArray<Entry> = [
   ...entriesOf(server),
   ...entriesOf(upstreams, "upstreams"),
@@ -358,27 +365,27 @@ export const gatewayEntries: ReadonlyArray<Entry> = [
 /** All options. */
 export const entries: ReadonlyArray<Entry> = [...gatewayEntries, ...entriesOf(program)];
 
-/** The defaults of a table, by the names of its options. */
+/** Collects the defaults of a table by option name. */
 export const defaultsOf = <T extends Readonly<Record<string, Option>>>(table: T): Filled<T> =>
-  // `Filled` says of each option what its entry has for a default.
+  // `Filled` derives each option's type from its entry's default.
   Object.fromEntries(Object.entries(table).map(([name, entry]) => [name, entry.default])) as Filled<T>;
 
-/** Limits of a gateway. Times are milliseconds, sizes bytes. */
+/** Limits of a gateway. Times are in milliseconds, sizes in bytes. */
 export interface GatewayLimits extends Required<Given<typeof limits>> {}
 
-/** The limits by default. */
+/** Default limits. */
 export const limitsDefault: GatewayLimits = defaultsOf(limits);
 
-/** The defaults of what stands behind the server. */
+/** Default options of the program. */
 export const programDefaults: Filled<typeof program> = defaultsOf(program);
 
-/** The names of the upstreams that need no prefix. */
+/** The name of an upstream that needs no prefix. */
 export type UpstreamName = keyof typeof upstreams;
 
 /** Base addresses, each as a client of that provider would be given it. */
 export type Upstreams = Readonly<Record<UpstreamName, string>>;
 
-/** The providers' own addresses, as their SDKs have them. */
+/** The providers' own addresses, as in their SDKs. */
 export const upstreamsDefault: Upstreams = {
   openai: upstreams.openai.default,
   anthropic: upstreams.anthropic.default,

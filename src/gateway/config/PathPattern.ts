@@ -1,38 +1,38 @@
 /**
- * Reads the entries of `paths`: what an operator lets clients ask of an upstream beside model requests.
+ * Parses the entries of `paths`: the requests that an operator permits besides model requests.
  */
 
-/** One entry of `paths`. */
+/** A parsed entry of `paths`. */
 export interface PathPattern {
   /** Undefined for every method. */
   readonly method: string | undefined;
-  /** Fits a whole path without its version. */
+  /** Matches a whole path without its version. */
   readonly path: RegExp;
 }
 
-/** The form of an entry, as a sentence has it. */
+/** Describes the form of an entry, for error messages. */
 export const pathPatternForm =
   "METHOD /path, or /path for every method, where * stands for a text without a slash, as in GET /v1/files/*";
 
-/** Maximum entries of one list. */
+/** Maximum entries per list. */
 export const pathPatternsMax = 64;
 
 /** Maximum length of an entry, in characters. */
 const charactersMax = 256;
 
-/** Fits every entry that can be read. */
+/** Matches every valid entry. */
 export const pathPatternExpression = /^(?:(GET|HEAD|POST|PUT|PATCH|DELETE) )?((?:\/[\w.~:@*-]+)+)$/u;
 
-/** Characters that `*` stands for. An escape is none of them: a server that decodes it may read another path. */
+/** Characters that `*` matches. Percent escapes are excluded, because a server that decodes them may see another path. */
 const anyText = "[\\w.~:@-]";
 
-/** A segment that begins with `*` is not empty: `GET /v1/files/*` is no list of files. */
+/** A segment that starts with `*` is not empty: `GET /v1/files/*` does not permit listing the files. */
 const sources: Readonly<Record<string, string>> = { "/*": `/${anyText}+`, "*": `${anyText}*`, ".": "\\." };
 
 /**
- * Reads an entry.
+ * Parses an entry.
  *
- * @returns undefined for a text of another form
+ * @returns undefined if the text is not a valid entry
  */
 export const readPathPattern = (text: string): PathPattern | undefined => {
   const [, method, path] = pathPatternExpression.exec(text) ?? [];
@@ -41,10 +41,10 @@ export const readPathPattern = (text: string): PathPattern | undefined => {
   return { method, path: new RegExp(`^${source}$`) };
 };
 
-/** A path without the version that it may begin with. Base addresses have it or not, so it decides nothing. */
+/** Removes a leading version. Base addresses may or may not include one, so it does not affect permissions. */
 export const withoutVersion = (path: string): string => path.replace(/^\/v\d\w*(?=\/)/, "");
 
-/** Says what is wrong with a list of entries; undefined for a list that can be used. */
+/** Describes the first problem of a list; undefined if it is valid. */
 export const problemOfPaths = (
   paths: ReadonlyArray<string>,
 ): { readonly at: number | undefined; readonly message: string } | undefined => {

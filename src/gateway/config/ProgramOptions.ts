@@ -1,36 +1,36 @@
 /**
- * Describes the options of a whole gateway program: of its server, its store, its questions, its log and its processes.
+ * Describes the options of a whole gateway program: server, store, questions, log and processes.
  */
 import { availableParallelism } from "node:os";
 import { retentionOf } from "../../recorder/retention/Retention.ts";
 import { defaultFile } from "../../recorder/sql/sqlite/SqlFile.ts";
-import { inMemory, isServer } from "../../recorder/store/RunStore.ts";
+import { inMemory } from "../../recorder/store/RunStore.ts";
 import type { GatewayOptions } from "./GatewayOptions.ts";
 import type { Given } from "./Option.ts";
 import { limitsDefault, type program, workersMax } from "./Options.ts";
 
-/** A gateway, and what stands behind it, which Options.ts describes. Only `serve` starts several processes. */
+/** Options of a gateway program, as described in Options.ts. Only `serve` starts several processes. */
 export interface ProgramOptions extends GatewayOptions, Given<typeof program> {}
 
-/** How many processes serve. */
+/** The number of worker processes. */
 export const workersOf = ({ workers = 1 }: ProgramOptions): number =>
   workers === "auto" ? Math.min(workersMax, availableParallelism()) : workers;
 
 /** The store of a program. */
 export const storeOf = ({ db }: ProgramOptions): string => db ?? defaultFile();
 
-/** What is wrong with a program beside its server's options, in one line. */
+/** Describes the first problem of the program's options other than the server's, in one line. */
 export const problemOf = (program: ProgramOptions): string | undefined =>
-  problemOfWorkers(program) ?? problemOfDeliveryLog(program) ?? problemOfRetention(program);
+  problemOfWorkers(program) ?? problemOfAdvertise(program) ?? problemOfRetention(program);
 
 const problemOfWorkers = (program: ProgramOptions): string | undefined =>
   workersOf(program) > 1 && storeOf(program) === inMemory
     ? "workers: several of them share one store, which is a file or a server: name one by --db, or serve with one worker"
     : undefined;
 
-const problemOfDeliveryLog = (program: ProgramOptions): string | undefined =>
-  program.deliveryLog === true && !isServer(storeOf(program))
-    ? "deliveryLog: gateways share it in PostgreSQL: name an address by --db (postgres://…), or leave it out"
+const problemOfAdvertise = (program: ProgramOptions): string | undefined =>
+  program.advertise !== undefined && storeOf(program) === inMemory
+    ? "advertise: gateways find each other in the store that they share: name one by --db, or leave it out"
     : undefined;
 
 const problemOfRetention = (program: ProgramOptions): string | undefined => {
@@ -42,9 +42,10 @@ const problemOfRetention = (program: ProgramOptions): string | undefined => {
 };
 
 /**
- * The options of one of so many workers: what a gateway may hold as a whole is shared out.
+ * Divides the gateway's limits among its workers.
  *
- * A worker's share of all bodies is never less than one body may be, so that what one process takes any worker takes.
+ * A worker's share of all bodies is never less than the maximum of one body, so that each worker accepts every request that a
+ * single process would.
  */
 export const shareOf = (program: ProgramOptions, workers: number): ProgramOptions => {
   const limits = { ...limitsDefault, ...program.limits };

@@ -1,5 +1,5 @@
 /**
- * Says what is wrong with lists of routes, each with its place.
+ * Finds the problems in lists of routes, each with its position.
  */
 import { routesMax } from "../../runtime/contract/RunOptions.ts";
 import { isCredentialName } from "./CredentialNames.ts";
@@ -9,18 +9,17 @@ import type { RouteList, RouteLists, RouteSettings } from "./RouteSettings.ts";
 import { namePattern } from "./UpstreamNames.ts";
 import type { UpstreamSettings } from "./UpstreamSettings.ts";
 
-/** One thing that is wrong with a list. */
+/** A problem in a list of routes. */
 export interface RouteProblem {
-  /** Where, from the key `routes` on. */
+  /** Position below the key `routes`. */
   readonly path: JsonPath;
-  /** What was expected. */
+  /** The expected value. */
   readonly message: string;
 }
 
-/** What is known of each upstream. */
 type Server = Pick<UpstreamSettings, "name" | "protocols">;
 
-/** All that is wrong. */
+/** Lists every problem of the routes. */
 export const problemsOfRoutes = (lists: RouteLists, servers: Iterable<Server>): ReadonlyArray<RouteProblem> => {
   const known = new Map([...servers].map((server) => [server.name, server]));
   const named = new Map<string, string>();
@@ -60,7 +59,7 @@ const idProblems = (name: string, { routes }: RouteList, { id }: RouteSettings, 
   return [];
 };
 
-/** A route's id stands in headers, on record and in metrics without its list: it means one upstream everywhere. */
+/** Headers, records and metrics show a route's id without its list, so an id must mean the same upstream everywhere. */
 const upstreamProblems = (
   first: Server,
   { drop, id, set, upstream }: RouteSettings,
@@ -101,7 +100,7 @@ const headerProblems = ({ drop, set }: RouteSettings): ReadonlyArray<RouteProble
   const problem = (name: string): string | undefined => {
     const key = name.toLowerCase();
     if (!isClientHeader(name) || ofBody.test(name)) return "expected the name of a header that a client sends";
-    // A credential belongs to an upstream, which says whose it is: nothing else decides what leaves.
+    // Only an upstream holds a credential, so that its own settings decide where the credential is sent.
     if (isCredentialName(name)) return "expected a header that holds no credential: the upstream has it";
     if (seen.has(key)) return "expected each header once";
     seen.add(key);
@@ -119,7 +118,7 @@ const headerProblems = ({ drop, set }: RouteSettings): ReadonlyArray<RouteProble
   ];
 };
 
-/** Headers that say what a body is. */
+/** Headers that describe a body. */
 const ofBody = /^(?:accept|content-(?:encoding|type))$/i;
 
 const bodyProblems = ({ drop, set }: RouteSettings): ReadonlyArray<RouteProblem> => {
@@ -145,18 +144,21 @@ const bodyProblems = ({ drop, set }: RouteSettings): ReadonlyArray<RouteProblem>
   ];
 };
 
-/** A part of what stays is what stays; Gemini keeps its settings in an object of which a part may be changed. */
+/** A part of a protected field is protected too, except in Gemini's configuration object. */
 const isWithinKept = (field: string): boolean => {
   const [outer = ""] = field.split(".");
   return !/^generation_?config$/i.test(outer) && kept.has(outer);
 };
 
-/** Most fields of a body that a route changes. */
+/** Maximum body fields that a route changes. */
 const fieldsMax = 32;
 
 const fieldPattern = /^[\w-]{1,64}(?:\.[\w-]{1,64})?$/;
 
-/** Fields that make another request of it: what is asked, with which tools, whether it streams, how often, and what is kept. */
+/**
+ * Fields that a route must not change, because they define the request: its content, its tools, streaming, the number of choices,
+ * and what is stored.
+ */
 const kept: ReadonlySet<string> = new Set([
   ...["messages", "input", "contents", "prompt", "tools", "functions", "mcp_servers", "container"],
   ...["stream", "n", "generationConfig.candidateCount", "generation_config.candidate_count"],

@@ -1,35 +1,35 @@
 /**
- * Describes the further routes of an upstream: where a request goes when the upstream that it was meant for does not answer, for
- * which models, and what is changed in the request on the way.
+ * Describes the further routes of an upstream: where a request moves when the addressed upstream fails, for which models, and
+ * with which changes.
  */
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 
-/** A finish that a list of routes may take for a failure. */
+/** A finish that a list of routes may treat as a failure. */
 export type FinishFailure = "refused" | "empty" | "model_length";
 
 /** A further route. */
 export interface RouteSettings {
-  /** Names the route to clients, in logs, on record and in its breaker. */
+  /** Names the route to clients, in logs, in records and in its breaker. */
   readonly id: string;
-  /** The name of the upstream that it leads to. */
+  /** The name of its upstream. */
   readonly upstream: string;
-  /** The requested models that it serves, `*` for any text; left out, all. */
+  /** Requested models that it serves, with `*` for any text. Default: all. */
   readonly models?: ReadonlyArray<string>;
-  /** What a request has on this route in place of its own. A field of the body is named by its key, or by two with a dot between. */
+  /** Headers and body fields that replace those of the request. A field is a key, or two keys joined by a dot. */
   readonly set: {
     readonly headers: RelayHeaders;
     readonly body: ReadonlyArray<readonly [field: string, value: unknown]>;
   };
-  /** What a request does not have on this route. */
+  /** Headers and body fields that are removed from the request. */
   readonly drop: { readonly headers: ReadonlyArray<string>; readonly body: ReadonlyArray<string> };
 }
 
-/** The further routes of one upstream, in the order in which a request moves to them. */
+/** The further routes of one upstream, in failover order. */
 export interface RouteList {
   readonly routes: ReadonlyArray<RouteSettings>;
-  /** Finishes that are failures, so that the next route takes the request. */
+  /** Finishes that count as failures, so that the request moves to the next route. */
   readonly movesOn: ReadonlyArray<FinishFailure>;
 }
 
-/** The lists by the name of the upstream that requests go to. */
+/** Route lists by the name of the upstream that requests address. */
 export type RouteLists = Readonly<Record<string, RouteList>>;

@@ -1,8 +1,8 @@
 /**
- * Says which words an upstream may be called: a name stands in a path, beside words that mean something else there.
+ * Defines valid upstream names. A name is part of a path and must not clash with the path's other words.
  */
 
-/** Words that begin a path of the gateway or of a provider. */
+/** First words of the paths of the gateway or of a provider. */
 export const reservedNames = [
   "t",
   "u",
@@ -16,13 +16,13 @@ export const reservedNames = [
   "v1beta",
 ] as const;
 
-/** What a name is made of. It is short, because it stands in logs and metrics. */
+/** Pattern of a name. It is short because logs and metrics contain it. */
 export const namePattern = /^[a-z0-9-]{1,32}$/;
 
-/** The rule, as a sentence has it. */
+/** Describes a valid name, for error messages. */
 export const upstreamNameWords = `1 to 32 of a-z, 0-9 and -, and none of ${reservedNames.join(", ")}`;
 
 const reserved: ReadonlySet<string> = new Set(reservedNames);
 
-/** Whether an upstream may be called so. */
+/** True if an upstream may have this name. */
 export const isUpstreamName = (name: string): boolean => namePattern.test(name) && !reserved.has(name);

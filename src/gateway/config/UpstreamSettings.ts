@@ -1,6 +1,6 @@
 /**
- * Describes one server that requests go to: where it is, how it is reached, what it is asked, and how its healthy streams
- * differ from its protocol.
+ * Describes an upstream server: its address, its connection, the requests that it accepts, and how its healthy streams differ
+ * from its protocol.
  */
 import type { Redacted } from "effect";
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
@@ -13,38 +13,38 @@ export interface CertificatePair {
   readonly key: Redacted.Redacted<string>;
 }
 
-/** One upstream, read and checked. Its files were read and its variables looked up: nothing here is a reference. */
+/** A validated upstream. Its files and variables are already resolved. */
 export interface UpstreamSettings {
-  /** `openai`, `anthropic` and `gemini` are the three that need no prefix; any other is reached under `/u/NAME/`. */
+  /** `openai`, `anthropic` and `gemini` need no prefix; any other is reached under `/u/NAME/`. */
   readonly name: string;
   /** Base address as a client of this server would be given it: `http(s)://host[:port][/path]` and nothing else. */
   readonly url: string;
-  /** What may be asked of it; left out, everything that its host's owner has. */
+  /** Protocols that it accepts. Default: all protocols of its host's owner. */
   readonly protocols?: ReadonlyArray<ProtocolId>;
-  /** With a credential of its own: what may be asked beside model requests, as `METHOD /path` with `*`. */
+  /** With its own credential: permitted requests other than model requests, as `METHOD /path` with `*`. */
   readonly paths?: ReadonlyArray<string>;
-  /** Sent with each request in place of the client's headers of those names. */
+  /** Replace the client's headers with the same names in each request. */
   readonly headers: RelayHeaders;
-  /** Sent in place of every credential of the client. */
+  /** Replaces every credential of the client. */
   readonly credential?: Redacted.Redacted<string>;
-  /** The egress proxy, whose address may hold a password; `direct` uses none. Left out, the environment says it. */
+  /** The egress proxy, which may include a password; `direct` for none. Default: from the environment. */
   readonly proxy?: Redacted.Redacted<string> | "direct";
-  /** Certificates that are trusted beside Node's own, as PEM text. */
+  /** Certificates trusted in addition to Node's own, as PEM text. */
   readonly ca?: string;
-  /** Shown to a server that asks for a client's certificate. */
+  /** Client certificate for servers that request one. */
   readonly clientCert?: CertificatePair;
-  /** The `connect` clock in milliseconds: name lookup, proxy, TCP and TLS together. Left out, that of `./client`. */
+  /** The `connect` timeout in milliseconds: name lookup, proxy, TCP and TLS together. Default: that of `./client`. */
   readonly connectMs?: number;
-  /** How its healthy streams differ from its protocol. */
+  /** Ways in which its healthy streams differ from its protocol. */
   readonly tolerance?: Pick<Tolerance, "doneWithoutFinish">;
-  /** Upstreams of one such name share a provider's account: what is bound to the account may move between them. */
+  /** Upstreams with the same value share a provider's account, so requests bound to the account may move between them. */
   readonly state?: string;
-  /** A run outlives its client by so many milliseconds; left out, the gateway's setting says it. */
+  /** Time that a run outlives its client, in milliseconds. Default: the gateway's setting. */
   readonly lingerMs?: number;
-  /** Whether text that it has shown goes on by itself; left out, the gateway's own word counts. */
+  /** Continue shown text automatically, or ask. Default: the gateway's setting. */
   readonly continueText?: "auto" | "ask";
 }
 
-/** Whether an upstream has a credential of its own: in its place, or as one of its headers. */
+/** True if an upstream has its own credential, as `credential` or in its headers. */
 export const hasOwnCredential = ({ credential, headers }: Pick<UpstreamSettings, "credential" | "headers">): boolean =>
   credential !== undefined || headers.some(([name]) => isCredentialName(name));

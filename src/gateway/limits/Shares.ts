@@ -1,16 +1,16 @@
 /**
- * Shares what a gateway holds between its clients: none may hold more than half of what the others leave, so that there is
+ * Divides a gateway's resources between its clients. No client may hold more than half of what the others leave, so there is
  * always room for one more.
  */
 import type { Socket } from "node:net";
 import { connectionsFor, maxDescriptors } from "./Descriptors.ts";
 
-/** The client that something is held for; undefined if it has nobody to share with. */
+/** Client for which something is held; undefined if no share limits it. */
 export type Holder = string | undefined;
 
 /**
- * Names the client of a request. Several tokens are several clients. With one token or none, an address is a client, and a gateway
- * that is used from its own machine has one user, who has all of it.
+ * Identifies the client of a request: its token if there are several tokens, and otherwise its address. A gateway used from its
+ * own machine has one user, who may use everything.
  */
 export const holderOf = (
   token: string | undefined,
@@ -21,29 +21,27 @@ export const holderOf = (
   return address === undefined || /^(?:::1|(?:::ffff:)?127(?:\.\d{1,3}){3})$/i.test(address) ? undefined : address;
 };
 
-/** Counts what each client holds of one thing, such as bytes. */
+/** Counts each client's use of one resource, for example bytes. */
 export class Shares {
   readonly #held = new Map<string, number>();
   #total = 0;
 
-  /** What all hold together. */
   get total(): number {
     return this.#total;
   }
 
-  /** Whether a client may hold so much more. The first thing that it asks for may be more than its share. */
+  /** True if a client may hold this much more. Its first request may exceed its share. */
   mayHold(holder: Holder, more: number, max: number, isFirst = false): boolean {
     if (holder === undefined || isFirst) return true;
     const held = this.#held.get(holder) ?? 0;
     return held + more <= (max - (this.#total - held)) / 2;
   }
 
-  /** What a client holds. */
   of(holder: Holder): number {
     return holder === undefined ? 0 : (this.#held.get(holder) ?? 0);
   }
 
-  /** A client holds so much more, or less. */
+  /** Adds to the amount that a client holds; `more` may be negative. */
   add(holder: Holder, more: number): void {
     this.#total += more;
     if (holder === undefined) return;
@@ -53,29 +51,29 @@ export class Shares {
   }
 }
 
-/** After so many new connections the limit of descriptors is read again: it may be changed while the process runs. */
+/** Number of new connections after which the descriptor limit is read again, since it can change while the process runs. */
 const limitReadEvery = 16;
 
-/** A connection as it is told apart, also when TLS wraps it. */
+/** Identifies a connection, also if TLS wraps it. */
 type Ends = Pick<Socket, "remoteAddress" | "remotePort">;
 
-/** The connections of a gateway, by the client whose requests they have carried. */
+/** Connections of a gateway, by the client whose requests they have carried. */
 export class Connections {
   #max: number;
   readonly #shares = new Shares();
   readonly #claimed = new Map<string, { readonly holder: Holder }>();
-  /** Those that have carried no admitted request, the oldest first. */
+  /** Connections without an admitted request, oldest first. */
   readonly #unclaimed = new Map<string, Socket>();
   readonly #whenShort: () => void;
   readonly #readLimit: () => number | undefined;
   #opened = 0;
-  /** Connections for which there are descriptors. */
+  /** Number of connections for which there are descriptors. */
   #room = Number.POSITIVE_INFINITY;
 
   /**
-   * @param max most connections
-   * @param whenShort called for each connection that is closed for want of descriptors
-   * @param readLimit gives how many descriptors the process may have
+   * @param max maximum number of connections
+   * @param whenShort called for each connection closed because descriptors are exhausted
+   * @param readLimit returns the descriptor limit of the process
    */
   constructor(max: number, whenShort: () => void = () => undefined, readLimit = maxDescriptors) {
     this.#max = max;
@@ -83,19 +81,26 @@ export class Connections {
     this.#readLimit = readLimit;
   }
 
-  /** Sets another limit, for what comes from now on. */
   limit(max: number): void {
     this.#max = max;
   }
 
-  /** Connections that are open. */
   get open(): number {
     return this.#claimed.size + this.#unclaimed.size;
   }
 
+  /** Number of connections without an admitted request. */
+  get unclaimed(): number {
+    return this.#unclaimed.size;
+  }
+
+  isUnclaimed(socket: Ends): boolean {
+    return this.#unclaimed.has(keyOf(socket));
+  }
+
   /**
-   * A connection has been opened. Beyond half of all, the oldest that nobody has claimed gives its place up. One for which there are
-   * not enough descriptors is closed, so that those before it can reach their providers.
+   * Registers a new connection. If more than half of the maximum are unclaimed, the oldest of those is closed. The new connection
+   * is closed if descriptors are short, so that earlier ones can reach their providers.
    */
   opened(socket: Socket): void {
     if (this.#opened++ % limitReadEvery === 0)
@@ -113,9 +118,9 @@ export class Connections {
   }
 
   /**
-   * An admitted request has come over a connection: it is its client's from now on.
+   * Assigns a connection to the client of an admitted request.
    *
-   * @returns whether the client may have it beside its others
+   * @returns true if the client may have it in addition to its others
    */
   claim(socket: Ends, holder: Holder): boolean {
     const key = keyOf(socket);

@@ -1,19 +1,19 @@
 /**
- * Remembers of one request what its access line and its metrics say: where it came from and went, what became of it, how long
- * that took. Never a header's value, a query, a prompt, a key or a token.
+ * Collects the facts of one request for its access line and its metrics: origin, destination, outcome and durations. It never holds
+ * a header's value, a query, a prompt, a key or a token.
  */
 
-import { isWhole, type RelayEvent } from "../../adapters/relay/RelayReader.ts";
+import type { RelayEvent } from "../../adapters/relay/RelayReader.ts";
 import type { Rule } from "../../domain/Decision.ts";
 import type { Failure } from "../../domain/Failure.ts";
 import { dropOldest } from "../../domain/Limits.ts";
 import type { PassedReason } from "../wires/Wires.ts";
 
 /**
- * What became of a request. `from_memory`: a repeat of a run that had just been given up got the same refusal at once. `attached`: it was given
- * the response of a run that there was. `left`: its client has gone, and its run goes on without it. `run_cancelled`: a person ended its run
- * while its client was there; a client that ends its run by leaving has `cancelled` it.
- * A client that closes after the terminal marker has `completed`.
+ * The outcomes of a request. `from_memory`: a repeat of a run that had just failed for good got the same refusal at once.
+ * `attached`: it received the response of an existing run. `left`: its client has gone, and the run continues. `cancelled`: its
+ * client left, which ended the run. `run_cancelled`: a person ended the run while the client was there. A client that closes after
+ * the terminal marker has `completed`.
  */
 export const outcomes = [
   "completed",
@@ -27,68 +27,71 @@ export const outcomes = [
   "failed",
 ] as const satisfies ReadonlyArray<string>;
 
-/** A word of `outcomes`. */
+/** One of `outcomes`. */
 export type Outcome = (typeof outcomes)[number];
 
-/** The fields of an access line, in their order. */
+/** The fields of an access line, in order. */
 export interface AccessRecord {
   /** The request's method. */
   readonly method: string;
-  /** The request's path, without its query; `…` where a token or a key stood; at most 256 characters. */
+  /** The request's path, without its query; `…` replaces a token or a key; at most 256 characters. */
   readonly path: string;
-  /** The status that was sent; left out where the connection broke before one. */
+  /** The status that was sent; left out if the connection broke before. */
   readonly status?: number;
   /**
-   * What became of the request: `completed`, `attached` (it was given the response of a run that there was), `left` (its client has gone, and
-   * its run goes on), `given_up`, `refused`, `from_memory`, `cancelled` (by its client, which left), `run_cancelled` (a person ended the run
-   * while its client was there: on the page, by `runs cancel`, or by the run's name) or `failed`.
+   * The outcome: `completed`, `attached` (it received the response of an existing run), `left` (its client has gone, and the run
+   * continues), `given_up`, `refused`, `from_memory`, `cancelled` (its client left, which ended the run), `run_cancelled` (a person
+   * ended the run while the client was there: on the page, by `runs cancel`, or by the run's name) or `failed`.
    */
   readonly outcome: Outcome;
-  /** The name of the upstream; left out for the gateway's own paths and where none was found. */
+  /** The name of the upstream; left out for the gateway's own paths, and if none was found. */
   readonly upstream?: string;
-  /** The route that the last attempt went by, where the upstream has further ones. */
+  /** The route of the last attempt, if the upstream has further routes. */
   readonly route?: string;
-  /** The name of the token, where tokens have names. */
+  /** The name of the token, if tokens have names. */
   readonly token?: string;
-  /** What the client was recognised as. */
+  /** The client, as the table of clients recognises it. */
   readonly client?: string;
-  /** The run, as `stream-recovery runs show` takes it. */
+  /** The run's id, for `stream-recovery runs show`. */
   readonly run_id?: string;
   /** Attempts of the run. */
   readonly attempts?: number;
   /** The rule of the run's last decision. */
   readonly rule?: string;
-  /** The kind of what failed last: `transport`, `stalled`, `rate_limited` and so on. */
+  /** The kind of the last failure, for example `transport`, `stalled` or `rate_limited`. */
   readonly failure?: Failure["kind"];
-  /** The code of what failed last, such as ECONNREFUSED, or a provider's own. */
+  /** The code of the last failure, for example `ECONNREFUSED`, or the provider's own. */
   readonly code?: string;
-  /** Why the gateway refused the request, as in `x-recovery-refused`. */
+  /** The reason why the gateway refused the request, as in `x-recovery-refused`. */
   readonly refused?: string;
-  /** How old the remembered refusal was, in milliseconds, where it was given from memory. */
+  /** Age of the refusal that was repeated from memory, in milliseconds. */
   readonly memory_ms?: number;
-  /** The request passed through although its address is a model's: its body has more beside its conversation than is read. */
+  /**
+   * True if the request passed through although its address is a model's, because its body has more beside its conversation than
+   * the gateway reads.
+   */
   readonly unread?: true;
-  /** Why the request was no run although its response streamed, as in `x-recovery-passed`. */
+  /** The reason why the request was no run although its response streamed, as in `x-recovery-passed`. */
   readonly passed?: PassedReason;
-  /** The byte of the run's response that an attached one begins at. */
+  /** The byte of the run's response at which an attached request starts. */
   readonly attached_at?: number;
   /** Events and comments of the gateway's own that kept the client waiting. */
   readonly no_ops?: number;
-  /** Milliseconds that the run has waited for the way to its provider and for announced cooldowns. */
+  /** Time that the run waited for the path to its provider and for announced cooldowns, in milliseconds. */
   readonly waited_ms?: number;
-  /** Times that shown text went on in a continuation whose seam was proven. */
+  /** Times that shown text was continued at a proven seam. */
   readonly seams?: number;
   /** Bytes of the response's body that were written. */
   readonly bytes: number;
-  /** Milliseconds from the request to the head of its response. */
+  /** Time from the request to the head of its response, in milliseconds. */
   readonly head_ms?: number;
-  /** Milliseconds from the request to the first bytes of its response's body. */
+  /** Time from the request to the first bytes of its response's body, in milliseconds. */
   readonly first_ms?: number;
-  /** Milliseconds from the request to its end. */
+  /** Time from the request to its end, in milliseconds. */
   readonly ms: number;
 }
 
-/** Longest path of a record, in characters: the rest is cut. */
+/** Maximum length of a recorded path, in characters. The rest is cut. */
 export const pathCharactersMax = 256;
 
 type Learned =
@@ -107,7 +110,7 @@ type Learned =
   | "memory_ms"
   | "attached_at";
 
-/** What a part of the gateway has learned of a request; undefined says nothing. */
+/** Facts that a part of the gateway contributes. An undefined fact is ignored. */
 export type AccessFacts = { readonly [Key in Learned]?: AccessRecord[Key] | undefined };
 
 type KnownFacts = { -readonly [Key in keyof AccessFacts]: AccessFacts[Key] };
@@ -132,43 +135,43 @@ export class Access {
   #lingers = false;
   #leftAt: number | undefined;
 
-  /** @param now monotonic milliseconds */
+  /** @param now monotonic time, in milliseconds */
   constructor(now: () => number) {
     this.#now = now;
     this.#begun = now();
   }
 
   /**
-   * A request was read.
+   * Records the request line.
    *
-   * @param target path and query as they came
+   * @param target path and query as they arrived
    */
   asked(method: string, target: string): void {
     this.#method = method.slice(0, methodCharactersMax);
     this.#path = pathOf(target);
   }
 
-  /** The path is the gateway's own. */
+  /** Marks the path as the gateway's own. */
   isOwn(): void {
     this.#own = true;
   }
 
-  /** Whether the path is the gateway's own: probes and pages ask for theirs again and again. */
+  /** True if the path is the gateway's own, which probes and pages request repeatedly. */
   get own(): boolean {
     return this.#own;
   }
 
-  /** The request's run goes on without its client. */
+  /** Records that the run continues if its client leaves. */
   outlives(): void {
     this.#lingers = true;
   }
 
-  /** Keeps what was learned; a later word replaces an earlier one. */
+  /** Adds facts; later ones replace earlier ones. */
   learned(facts: AccessFacts): void {
     keep(this.#facts, facts);
   }
 
-  /** Something has happened to the request's run. */
+  /** Records an event of the request's run. */
   followed(event: RelayEvent, run_id: string): void {
     this.#facts.run_id = run_id;
     if (event._tag === "AttemptStarted") this.#facts.attempts = event.attempt;
@@ -179,45 +182,41 @@ export class Access {
   }
 
   #interrupted(event: Extract<RelayEvent, { readonly _tag: "RunInterrupted" }>): void {
-    if (isWhole(event)) {
-      this.learned({ rule: event.rule });
-      return;
-    }
     const { code, kind } = event.failure;
     this.#givenUp = true;
     this.learned({ rule: event.rule, failure: kind, code });
   }
 
-  /** A head was written. */
+  /** Records that a head was written. */
   headed(status: number): void {
     this.#status = status;
     this.#headAt ??= this.#now();
   }
 
-  /** Bytes of a body were written. */
+  /** Records that bytes of a body were written. */
   wrote(bytes: number): void {
     this.#firstAt ??= this.#now();
     this.#bytes += bytes;
   }
 
-  /** An event or comment of the gateway's own was written. */
+  /** Records an event or comment of the gateway's own. */
   heard(): void {
     this.#noOps += 1;
   }
 
-  /** The run has waited for a path or a cooldown. */
+  /** Records that the run waited for a path or a cooldown. */
   waited(ms: number): void {
     this.#waitedMs = (this.#waitedMs ?? 0) + ms;
   }
 
-  /** What was counted of the run at the worker that has it, where that is another one. */
+  /** Takes over the counts of a run that another worker owns. */
   elsewhere({ no_ops = 0, seams = 0, waited_ms }: Pick<Partial<AccessRecord>, "no_ops" | "seams" | "waited_ms">): void {
     this.#noOps = no_ops;
     this.#seams = seams;
     this.#waitedMs = waited_ms;
   }
 
-  /** The response has an end: `whole`, the client `left` before the terminal marker, or it is `broken`. The first word counts. */
+  /** Records the end of the response: `whole`, the client `left` before the terminal marker, or `broken`. The first call counts. */
   ended(how: "whole" | "left" | "broken"): void {
     this.#end ??= how;
     if (this.#end === "left") this.#leftAt ??= this.#now();
@@ -267,7 +266,7 @@ export class Access {
       bytes: this.#bytes,
       head_ms: this.#headAt === undefined ? undefined : since(this.#headAt),
       first_ms: this.#firstAt === undefined ? undefined : since(this.#firstAt),
-      // A run that goes on without its client is no part of the client's time.
+      // The time that a run continues without its client does not count.
       ms: since(this.#leftAt ?? this.#now()),
     });
   }
@@ -284,19 +283,19 @@ export class Access {
   }
 }
 
-/** Refusals that say that the upstream or the gateway failed, not that the request was none to take. */
+/** Refusals that report a failure of the upstream or the gateway, not of the request. */
 const failures: ReadonlySet<string> = new Set(["upstream_failed", "unavailable", "defect", "page"]);
 
-/** The rule of a run that ended because somebody did not want it any more. */
+/** The rule of a run that was cancelled. */
 const userCancelled: Rule = "user_cancelled";
 
-/** Longest method of a record, in characters: Node takes none that is longer. */
+/** Maximum length of a recorded method, in characters: Node accepts none that is longer. */
 const methodCharactersMax = 32;
 
-/** A segment that looks like a key of a provider, also where a client put it into its base URL. */
+/** A segment that looks like a provider's key, which a client may have put into its base URL. */
 const keyLike = /^(?:sk-|sk_|AIza|gsk_|xai-|hf_|ghp_|eyJ)[\w.-]{12,}$/;
 
-/** A path as its lines have it. Nearly every request has one of a few paths, in which nothing is to be hidden. */
+/** The path as it is logged. Nearly every request has one of a few paths that need no masking, so these are cached. */
 const pathOf = (target: string): string => {
   if (plain.has(target)) return target;
   const shown = shownPath(target);
@@ -306,12 +305,12 @@ const pathOf = (target: string): string => {
   return shown;
 };
 
-/** Paths that are shown as they are, at most `plainMax`: none of them has a query, a token or a key. */
+/** At most `plainMax` paths that need no masking: they have no query, token or key. */
 const plain = new Set<string>();
 
 const plainMax = 64;
 
-/** A path without its query and without what may be a token or a key, in any spelling: a refused path has a line too. */
+/** Removes the query, and masks possible tokens and keys in any spelling: a refused path is logged too. */
 const shownPath = (target: string): string => {
   if (!target.startsWith("/")) return "";
   const [path = ""] = target.slice(0, 4 * pathCharactersMax).split(/[?#]/);
@@ -326,7 +325,7 @@ const shownPath = (target: string): string => {
   return told.length <= pathCharactersMax ? told : `${told.slice(0, pathCharactersMax - 1)}…`;
 };
 
-/** A segment as the most lenient reader would read it. */
+/** Decodes a segment as the most lenient reader would. */
 const plainOf = (segment: string): string => {
   let plain = segment;
   for (let round = 0; round < 3 && /%[0-9a-f]{2}/i.test(plain); round += 1)
@@ -336,15 +335,15 @@ const plainOf = (segment: string): string => {
 
 type Optional = { readonly [Key in keyof AccessRecord]: AccessRecord[Key] | undefined };
 
-/** The fields that are known, in their order; those that every record has are given above. */
+/** Drops undefined fields and keeps the order. */
 const defined = (fields: Optional): AccessRecord => {
   const known = {};
   keep<object>(known, fields);
-  // The schema of the fields is lost on the way, and no value of them has changed.
+  // The loop loses the type, but changes no value.
   return known as AccessRecord;
 };
 
-/** Takes over the fields that say something. */
+/** Copies the defined fields. */
 const keep = <Fields extends object>(to: Fields, from: Fields): void => {
   for (const name in from) if (from[name] !== undefined) to[name] = from[name];
 };

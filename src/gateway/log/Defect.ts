@@ -1,11 +1,10 @@
 /**
- * Says of a defect what may stand in a log: its class, its code and where it happened. Its message may hold what a client or a
- * provider sent.
+ * Describes a defect for a log by its class, its code and its location only. Its message may hold data of a client or a provider.
  */
 import { Cause, Effect } from "effect";
 import { label } from "../../domain/Limits.ts";
 
-/** What is known of a defect without its words. */
+/** The facts of a defect that a log may hold. */
 export interface DefectLabels {
   readonly class: string;
   readonly code?: string;
@@ -13,14 +12,14 @@ export interface DefectLabels {
 }
 
 /**
- * Writes a defect to the log; an interrupt alone is none.
+ * Logs a defect. An interrupt alone is not one.
  *
- * @param what failed, as a sentence
+ * @param what the failure, as a sentence
  */
 export const logged = (what: string, cause: Cause.Cause<unknown>): Effect.Effect<void> =>
   Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError(what, labelsOf(Cause.squash(cause)));
 
-/** What a log may say of an error. */
+/** The facts of an error that a log may hold. */
 export const labelsOf = (defect: unknown): DefectLabels => {
   if (!(defect instanceof Error)) return { class: typeof defect };
   const at = framesOf(defect.stack ?? "");
@@ -31,7 +30,7 @@ export const labelsOf = (defect: unknown): DefectLabels => {
   };
 };
 
-/** The first frames of a stack; the lines before them are the message. */
+/** The first frames of a stack, without the message above them. */
 const framesOf = (stack: string): string =>
   stack
     .split("\n")

@@ -1,28 +1,28 @@
 /**
- * Gives the gateway's log: a logger of one line an event, and the access line of a request.
+ * Provides the gateway's logger, which writes one line per event, and the access line of a request.
  */
 import { Clock, Console, Effect, type Layer, Logger, References, type Scope } from "effect";
-import { type Deadline, Deadlines } from "../../adapters/relay/deadline/Deadlines.ts";
+import { Alarm, Alarms } from "../../adapters/relay/Alarms.ts";
 import type { Access, AccessRecord } from "./AccessRecord.ts";
 import { type LogFormat, lineOf } from "./LogLine.ts";
 
 /**
- * Replaces the program's loggers by one that writes lines to its console: to stderr where `Logger.LogToStderr` says so.
+ * Replaces the program's loggers by one that writes lines to its console, or to stderr if `Logger.LogToStderr` is set.
  *
- * Lines that come within `linesMs` are written together, because each write blocks the loop. A warning or an error is written at
- * once, and so is everything that is left when the process exits, or comes behind the layer's end.
+ * Lines that arrive within `linesMs` are written together, because each write blocks the loop. A warning or an error flushes at
+ * once. The rest is flushed when the process exits, and lines after the layer's end are written at once.
  *
- * @param format of the lines
+ * @param format the format of the lines
  */
 export const layer = (format: LogFormat): Layer.Layer<never> => Logger.layer([made(format)]);
 
-/** How long a line waits for others, in milliseconds. */
+/** Maximum delay of a line, in milliseconds. */
 export const linesMs = 10;
 
 const made = Effect.fnUntraced(function* (
   format: LogFormat,
 ): Effect.fn.Return<Logger.Logger<unknown, void>, never, Scope.Scope> {
-  const lines = new WaitingLines(Deadlines.of(yield* Clock.Clock));
+  const lines = new WaitingLines(Alarms.of(yield* Clock.Clock));
   const over = () => lines.waitNoMore();
   yield* Effect.acquireRelease(
     Effect.sync(() => process.on("exit", over)),
@@ -42,29 +42,30 @@ const made = Effect.fnUntraced(function* (
   });
 });
 
-/** Lines that are written together. */
 class WaitingLines {
   #lines: Array<string> = [];
   #out: Console.Console | undefined;
   #toStderr = false;
   #waits = true;
-  readonly #deadlines: Deadlines;
-  readonly #due: Deadline = { act: () => this.flush(), at: 0, place: -1 };
+  readonly #alarms: Alarms;
+  readonly #due = new Alarm(() => this.flush());
 
-  constructor(deadlines: Deadlines) {
-    this.#deadlines = deadlines;
+  constructor(alarms: Alarms) {
+    this.#alarms = alarms;
   }
 
   add(line: string, out: Console.Console, toStderr: boolean): void {
     if (out !== this.#out || toStderr !== this.#toStderr) this.flush();
-    if (this.#lines.length === 0) this.#deadlines.set(this.#due, this.#deadlines.now() + linesMs);
+    if (this.#lines.length === 0) this.#alarms.set(this.#due, this.#alarms.now() + linesMs);
     this.#out = out;
     this.#toStderr = toStderr;
     this.#lines.push(line);
     if (!this.#waits) this.flush();
   }
 
-  /** Writes those that wait, and each that still comes at once: a fiber may outlive its logger, and the process ends with neither. */
+  /**
+   * Flushes, and writes every later line at once: a fiber may outlive its logger, and the process may exit before a delayed flush.
+   */
   waitNoMore(): void {
     this.#waits = false;
     this.flush();
@@ -72,7 +73,7 @@ class WaitingLines {
 
   flush(): void {
     if (this.#lines.length === 0) return;
-    this.#deadlines.clear(this.#due);
+    this.#alarms.clear(this.#due);
     const text = this.#lines.join("\n");
     this.#lines = [];
     if (this.#toStderr) this.#out?.error(text);
@@ -81,8 +82,8 @@ class WaitingLines {
 }
 
 /**
- * Writes the access line of a request that is over. The gateway's own paths are asked for again and again, by probes and open
- * pages: where they answer, their line has the level Debug.
+ * Writes the access line of a request that is over. Successful requests for the gateway's own paths have the level Debug, because
+ * probes and open pages repeat them.
  */
 export const accessLine = ({ own }: Pick<Access, "own">, record: AccessRecord): Effect.Effect<void> =>
   own && (record.status ?? 0) < 400 ? Effect.logDebug("request", record) : Effect.logInfo("request", record);

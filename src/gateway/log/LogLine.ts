@@ -1,28 +1,28 @@
 /**
- * Writes one event of a log as one line, as text for a person or as JSON for a program. Whatever an event holds, its line holds
- * no line break and no control character: nothing that came from outside can forge a line.
+ * Writes one log event as one line, as text for a person or as JSON for a program. A line never contains a line break or a control
+ * character, so data from outside cannot forge one.
  */
 import { Cause, type Logger } from "effect";
 import { dropOldest } from "../../domain/Limits.ts";
 
-/** How lines are written. */
+/** The formats of a line. */
 export const logFormats = ["text", "json"] as const;
 
-/** A word of `logFormats`. */
+/** One of `logFormats`. */
 export type LogFormat = (typeof logFormats)[number];
 
-/** What a line is made of. */
+/** The parts of a log event that its line shows. */
 export interface LogEvent extends Pick<Logger.Options<unknown>, "cause" | "date" | "logLevel" | "message"> {
   readonly annotations: Readonly<Record<string, unknown>>;
 }
 
-/** Longest value of a field, in characters; the rest is cut. */
+/** Maximum length of a field's value, in characters. The rest is cut. */
 export const valueCharactersMax = 2_048;
 
-/** Most fields of a line; further ones are left out. */
+/** Maximum fields of a line. Further ones are dropped. */
 export const fieldsMax = 48;
 
-/** The names that every line has. */
+/** Names reserved for the fields that every line has. */
 const head = ["time", "level", "message"] as const;
 
 /**
@@ -46,9 +46,9 @@ export const lineOf = (format: LogFormat, event: LogEvent): string => {
 };
 
 /**
- * Texts are the message; records, annotations and a cause are fields.
+ * Splits an event: texts form the message; records, annotations and a cause become fields.
  *
- * @param tell called with each field, in their order
+ * @param tell called with each field, in order
  * @returns the message
  */
 const told = ({ annotations, cause, message }: LogEvent, tell: (name: string, value: unknown) => void): string => {
@@ -75,7 +75,7 @@ const told = ({ annotations, cause, message }: LogEvent, tell: (name: string, va
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Error);
 
-/** The name of a field, made once for each of the same few dozen. */
+/** The name of a field, cached because the same few dozen recur. */
 const nameOf = (name: string): string => {
   const known = names.get(name);
   if (known !== undefined) return known;
@@ -86,21 +86,21 @@ const nameOf = (name: string): string => {
   return made;
 };
 
-/** Names that are remembered, at most `namesMax`. */
+/** At most `namesMax` cached names. */
 const names = new Map<string, string>();
 
 const namesMax = 256;
 
-/** Longest name that is remembered, in characters. */
+/** Maximum length of a cached name, in characters. */
 const nameCharactersMax = 64;
 
-/** A field may not pass for one that every line has. */
+/** A field must not pass for one that every line has. */
 const writtenName = (name: string): string => {
   const word = /^[\w.-]*$/.test(name) ? cut(name) : cut(name).replaceAll(/[^\w.-]/g, "_");
   return head.some((taken) => taken === word) ? `_${word}` : word;
 };
 
-/** Numbers and booleans stay what they are; anything else is text, and a nested value is its JSON. */
+/** Numbers and booleans stay as they are. Anything else becomes text, and a nested value its JSON. */
 const fieldOf = (value: unknown): unknown => {
   if (typeof value === "boolean" || value === null) return value;
   if (typeof value === "number") return Number.isFinite(value) ? value : String(value);
@@ -109,7 +109,7 @@ const fieldOf = (value: unknown): unknown => {
   try {
     return cut(JSON.stringify(value) ?? String(value));
   } catch {
-    // A value that refers to itself, or a bigint.
+    // A circular value, or a bigint.
     return cut(String(value));
   }
 };
@@ -117,25 +117,25 @@ const fieldOf = (value: unknown): unknown => {
 const cut = (text: string): string =>
   text.length <= valueCharactersMax ? text : `${text.slice(0, valueCharactersMax - 1)}…`;
 
-/** Plain words stand as they are; anything else in JSON's quotes. */
+/** Plain words are written bare, anything else in JSON's quotes. */
 const textOf = (value: unknown): string =>
   typeof value === "string" && !/^[\w.:/@%+,;~…-]+$/.test(value) ? JSON.stringify(value) : String(value);
 
-/** A message is a sentence of the program; a line break in it is written as `\n`. */
+/** A message is a sentence of the program. A line break in it is written as `\n`. */
 const plainOf = (message: string): string => message.replaceAll("\r", "\\r").replaceAll("\n", "\\n");
 
 /**
- * Writes every character that a terminal or a reader of lines might obey as `\uXXXX`: control characters, line and paragraph
- * separators, marks that turn the direction of text.
+ * Escapes every character that a terminal or a line reader might interpret as `\uXXXX`: control characters, line and paragraph
+ * separators, and marks that change the direction of text.
  */
 const safe = (line: string): string =>
   isPrintable.test(line)
     ? line
     : line.replaceAll(
-        // The tab, too: columns are its own business.
+        // Tabs are escaped too, so that a value cannot shift columns.
         /[\p{Cc}\u2028\u2029\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069\ufeff]|\p{Cs}/gu,
         (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
       );
 
-/** Nearly every line is plain ASCII, in which nothing is to be replaced. */
+/** Nearly every line is plain ASCII and needs no escaping. */
 const isPrintable = /^[\u0020-\u007e]*$/;

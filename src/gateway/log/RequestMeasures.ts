@@ -1,18 +1,18 @@
 /**
- * Counts requests that are over, as Effect metrics: by upstream, client and outcome. Each label has a bound, so that neither a
- * client's words nor a long configuration makes series without end (L11).
+ * Counts requests that are over as Effect metrics, by upstream, client and outcome. Each label is bounded, so that neither a
+ * client's words nor a long configuration creates series without end (L11).
  */
 import { Context, Effect, Metric } from "effect";
 import type { RelayWait } from "../../adapters/relay/RelayWaits.ts";
 import { known, measure, secondsBoundaries } from "../../runtime/run/Measures.ts";
 import type { AccessRecord } from "./AccessRecord.ts";
 
-/** Makes a metric whose series has these labels. Each series has a metric of its own, which knows its place in the registry. */
+/** Creates the metric of one series, by its labels. Each series has its own metric, which caches its place in the registry. */
 type Labelled = (attributes: Attributes) => Metric.Metric<number, unknown>;
 
 type Attributes = Readonly<Record<string, string>>;
 
-/** Requests that are over. `reason` is the rule of a run that was given up or that a person cancelled, or why a request was refused. */
+/** Requests that are over. `reason` is the rule of a run that failed for good or that a person cancelled, or the reason of a refusal. */
 const served: Labelled = (attributes) =>
   Metric.counter("stream_recovery.gateway.served", {
     description: "Requests of clients that are over",
@@ -28,7 +28,7 @@ const routed: Labelled = (attributes) =>
     attributes,
   });
 
-/** From a request to the first bytes of its response's body: what was held back until then is part of it. */
+/** Time from a request to the first bytes of its response's body, including any time that they were held. */
 const firstBytes: Labelled = (attributes) =>
   Metric.histogram("stream_recovery.gateway.time_to_first_bytes", {
     description: "From a request to the first bytes of its response",
@@ -52,7 +52,7 @@ const noOps: Labelled = (attributes) =>
     attributes,
   });
 
-/** What runs have waited before a request of theirs, by `for`: `path` or `cooldown`. */
+/** Time that runs waited before a request of theirs, by `for`: `path` or `cooldown`. */
 export const waits = known((attributes) =>
   Metric.histogram("stream_recovery.gateway.wait_time", {
     description: "Waits of runs for the way to a provider and for announced cooldowns",
@@ -65,7 +65,7 @@ export const waits = known((attributes) =>
 export const countWait = ({ for: what, ms }: RelayWait, context: Context.Context<never>): void =>
   measure(waits, ms / 1_000, { for: what }, context);
 
-/** Requests that were given the response of a run that there was, by `how`: `repeat` or `stream` (by the run's name). */
+/** Requests that received the response of an existing run, by `how`: `repeat` or `stream` (by the run's name). */
 export const attached = known((attributes) =>
   Metric.counter("stream_recovery.gateway.attached", {
     description: "Requests that attached to a run instead of beginning one",
@@ -74,7 +74,7 @@ export const attached = known((attributes) =>
   }),
 );
 
-/** Responses that are not kept any more for clients that come back, by `why`: `run_bytes`, `process_bytes` or `runs`. */
+/** Responses evicted before a client could return for them, by `why`: `run_bytes`, `process_bytes` or `runs`. */
 export const evictions = known((attributes) =>
   Metric.counter("stream_recovery.gateway.evicted", {
     description: "Responses that were kept for clients that come back, and did not fit",
@@ -87,25 +87,25 @@ export const evictions = known((attributes) =>
 export const countAttached = (how: "repeat" | "stream", context: Context.Context<never>): void =>
   measure(attached, 1, { how }, context);
 
-/** Counts a response that is not kept any more. */
+/** Counts an evicted response. */
 export const countEvicted = (why: "run_bytes" | "process_bytes" | "runs", context: Context.Context<never>): void =>
   measure(evictions, 1, { why }, context);
 
-/** Most values of one label; further ones are `other`. There are about 20 clients, 40 rules and a dozen refusals. */
+/** Maximum values of one label. Further ones become `other`. There are about 20 clients, 40 rules and a dozen refusals. */
 export const labelValuesMax = 64;
 
-/** Most series of `served`; a further one is counted as `other` in each label but the outcome. */
+/** Maximum series of `served`. A further one is counted as `other` in each label but the outcome. */
 export const seriesMax = 512;
 
 const other = "other";
 
-/** The values that have series, by registry: each program has its own. */
+/** The values and series of one metric registry: each program has its own registry. */
 class Labels {
   readonly #values = new Map<string, Set<string>>();
   readonly #series = new Set<string>();
   readonly #metrics = new Map<Labelled, Map<string, Metric.Metric<number, unknown>>>();
 
-  /** The value, or `other` where the label has too many. */
+  /** The value, or `other` if the label has too many. */
   of(label: string, value: string | undefined): string {
     if (value === undefined) return "none";
     const known = this.#values.get(label) ?? new Set();
@@ -113,12 +113,12 @@ class Labels {
     return taken(known, value, labelValuesMax) ? value : other;
   }
 
-  /** Whether a combination has a series of its own. */
+  /** True if the combination may have its own series. */
   has(labels: Attributes): boolean {
     return taken(this.#series, seriesOf(labels), seriesMax);
   }
 
-  /** The metric of a series. The labels have the bounds that are kept above. */
+  /** The metric of a series. The caller has bounded the labels. */
   metric(of: Labelled, labels: Attributes): Metric.Metric<number, unknown> {
     const known = this.#metrics.get(of) ?? new Map<string, Metric.Metric<number, unknown>>();
     this.#metrics.set(of, known);
@@ -136,7 +136,7 @@ const taken = (known: Set<string>, value: string, max: number): boolean => {
   return true;
 };
 
-/** No label has the sign in it that stands between them. */
+/** Joins labels by NUL, which no label contains. */
 const seriesOf = (labels: Attributes): string => {
   let series = "";
   for (const name in labels) series += `${labels[name]}\u0000`;

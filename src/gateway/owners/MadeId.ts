@@ -1,15 +1,15 @@
 /**
- * Reads from an answer, as its bytes pass, the id under which its provider stores it.
+ * Extracts the id under which a provider stores a response, while its bytes pass.
  */
 import type { Arrivals, RelayExchange } from "../../adapters/relay/RelayTransport.ts";
 import * as Json from "../../domain/Json.ts";
 import { isComment, makeFramer } from "../../provider/stream/Sse.ts";
 import type { Bytes } from "../upstream/ContentDecoding.ts";
 
-/** Maximum bytes that are searched: the first event of OpenAI repeats instructions and tools, and a document is searched whole. */
+/** Maximum number of bytes searched. OpenAI's first event repeats instructions and tools, and a document is searched as a whole. */
 export const searchedBytesMax = 8 * 1024 * 1024;
 
-/** Reads the id of one answer: of a stream's first event that has one, or of a document. */
+/** Extracts the id of one response: from a stream's first event with an id, or from a document. */
 export class MadeId {
   readonly #found: (id: string) => void;
   readonly #framer = makeFramer({ lineBytesMax: searchedBytesMax, eventBytesMax: searchedBytesMax });
@@ -17,12 +17,12 @@ export class MadeId {
   #bytes = 0;
   #isOver = false;
 
-  /** @param found called once at most, before the bytes that complete the id go on */
+  /** @param found called at most once, before the bytes that complete the id are passed on */
   constructor(found: (id: string) => void) {
     this.#found = found;
   }
 
-  /** Takes the next bytes, cut anywhere. */
+  /** Adds the next bytes, split at any position. */
   take(bytes: Uint8Array): void {
     if (this.#isOver) return;
     this.#bytes += bytes.byteLength;
@@ -36,7 +36,6 @@ export class MadeId {
     this.#document?.push(bytes);
   }
 
-  /** The bytes are over. */
   end(): void {
     if (this.#isOver) return;
     const last = this.#framer.end();
@@ -60,9 +59,9 @@ export class MadeId {
 }
 
 /**
- * Reads an exchange's bytes on their way.
+ * Extracts the id from an exchange's bytes as they pass.
  *
- * @param found called once at most
+ * @param found called at most once
  */
 export const identified = (exchange: RelayExchange, found: (id: string) => void): RelayExchange => {
   const made = new MadeId(found);

@@ -1,6 +1,6 @@
 /**
- * Runs in the browser: keeps the page up to date and sends answers. It is served as it stands, its types taken away, so it
- * imports nothing, and builds no HTML: the server draws every view, and what has changed is taken over into the document.
+ * Runs in the browser: keeps the page up to date and sends answers. The file is served with only its types removed, so it imports
+ * nothing. It also builds no HTML: the server renders every view, and changes are merged into the document.
  */
 import type { FeedMessage } from "../api/Feed.ts";
 import type { Asked, PageDocument, PageElement, PageEvents, PageNode, PageWindow, Said } from "./BrowserDom.ts";
@@ -11,42 +11,42 @@ declare const location: { readonly href: string; readonly search: string };
 declare const DOMParser: new () => { parseFromString(text: string, type: "text/html"): PageDocument };
 declare const EventSource: new (address: string) => PageEvents;
 
-/** Between two looks while no news come, in milliseconds. */
+/** Polling interval without a live feed, in milliseconds. */
 const pollMs = 3_000;
 
-/** Between two looks of a tab that is not seen, in milliseconds: its title tells of open questions. */
+/** Polling interval of a hidden tab, in milliseconds. Its title shows the number of open questions. */
 const hiddenPollMs = 30_000;
 
-/** Longest wait for a view, in milliseconds: a server that hangs must not keep the page from asking again. */
+/** Timeout of a view, in milliseconds, so that a hung server does not stop the polling. */
 const viewMs = 10_000;
 
-/** The feed sends something about every second. After so many milliseconds without, it counts as silent. */
+/** Silence after which the feed counts as silent, in milliseconds. It normally sends about one message per second. */
 const silentMs = 5_000;
 
-/** After so many milliseconds of silence the feed is opened anew: the connection may have died in a sleep. */
+/** Silence after which the feed is reopened, in milliseconds. Its connection may have died while the machine slept. */
 const deafMs = 15_000;
 
-/** Between two looks at the clock, in milliseconds; the tab that leads tells the others as often that it is there. */
+/** Timer interval, in milliseconds. The leading tab sends a message to the others as often. */
 const tickMs = 1_000;
 
-/** Most runs that the feed is asked to look at; the server takes no more. */
+/** Maximum runs that the feed watches, which is the server's limit. */
 const shownMax = 8;
 
-/** After so many messages without news, about one a second, a view is drawn anew for its "3 min ago". */
+/** Messages without news, about one per second, after which a view is refreshed to update relative times. */
 const quietMax = 30;
 
-/** How long something that was said stands, in milliseconds. */
+/** Display time of a message, in milliseconds. */
 const saidMs = 6_000;
 
 const shown = new URLSearchParams(location.search).get("run");
 
-/** Why the last look failed, in words; undefined where it did not. */
+/** The error of the last fetch; undefined if it succeeded. */
 let refusal: string | undefined;
 
 let refreshing = false;
 let again = false;
 
-/** Takes the server's newest view over. Of several wishes at once one more look is enough. */
+/** Fetches the server's newest view. Concurrent calls are merged into one further fetch. */
 const refresh = async (): Promise<void> => {
   if (refreshing) {
     again = true;
@@ -63,7 +63,10 @@ const refresh = async (): Promise<void> => {
   badge();
 };
 
-/** Looks once; what went wrong, in words. A view without the run, or of a search that is not valid, is a view. */
+/**
+ * Fetches a view once, and returns an error message on failure. Status 404 (no such run) and 400 (invalid search) also have a
+ * view.
+ */
 const look = async (): Promise<string | undefined> => {
   try {
     const signal = AbortSignal.timeout(viewMs);
@@ -72,7 +75,7 @@ const look = async (): Promise<string | undefined> => {
     take(await response.text());
     return undefined;
   } catch (error) {
-    // `AbortSignal.timeout` gives its own reason.
+    // `AbortSignal.timeout` aborts with a `TimeoutError`.
     const isLate = error instanceof Error && error.name === "TimeoutError";
     return isLate ? "the server does not answer" : "the server cannot be reached";
   }
@@ -86,9 +89,9 @@ const take = (text: string): void => {
   become(to, from);
 };
 
-/** Makes one element like another, keeping every node that stays: focus, selection and scrolling are the reader's. */
+/** Makes one element equal to another and reuses its nodes, so that focus, selection and scroll position survive. */
 const become = (to: PageElement, from: PageElement): void => {
-  // What the reader has opened stays open.
+  // Keep opened details open.
   const isKept = (name: string) => name === "open" && to.nodeName === "DETAILS";
   for (const name of to.getAttributeNames()) {
     if (from.getAttribute(name) === null && !isKept(name)) to.removeAttribute(name);
@@ -121,7 +124,7 @@ const removed = (parent: PageElement, node: PageNode): PageNode | null => {
   return next;
 };
 
-/** The node that becomes the wanted one: the next of its kind, or the one with its id wherever it stands behind. */
+/** Finds the node to reuse: the next one of the same kind, or a later one with the same id. */
 const matching = (at: PageNode | null, wanted: PageNode): PageNode | null => {
   const id = isElement(wanted) ? wanted.id : "";
   for (let node = at; node !== null; node = node.nextSibling) {
@@ -157,7 +160,7 @@ const ends = (run: string): Asked => ({
   text: "It ends in its user’s name, whichever process drives it. Its client gets nothing more, its running tools are interrupted, and nothing of it is sent again.",
 });
 
-/** Asks twice; whether the second answer was yes. Escape is no. */
+/** Asks for confirmation; Escape means no. */
 const sure = (asked: Asked): Promise<boolean> =>
   new Promise((resolve) => {
     const dialog = document.querySelector("dialog");
@@ -182,7 +185,6 @@ const answer = async (button: PageElement): Promise<void> => {
   );
 };
 
-/** Ends a run in its user's name. */
 const cancel = async (button: PageElement): Promise<void> => {
   const { cancel: run = "", of = "" } = button.dataset;
   if (!(await sure(ends(of)))) return;
@@ -192,7 +194,6 @@ const cancel = async (button: PageElement): Promise<void> => {
   );
 };
 
-/** Has a path asked now. */
 const tryPath = async (button: PageElement): Promise<void> => {
   say("Asking …", false);
   await post(button, "paths/try", { path: button.dataset.path }, ({ ok, told }) => {
@@ -202,7 +203,7 @@ const tryPath = async (button: PageElement): Promise<void> => {
   });
 };
 
-/** Sends what a button is for to the API, once at a time. */
+/** Sends a button's request to the API and disables the button meanwhile. */
 const post = async (
   button: PageElement,
   path: string,
@@ -218,9 +219,9 @@ const post = async (
     say("No answer: the server cannot be reached", true);
   }
   button.disabled = false;
-  // What a button has done is in the view that is taken over now.
+  // The refreshed view shows the effect of the request.
   await refresh();
-  // A reader whose button is gone goes on from the view, not from the beginning of the document.
+  // If the focused button is gone, move the focus to the view and not to the start of the document.
   if (document.activeElement === document.body) document.getElementById("view")?.focus();
 };
 
@@ -237,25 +238,25 @@ document.addEventListener("click", ({ target }) => {
   if (button.id === "confirm-no") document.querySelector("dialog")?.close("no");
 });
 
-/** How new the page is. */
+/** The freshness of the page. */
 type Standing = "start" | "live" | "silent" | "polling" | "lost";
 
-/** Milliseconds of a clock that is never set. */
+/** Monotonic time, in milliseconds. */
 const clock = (): number => performance.now();
 
-/** When the feed last said something, when the tab that leads did, when this tab last looked, and when it last saw anything new. */
+/** Times of the feed's last message, the leading tab's last message, this tab's last fetch, and its last news. */
 const last = { fed: clock(), led: clock(), looked: clock(), seen: clock() };
 
 let feed: "start" | "open" | "down" = "start";
 
-/** Whether this tab has looked since it takes part in the feed. */
+/** True if this tab has refreshed since it joined the feed. */
 let isCaughtUp = false;
 
 let isLeading = false;
 
 let quiet = 0;
 
-/** Something is new, or time has passed for a bar that grows, or much time for a view where nothing does. */
+/** True if a message requires a refresh: it reports a change, a running bar grows, or relative times are out of date. */
 const concerns = ({ paths, runs }: FeedMessage): boolean => {
   if (paths === true && shown === null) return true;
   if (runs.length === 0) {
@@ -265,16 +266,16 @@ const concerns = ({ paths, runs }: FeedMessage): boolean => {
   return shown === null || runs.includes(shown);
 };
 
-/** The runs that other tabs show, and when each was last said; a tab that is closed or not seen says nothing. */
+/** Runs shown in other tabs, with the time of each tab's last message. Closed and hidden tabs send none. */
 const followed = new Map<string, number>();
 
-/** The runs that the feed is asked to look at: this tab's, and those of the tabs that follow it. */
+/** The runs that the feed should watch: this tab's, and those of the tabs that follow it. */
 const wanted = (): ReadonlyArray<string> => {
   for (const [run, at] of followed) if (clock() - at > silentMs) followed.delete(run);
   return [...new Set([...(shown === null ? [] : [shown]), ...followed.keys()])].slice(0, shownMax);
 };
 
-/** Takes what the feed said, wherever it is open, and what a tab shows. */
+/** Handles a message of the feed's tab, or of a tab that shows a run. */
 const hear = (said: Said): void => {
   if ("shows" in said) return void followed.set(said.shows, clock());
   const { message, open, opened } = said;
@@ -291,9 +292,9 @@ const hear = (said: Said): void => {
 };
 
 /**
- * Holds the one feed of this browser.
+ * Opens the browser's only feed.
  *
- * @returns ends it
+ * @returns closes it
  */
 const listen = (tell: (said: Said) => void): (() => void) => {
   const opened = () => {
@@ -302,7 +303,7 @@ const listen = (tell: (said: Said) => void): (() => void) => {
     source.addEventListener("open", () => tell({ open: true, opened: true }));
     source.addEventListener("error", () => tell({ open: false, opened: false }));
     source.addEventListener("message", ({ data }) => {
-      // The feed is our own server's, and says what its type says.
+      // The feed is from our server, which sends this type.
       tell({ open: true, opened: false, message: JSON.parse(data) as FeedMessage });
     });
     return { source, runs, at: clock() };
@@ -310,14 +311,14 @@ const listen = (tell: (said: Said) => void): (() => void) => {
   let now = opened();
   const timer = window.setInterval(() => {
     const isDeaf = clock() - Math.max(now.at, last.fed) > deafMs;
-    // A feed that was refused is over: the browser does not try again by itself.
+    // The browser does not reconnect a feed that was refused.
     const isOver = now.source.readyState === 2 && clock() - now.at > pollMs;
     const isNarrow = wanted().some((run) => !now.runs.includes(run));
     if (isDeaf || isOver || isNarrow) {
       now.source.close();
       now = opened();
     }
-    // One that is opened for another run is as good as open until it is.
+    // While the feed reopens for another run, the old state is kept.
     if (!isNarrow) tell({ open: now.source.readyState === 1, opened: false });
   }, tickMs);
   return () => {
@@ -326,17 +327,17 @@ const listen = (tell: (said: Said) => void): (() => void) => {
   };
 };
 
-/** One name for all tabs of this gateway and token, and for no other of the same origin: the feed's own address. */
+/** Name of the lock and the channel: the feed's address, which differs between gateways and tokens on one origin. */
 const shared = `stream-recovery ${new URL("api/events", location.href).pathname}`;
 
-/** Ends this tab's part in the feed; undefined while it has none. */
+/** Leaves the feed; undefined if this tab has not joined it. */
 let leave: (() => void) | undefined;
 
 /**
- * Takes part in the feed: the tab that holds the lock has it open and tells the others. Where there are no locks, every tab
- * that is seen has its own.
+ * Joins the feed: the tab that holds the lock opens it and forwards its messages to the others. Without locks, every visible tab
+ * opens a feed.
  *
- * @param steal takes the lead from a tab that has fallen silent
+ * @param steal true to take the lead from a tab that has fallen silent
  */
 const join = (steal: boolean): void => {
   leave?.();
@@ -372,12 +373,12 @@ const join = (steal: boolean): void => {
     });
   if (locks === undefined || channel === undefined) return void held();
   locks.request(shared, steal ? { steal } : { signal: part.signal }, held).catch(() => {
-    // Another tab took the lead, because this one was silent: it follows now.
+    // Another tab took the lead because this one was silent. Follow it.
     if (!part.signal.aborted) join(false);
   });
 };
 
-/** Once a second: a leader that is gone without a word is replaced, and while no news come the page looks by itself. */
+/** Runs every second: replaces a silent leader, and polls while there is no live feed. */
 const tick = (): void => {
   if (!isLeading && clock() - last.led > silentMs) join(true);
   if (standing() !== "live" && clock() - last.looked >= pollMs) void refresh();
@@ -398,7 +399,7 @@ const words: Readonly<Record<Standing, string>> = {
   lost: "",
 };
 
-/** Says how new the page is. Its words change seldom, and a screen reader says them; the age changes every second. */
+/** Shows the freshness of the page. Screen readers announce the words, which rarely change; the age changes every second. */
 const badge = (): void => {
   const [place, said, age] = ["feed", "feed-words", "feed-age"].map((id) => document.getElementById(id));
   if (!place || !said || !age) return;
@@ -417,7 +418,7 @@ const rough = (ms: number): string => {
 
 let hiddenTimer: number | undefined;
 
-/** A tab that is seen takes part in the feed. One that is not holds no connection, and looks now and then for its title. */
+/** Joins the feed in a visible tab. A hidden tab holds no connection and polls slowly for its title. */
 const follow = (): void => {
   window.clearInterval(hiddenTimer);
   hiddenTimer = undefined;
@@ -432,7 +433,7 @@ document.addEventListener("visibilitychange", () => {
   if (!document.hidden) void refresh();
 });
 
-// A page that is kept for the way back holds no lock and no connection.
+// A page in the back/forward cache must not hold the lock or a connection.
 window.addEventListener("pagehide", () => {
   window.clearInterval(hiddenTimer);
   leave?.();

@@ -1,5 +1,5 @@
 /**
- * Declares what `Browser` needs of a browser, so that the names of the DOM stay out of the other sources.
+ * Declares the parts of the DOM that `Browser` uses, so that DOM types stay out of the other sources.
  */
 import type { FeedMessage } from "../api/Feed.ts";
 
@@ -28,7 +28,7 @@ export interface PageElement extends PageNode {
   focus(): void;
 }
 
-/** The dialog that asks twice. */
+/** The confirmation dialog. */
 export interface PageDialog extends PageElement {
   returnValue: string;
   showModal(): void;
@@ -36,7 +36,7 @@ export interface PageDialog extends PageElement {
   addEventListener(name: "close", listener: () => void, options: { readonly once: true }): void;
 }
 
-/** What the dialog says, by the ends of the names of its places. */
+/** The texts of the dialog, by the suffixes of its element ids. */
 export type Asked = Readonly<Record<"title" | "run" | "text" | "no" | "yes", string>>;
 
 /** The window. */
@@ -63,7 +63,7 @@ export interface PageDocument {
   addEventListener(name: "visibilitychange", listener: () => void): void;
 }
 
-/** The feed, as a browser follows it. */
+/** The feed's `EventSource`. */
 export interface PageEvents {
   readonly readyState: number;
   close(): void;
@@ -71,14 +71,14 @@ export interface PageEvents {
   addEventListener(name: "message", listener: (event: { readonly data: string }) => void): void;
 }
 
-/** The way from one tab of a gateway to its others. */
+/** A channel between the tabs of a gateway. */
 export interface PageChannel {
   postMessage(said: Said): void;
   close(): void;
   addEventListener(name: "message", listener: (event: { readonly data: Said }) => void): void;
 }
 
-/** Web Locks. A browser has them only where the page came over TLS or from this machine. */
+/** Web Locks. Browsers offer them only over TLS or from this machine. */
 export interface PageLocks {
   request(
     name: string,
@@ -87,20 +87,20 @@ export interface PageLocks {
   ): Promise<void>;
 }
 
-/** What the tab that leads tells the others, about once a second. */
+/** A message of the leading tab to the others, about once a second. */
 export interface Told {
-  /** Whether the feed is open. */
+  /** True if the feed is open. */
   readonly open: boolean;
-  /** It was opened just now: what happened before it was not told. */
+  /** True if the feed was just opened, so that earlier events may be missing. */
   readonly opened: boolean;
-  /** What it said; undefined where it said nothing. */
+  /** The feed's message; undefined if it sent none. */
   readonly message?: FeedMessage | undefined;
 }
 
-/** What a tab that follows and shows one run says, about once a second: the feed is to look at that run. */
+/** A message of a following tab that shows one run, about once a second, so that the feed watches it. */
 export interface Showing {
   readonly shows: string;
 }
 
-/** What tabs of one gateway say to each other. */
+/** A message between tabs of one gateway. */
 export type Said = Told | Showing;

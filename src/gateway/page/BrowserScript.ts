@@ -1,14 +1,14 @@
 /**
- * Gives the page its script: `Browser`, as it stands beside this module. In the package that is JavaScript; from the sources its
- * types are taken away, as Node does with every module that it runs.
+ * Provides the page's script, the `Browser` module beside this one. The package contains it as JavaScript; in a checkout its
+ * types are stripped, as Node does with every module.
  */
 import { readFileSync } from "node:fs";
-// By its namespace: Bun has no such export, and a named import of one would end every command there.
+// Namespace import: Bun lacks this export, and a named import would end every command there.
 import * as modules from "node:module";
 
 const isSource = import.meta.url.endsWith(".ts");
 
-/** The script of the page. */
+/** Returns the page's script. */
 export const text = (): string => {
   const source = readFileSync(new URL(isSource ? "./Browser.ts" : "./Browser.js", import.meta.url), "utf8");
   return isSource ? modules.stripTypeScriptTypes(source) : source;

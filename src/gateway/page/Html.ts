@@ -1,35 +1,34 @@
 /**
- * Builds HTML of text that is not trusted: a value in a template is escaped, unless it is HTML itself.
+ * Builds HTML from untrusted text: template values are escaped unless they are HTML.
  *
  * Every label of a record (provider, model, tool, call, code, finish reason) came from outside. Attributes are always
- * written in double quotes, so that one escape is right for text and attributes alike.
+ * double-quoted, so text and attributes need the same escaping.
  */
 
-/** A piece of HTML that is safe to put into another one. */
+/** Markup that is safe to embed. */
 export class Html {
-  /** The markup. */
   readonly markup: string;
   constructor(markup: string) {
     this.markup = markup;
   }
 }
 
-/** What a template takes. Nothing stands for `undefined` and `false`. */
+/** A template value. `undefined` and `false` render as nothing. */
 export type HtmlValue = Html | string | number | undefined | false | ReadonlyArray<HtmlValue>;
 
 /**
- * A template of HTML: `html\`<b title="${label}">${label}</b>\``.
+ * Renders a template: `html\`<b title="${label}">${label}</b>\``.
  *
- * @returns the markup, every value in it escaped
+ * @returns the markup, with every value escaped
  */
 export const html = (parts: TemplateStringsArray, ...values: ReadonlyArray<HtmlValue>): Html =>
   new Html(parts.map((part, index) => `${part}${markupOf(values[index])}`).join(""));
 
-/** Nothing. */
+/** Empty markup. */
 export const none: Html = new Html("");
 
 /**
- * A label of a record, kept apart from the direction of the text around it.
+ * Renders a label of a record, isolated from the direction of the surrounding text.
  *
  * @param text any text
  */
@@ -54,7 +53,10 @@ const entities: Readonly<Record<string, string>> = {
 const escaped = (text: string): string =>
   printable(text).replace(/[&<>"'`]/g, (character) => entities[character] ?? character);
 
-/** Control characters and halves of a character have no place in a document; direction overrides would turn its words round. */
+/**
+ * Replaces control characters and lone surrogates, which are invalid in a document, and direction overrides, which could reverse
+ * its text.
+ */
 const printable = (text: string): string =>
   text
     .toWellFormed()

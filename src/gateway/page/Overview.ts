@@ -1,5 +1,5 @@
 /**
- * Draws what runs and ran: totals in a line, then open questions, the most urgent first, then runs, newest first.
+ * Renders the overview: totals, then open questions with the most urgent first, then runs with the newest first.
  */
 import { Result } from "effect";
 import type { PathStatus } from "../../paths/Paths.ts";
@@ -22,28 +22,28 @@ import { type Asked, type Filter, filters, isNarrowed, listAddress, searchForm }
 import { sparkline } from "./TimelineFigure.ts";
 import { totalsTables, totalsTiles } from "./TotalsBoard.ts";
 
-/** What the overview shows. */
+/** The data of the overview. */
 export interface OverviewModel {
   /** Wall clock, milliseconds since the epoch. */
   readonly now: number;
   readonly totals: Totals;
-  /** The paths that this process knows. */
+  /** Paths that this process knows. */
   readonly paths: ReadonlyArray<PathStatus>;
-  /** Runs that go on without their client, by id. */
+  /** Runs that continue without their client, by id. */
   readonly absences: ReadonlyMap<string, Absence>;
   /** Runs with an open question. */
   readonly asking: ReadonlyArray<RunRecord>;
-  /** There are more open questions than were read. */
+  /** True if there are more open questions than were read. */
   readonly asksMore: boolean;
   readonly asked: Asked;
-  /** A page of runs, newest first; an error names the field of the form that could not be read. */
+  /** A page of runs, newest first, or an error that names the invalid form field. */
   readonly found: Result.Result<Found, ApiInvalid>;
 }
 
-/** Most questions that are put out at once; the list has all of them. */
+/** Maximum questions shown; the list of runs has all of them. */
 export const questionsMax = 10;
 
-/** The overview. */
+/** Renders the overview. */
 export const overview = (model: OverviewModel): Html => html`
   ${totalsTiles(model.totals)}
   ${model.asked.before === undefined && questions(model)}
@@ -51,7 +51,7 @@ export const overview = (model: OverviewModel): Html => html`
   ${runs(model)}
   ${totalsTables(model.totals)}`;
 
-/** The address of a run's picture, relative to the page. */
+/** The address of a run's view, relative to the page. */
 export const runAddress = (runId: string): string => `./?run=${encodeURIComponent(runId)}`;
 
 const runs = ({ absences, asked, found, now, totals }: OverviewModel): Html => {
@@ -117,12 +117,12 @@ interface Open {
   readonly question: OpenQuestion;
 }
 
-/** What expires first stands first; what stays open comes behind it, the newest first. */
+/** Sort key: the earliest expiry first, then questions without one. */
 const urgency = ({ question: { question } }: Open): number => question.expires_at ?? Number.MAX_SAFE_INTEGER;
 
 const askedAt = ({ question: { question }, record }: Open): number => question.asked_at ?? record.started_at;
 
-/** When a row is drawn, and which runs have no client then. */
+/** The time at which a row is rendered, and the runs without a client. */
 type Moment = Pick<OverviewModel, "absences" | "now">;
 
 const row = (record: RunRecord, { absences, now }: Moment): Html => {

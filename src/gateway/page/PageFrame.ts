@@ -1,11 +1,9 @@
 /**
- * Frames a view of the page: head, landmarks, the place for messages, and the dialog that asks twice.
+ * Renders the document around a view: head, landmarks, the message area and the confirmation dialog.
  */
 import { Html, html } from "./Html.ts";
 
-/**
- * What the page may load and do: its own script and style, and its own API. The header is that of CSP Level 3.
- */
+/** Content Security Policy (CSP Level 3): the page may use only its own script, style and API. */
 export const contentSecurityPolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -13,17 +11,17 @@ export const contentSecurityPolicy = [
   "connect-src 'self'",
   "img-src data:",
   "base-uri 'none'",
-  // The search is a form that only asks.
+  // The search form sends GET requests.
   "form-action 'self'",
   "frame-ancestors 'none'",
 ].join("; ");
 
 /**
- * The document around a view. Every address in it is relative: the page may stand behind a token's prefix.
+ * Renders the document around a view. Its addresses are relative, because a token's prefix may precede the page's path.
  *
- * @param title of the window
- * @param view what stands in `main`
- * @param live whether something in the view changes by itself, as a bar that grows
+ * @param title the window's title
+ * @param view the content of `main`
+ * @param live true if the view changes without news, for example a growing bar
  */
 export const pageFrame = (title: string, view: Html, live: boolean): string =>
   html`${new Html("<!doctype html>")}

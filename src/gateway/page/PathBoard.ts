@@ -1,5 +1,6 @@
 /**
- * Draws the paths that are down, come back or cool: since when, what is done about it, and who waits. Nothing, where all is well.
+ * Renders the paths that are down, recovering or cooling down: since when, the next check, and the runs that wait. Renders
+ * nothing if all are healthy.
  */
 import type { PathStatus } from "../../paths/Paths.ts";
 import { cooldownWords, pathStanding, pathStandings, whyDown } from "../../story/PathWords.ts";
@@ -7,12 +8,12 @@ import { counted, lasting, momentUtc, relative } from "../../story/Times.ts";
 import { inOrder, isDisturbed } from "../api/PathList.ts";
 import { type Html, html, label, none } from "./Html.ts";
 
-/** Most paths that are drawn, and most cooldowns of one; the API has all. */
+/** Maximum paths shown, and cooldowns per path; the API lists all. */
 const pathsMax = 10;
 const cooldownsMax = 6;
 
 /**
- * The section of the paths.
+ * Renders the section of the paths.
  *
  * @param now wall clock, milliseconds since the epoch
  */

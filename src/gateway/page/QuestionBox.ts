@@ -1,5 +1,5 @@
 /**
- * Draws a question: what happened, what may be answered, and what each answer does; or what it was answered.
+ * Renders a question: the incident and the choices with their effects, or its answer.
  */
 
 import type { Choice } from "../../domain/Decision.ts";
@@ -15,28 +15,28 @@ import { lasting, momentUtc, relative } from "../../story/Times.ts";
 import { capital, choices, phases } from "../../story/Words.ts";
 import { type Html, html, label, none } from "./Html.ts";
 
-/** Where a question stands. */
+/** The context in which a question is rendered. */
 export interface QuestionPlace {
   /** Wall clock, milliseconds since the epoch. */
   readonly now: number;
-  /** Whether it can be answered from here; a file can only show it. */
+  /** True if it can be answered here. A file can only show it. */
   readonly answers: boolean;
-  /** Whether what happened is told here; beside the break it stands already. */
+  /** True to describe the incident here. Next to the failure, the description is already shown. */
   readonly tells: boolean;
-  /** What models cost, where that is known. */
+  /** Prices of models, if known. */
   readonly prices?: Prices;
-  /** The time in which the run goes on without its client, where it does. */
+  /** The time in which the run continues without its client, if it does. */
   readonly absence?: Absence;
 }
 
-/** A question that is open, as one of many: with everything that tells it from another one of the same model. */
+/** Renders an open question in a list, with its model and run. */
 export const questionCard = (record: RunRecord, open: OpenQuestion, now: number): Html => {
   const { provider, run_id } = record;
   return html`<article class="card" id="question-${run_id}" aria-labelledby="asks-${run_id}"><h3 id="asks-${run_id}"><span>${label(provider.model ?? provider.id)}</span> <a class="mono" href="./?run=${encodeURIComponent(run_id)}">${label(run_id)}</a></h3>
     ${questionBox(record, open, { now, answers: true, tells: true })}</article>`;
 };
 
-/** A question that is open. */
+/** Renders an open question. */
 export const questionBox = (record: RunRecord, open: OpenQuestion, place: QuestionPlace): Html => {
   const { message, question, refusal, repeats } = open;
   const isRisky = (choice: Choice) => choice === "retry" && repeats !== undefined;
@@ -53,7 +53,7 @@ export const questionBox = (record: RunRecord, open: OpenQuestion, place: Questi
   </section>`;
 };
 
-/** When it was asked, until when, and which calls it is about. */
+/** Renders the times and the calls of a question. */
 const asks = (record: RunRecord, open: OpenQuestion, now: number): Html => {
   const { incident, question } = open;
   const at = question.asked_at ?? incident?.at;
@@ -71,15 +71,15 @@ const asks = (record: RunRecord, open: OpenQuestion, now: number): Html => {
     </dl>`;
 };
 
-/** Most calls that a question names one by one. */
+/** Maximum calls that a question names. */
 const callsMax = 6;
 
-/** A question that expires within so many milliseconds is marked. */
+/** Questions that expire within this time are marked, in milliseconds. */
 const soonMs = 120_000;
 
 const soon = (expires: number | undefined, now: number): boolean => expires !== undefined && expires - now < soonMs;
 
-/** A choice that may repeat something stands behind those that cannot, and the end last. */
+/** Sorts safe choices first, then those that may repeat a call, then `stop`. */
 const inOrder = (offered: ReadonlyArray<Choice>, isRisky: (choice: Choice) => boolean): ReadonlyArray<Choice> => {
   const rank = (choice: Choice) => (choice === "stop" ? 2 : isRisky(choice) ? 1 : 0);
   return offered.toSorted((a, b) => rank(a) - rank(b));
@@ -97,12 +97,12 @@ const button = (
       : html` data-of="${provider.model ?? provider.id}, run ${run_id}" data-confirm="${repeatsText(risk)}"`
   }>${choices[choice].title}</button>`;
 
-/** A question that is not open any more, and its answer. */
+/** Renders a closed question and its answer. */
 export const answerLine = ({ by, question: { answer, choices: offered, revision } }: AnswerStory): Html =>
   html`<p class="answered"><b>Question ${revision}</b> offered ${offered.map((it) => choices[it].title).join(", ")}. ${
     answer === undefined ? "It was not answered." : html`${by} said <b>${choices[answer].title}</b>.`
   }</p>`;
 
-/** The calls that may run again, each label apart from the direction of the text around it. */
+/** Lists the calls that may run again, each label isolated from the direction of the surrounding text. */
 const repeatsList = ({ more, named }: RepeatableCalls): Html =>
   html`${named.map(({ call, tool }, index) => html`${index > 0 && ", "}${tool === undefined ? call : html`${label(tool)} (${call})`}`)}${more > 0 && ` and ${more} more`}`;

@@ -23,7 +23,7 @@ import { StoreHealth, type StoreState } from "../api/StoreHealth.ts";
 import * as Totals from "../api/Totals.ts";
 import { Traffic } from "../api/Traffic.ts";
 import { Page } from "../proxy/PageHandler.ts";
-import { WorkerBus } from "../workers/WorkerBus.ts";
+import { WorkerSockets } from "../workers/WorkerSockets.ts";
 import * as BrowserScript from "./BrowserScript.ts";
 import { type Html, html } from "./Html.ts";
 import { overview } from "./Overview.ts";
@@ -33,13 +33,13 @@ import { runView } from "./RunPicture.ts";
 import { askedOf, searchOf } from "./SearchForm.ts";
 import { style } from "./style/Style.ts";
 
-/** Runs of one page of the list. */
+/** Runs per page of the list. */
 export const pageRuns = 40;
 
-/** Most runs with an open question that are read, the newest: the most urgent of them stand on the page. */
+/** Maximum runs with an open question that are read, newest first. The page shows the most urgent of them. */
 const askingMax = 100;
 
-/** The page of the runs of this recorder. Where there is a gateway, the page says what it does now. */
+/** Serves the page for this recorder's runs. In a gateway it also shows the current traffic. */
 export const layer: Layer.Layer<Page, never, RunRecorder> = Layer.effect(
   Page,
   Effect.gen(function* () {
@@ -70,7 +70,7 @@ export const layer: Layer.Layer<Page, never, RunRecorder> = Layer.effect(
   }),
 );
 
-/** What the page is made of. */
+/** The services and data behind the page. */
 interface PageSources {
   readonly prices: Prices;
   readonly recorder: RunRecorder["Service"];
@@ -78,9 +78,8 @@ interface PageSources {
   readonly context: Context.Context<never>;
   readonly totals: Effect.Effect<Totals.Totals, RecorderError>;
   readonly script: string;
-  /** The paths that are known. */
+  /** The known paths. */
   readonly list: Effect.Effect<ReadonlyArray<PathStatus>>;
-  /** The text of the metrics. */
   readonly metrics: Effect.Effect<string>;
   readonly api: (request: Request) => Promise<Response>;
 }
@@ -99,7 +98,7 @@ const handle = (sources: PageSources, request: Request): Effect.Effect<Response 
   return request.method === "HEAD" ? Effect.flatMap(response, headOf) : response;
 };
 
-/** The same head without a body; a feed is not left running behind it. */
+/** Returns the same head without a body, and stops a feed. */
 const headOf = ({ body, headers, status }: Response): Effect.Effect<Response> =>
   Effect.as(
     Effect.promise(async () => body?.cancel()),
@@ -112,7 +111,7 @@ const plain = "text/plain; charset=utf-8";
 const document = "text/html; charset=utf-8";
 
 const views: Readonly<Record<string, View>> = {
-  // Relative: a token's prefix may stand before it.
+  // Relative, because a token's prefix may precede it.
   "/recovery": () => Effect.succeed(respond("", { status: 308, type: plain, more: { location: "recovery/" } })),
   "/recovery/": (sources, query) => {
     const run = query.get("run");
@@ -123,7 +122,7 @@ const views: Readonly<Record<string, View>> = {
   "/recovery/picture.html": (sources, query) => pictureFile(sources, query.get("run") ?? ""),
   "/recovery/api/events": ({ context, list, recorder, traffic }, query) => {
     const feed = Feed.make(recorder, traffic, context, { list, shown: query.getAll("run") });
-    // The gateway says of every event stream that a proxy must not collect it first.
+    // The gateway tells proxies not to buffer event streams.
     return Effect.succeed(respond(feed, { type: "text/event-stream" }));
   },
   "/metrics": ({ metrics }) => Effect.map(metrics, (text) => respond(text, { type: Metrics.contentType })),
@@ -135,7 +134,7 @@ interface Head {
   readonly more?: Readonly<Record<string, string>>;
 }
 
-/** Headers of every response of the page: a browser must not keep, frame or guess at it, and no other site may read it. */
+/** Headers of every response: no caching, framing or content sniffing, and no access from other sites. */
 const guarding = {
   "cache-control": "no-store",
   "content-security-policy": contentSecurityPolicy,
@@ -149,22 +148,22 @@ const guarding = {
 const respond = (body: string | ReadableStream<Uint8Array>, { more, status = 200, type }: Head): Response =>
   new Response(body, { status, headers: { ...guarding, "content-type": type, ...more } });
 
-/** How the store's writes go; undefined where it is not watched. */
+/** State of the store's writes; undefined if it is not monitored. */
 const storeState = Effect.flatMap(Effect.serviceOption(StoreHealth), (health) =>
   Option.isNone(health) ? Effect.undefined : health.value.state,
 );
 
-/** The metrics of this process, or of all workers where there are several. */
+/** The metrics of this process, or of all workers if there are several. */
 const metricsOf = Effect.fnUntraced(function* (traffic: Option.Option<Traffic["Service"]>) {
-  const bus = Option.getOrUndefined(yield* Effect.serviceOption(WorkerBus));
+  const sockets = Option.getOrUndefined(yield* Effect.serviceOption(WorkerSockets));
   const paths = Option.getOrUndefined(yield* Effect.serviceOption(Paths));
   const here = Effect.gen(function* () {
     const { own, status } = Option.getOrElse(traffic, () => noTraffic);
     return [yield* own ?? status, yield* storeState, paths?.list() ?? []] as const;
   });
-  if (bus === undefined) return Effect.flatMap(here, (of) => Metrics.text(...of));
+  if (sockets === undefined) return Effect.flatMap(here, (of) => Metrics.text(...of));
   const all = yield* SharedMetrics.joined(
-    bus,
+    sockets,
     Effect.flatMap(here, (of) => Metrics.rows(...of)),
   );
   return Effect.map(all, Metrics.textOf);
@@ -200,23 +199,23 @@ const overviewPage: View = (sources, query) =>
     return respond(page, { status: Result.isFailure(found) ? 400 : 200, type: document });
   });
 
-/** The runs that go on without their client. */
+/** The runs that continue without their client. */
 const absencesOf = ({ traffic }: PageSources): Effect.Effect<ReadonlyMap<string, Absence>> =>
   Option.isNone(traffic)
     ? Effect.succeed(new Map())
     : Effect.map(traffic.value.status, ({ absent = [] }) => new Map(absent.map((it) => [it.run_id, it])));
 
-/** What an operator has to know of the gateway as a whole: nothing, where all is well. */
+/** Renders notices about the whole gateway; nothing if all is well. */
 const noticesOf = ({ traffic }: PageSources, now: number): Effect.Effect<Html> =>
   Effect.gen(function* () {
     const { reason, since = now, writes } = (yield* storeState) ?? wellStored;
     const isDraining = Option.isSome(traffic) && (yield* traffic.value.status).draining;
-    return html`${writes === "failing" && html`<p class="notice bad" role="alert">The store takes no writes now${reason !== undefined && html` (<code>${reason}</code>)`}, first seen ${relative(since, now)}. Responses are passed on; nothing is recorded, asked or sent again.</p>`}${isDraining && html`<p class="notice ask" role="status">The gateway is shutting down: it takes no new request, and ends what is under way.</p>`}`;
+    return html`${writes === "failing" && html`<p class="notice bad" role="alert">The store takes no writes now${reason !== undefined && html` (<code>${reason}</code>)`}, first seen ${relative(since, now)}. Responses and retries continue. Their record is kept for up to ten minutes until the store is back, and no question can be asked meanwhile.</p>`}${isDraining && html`<p class="notice ask" role="status">The gateway is shutting down: it takes no new request, and ends what is under way.</p>`}`;
   });
 
 const wellStored: StoreState = { writes: "ok" };
 
-/** The title of the window: it tells how many questions are open where the page itself is not seen. */
+/** The window's title. It shows the number of open questions even in a background tab. */
 const titled = (title: string, asking: number): string =>
   asking === 0 ? title : `(${asking > askingMax ? `${askingMax}+` : asking}) ${title}`;
 
@@ -262,7 +261,7 @@ const unreadable = (): Response =>
     { status: 503, type: document },
   );
 
-/** The API's response, with the headers of every response. A request that it did not understand gets JSON with a reason, too. */
+/** Adds the common headers to the API's response. Requests that the API cannot parse also get a JSON error with a reason. */
 const fromApi = ({ api }: PageSources, request: Request): Effect.Effect<Response> =>
   Effect.promise(async () => {
     const response = await api(request);

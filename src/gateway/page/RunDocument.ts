@@ -1,5 +1,5 @@
 /**
- * Writes the picture of a run as one HTML file that needs nothing else: no script, no request, its style inside.
+ * Renders a run as one self-contained HTML file, without scripts or requests and with its style embedded.
  */
 import { createHash } from "node:crypto";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
@@ -9,10 +9,10 @@ import { runPicture } from "./RunPicture.ts";
 import { style } from "./style/Style.ts";
 
 /**
- * The file of a run.
+ * Renders the file of a run.
  *
- * @param record what the recorder gives
- * @param now wall clock, milliseconds since the epoch: what is under way lasts until then
+ * @param record the recorded run
+ * @param now wall clock, milliseconds since the epoch; anything unfinished is drawn up to it
  */
 export const runDocument = (record: RunRecord, now: number): string => {
   const hash = createHash("sha256").update(style).digest("base64");

@@ -1,5 +1,5 @@
 /**
- * Draws one run: the picture that the page shows and that `runs show --html` writes. A pure function of its record.
+ * Renders one run, for the page and for `runs show --html`. A pure function of the run's record.
  */
 import { none as noPrices, type Prices } from "../../domain/Prices.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
@@ -20,11 +20,11 @@ import { textFigures } from "./TextFigure.ts";
 import { timelineFigure } from "./TimelineFigure.ts";
 
 /**
- * The picture of a run.
+ * Renders a run.
  *
- * @param record what the recorder gives; it has facts, lengths and labels, never text
- * @param place when it is drawn, and whether its question can be answered there
- * @param link where another run stands; none in a file
+ * @param record the recorded run: facts, lengths and labels, never text
+ * @param place the current time, and whether the question can be answered here
+ * @param link builds the address of another run; undefined in a file
  */
 export const runPicture = (record: RunRecord, place: QuestionPlace, link?: (runId: string) => string): Html => {
   const story = runStory(record, place.now);
@@ -71,7 +71,7 @@ const head = (
   </header>`;
 };
 
-/** A question whose incident or attempt the record has dropped stands alone. */
+/** Renders a question separately if the record no longer has its incident or attempt. */
 const orphanedQuestion = (record: RunRecord, { attempts }: RunStory, place: QuestionPlace): Html => {
   const open = openQuestionOf(record);
   return open === undefined || attempts.some(({ asks }) => asks)
@@ -82,7 +82,7 @@ const orphanedQuestion = (record: RunRecord, { attempts }: RunStory, place: Ques
 const omitted = ({ omitted }: RunStory): Html =>
   omitted.length === 0 ? none : html`<p class="hint">Not kept: ${omitted.join(", ")}.</p>`;
 
-/** Calls whose outcome was unknown, and what settled them. */
+/** Lists the calls with an unknown outcome that were settled, and by whom. */
 const callWords = ({ calls }: RunStory): Html => {
   const settled = calls.flatMap(callWord);
   return settled.length === 0
@@ -95,16 +95,16 @@ const callWord = ({ record: { attempt, call, tool }, word }: CallStory): Readonl
     ? []
     : [html`<li>${label(tool)} (attempt ${attempt}, call ${call}): <b>${word.said}</b>, says ${word.by}.</li>`];
 
-/** Ends the run in its user's name, once the person has said so twice. */
+/** Cancels the run on behalf of its user, after a confirmation. */
 const cancelButton = ({ provider, run_id }: RunRecord): Html =>
   html`<button type="button" class="cancel" id="cancel" data-cancel="${run_id}" data-of="${provider.model ?? provider.id}, run ${run_id}">Cancel run</button> · `;
 
 /**
- * The view of a run on the page: its picture, and what can be taken away of it.
+ * Renders the view of a run on the page, with its downloads.
  *
  * @param now wall clock, milliseconds since the epoch
- * @param prices of models, where there are any
- * @param absence the time in which it goes on without its client, where it does
+ * @param prices prices of models, if known
+ * @param absence the time in which the run continues without its client, if it does
  */
 export const runView = (record: RunRecord, now: number, prices: Prices = noPrices, absence?: Absence): Html => {
   const id = encodeURIComponent(record.run_id);

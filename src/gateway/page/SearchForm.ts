@@ -1,5 +1,5 @@
 /**
- * Draws the search of runs: a plain form that needs no script, and the addresses of its pages.
+ * Renders the search for runs, a plain form without scripts, and builds the addresses of its pages.
  */
 import type { Rule } from "../../domain/Decision.ts";
 import { labelCharactersMax } from "../../domain/Limits.ts";
@@ -8,25 +8,25 @@ import type { SearchSent } from "../api/RunSearch.ts";
 import type { Totals } from "../api/Totals.ts";
 import { type Html, html, none } from "./Html.ts";
 
-/** What a list of runs may be narrowed to by one click. */
+/** The one-click filters of the list. */
 export const filters = ["all", "broken", "asking", "live", "parked", "ended"] as const;
-/** One of `filters`. */
+/** A one-click filter. */
 export type Filter = (typeof filters)[number];
 
-/** The fields of the form. `within` is how long ago at most a run started; `since` stands over it. */
+/** The fields of the form. `within` is the maximum age of a run's start; `since` overrides it. */
 const fields = ["q", "within", "rule", "end", "model", "provider", "since", "until"] as const;
 type Field = (typeof fields)[number];
 
-/** What was asked of the page. */
+/** A request for the page. */
 export interface Asked {
   readonly filter: Filter;
-  /** The run that the page begins behind. */
+  /** The last run of the previous page. */
   readonly before: string | undefined;
-  /** The fields of the form that are not empty, as they were sent. */
+  /** The non-empty form fields, as sent. */
   readonly sent: { readonly [F in Field]?: string };
 }
 
-/** Reads what was asked of the page. A filter that there is none of narrows nothing. */
+/** Parses a request for the page. An unknown filter means all runs. */
 export const askedOf = (query: URLSearchParams): Asked => ({
   filter: filters.find((it) => it === query.get("filter")) ?? "all",
   before: query.get("before") ?? undefined,
@@ -38,7 +38,7 @@ export const askedOf = (query: URLSearchParams): Asked => ({
   ),
 });
 
-/** What was asked of the page, as `RunSearch.parse` reads it. */
+/** Converts a request to the input of `RunSearch.parse`. */
 export const searchOf = ({ before, filter, sent: { within, ...sent } }: Asked): SearchSent => ({
   ...sent,
   since: sent.since ?? within,
@@ -46,7 +46,7 @@ export const searchOf = ({ before, filter, sent: { within, ...sent } }: Asked): 
   ...(filter === "all" ? {} : filter === "broken" ? { broken: "true" } : { state: filter }),
 });
 
-/** Whether the form narrows the list. */
+/** True if the form narrows the list. */
 export const isNarrowed = ({ sent }: Asked): boolean => Object.keys(sent).length > 0;
 
 /** The address of a list, relative to the page. */
@@ -58,10 +58,10 @@ export const listAddress = ({ before, filter, sent }: Asked): string => {
 };
 
 /**
- * The form.
+ * Renders the form.
  *
- * @param totals give the models, providers and rules that there are to choose
- * @param invalid the field that could not be read
+ * @param totals the source of the models, providers and rules to choose from
+ * @param invalid the field that could not be parsed
  */
 export const searchForm = (asked: Asked, totals: Totals, invalid: ApiInvalid | undefined): Html => {
   const { filter, sent } = asked;
@@ -102,7 +102,7 @@ export const searchForm = (asked: Asked, totals: Totals, invalid: ApiInvalid | u
 
 interface FormParts {
   readonly sent: Asked["sent"];
-  /** The field that could not be read. */
+  /** The field that could not be parsed. */
   readonly field: string | undefined;
 }
 
@@ -125,7 +125,7 @@ const marked = ({ field }: FormParts, name: Field): Html =>
 
 const input = (form: FormParts, name: Field, type: string, list?: string): Html => {
   const value = form.sent[name] ?? "";
-  // A field of a date shows nothing else; how long ago is a text.
+  // A date field shows nothing but a valid date, so a duration needs a text field.
   const shownAs =
     type === "datetime-local" && value !== "" && !/^\d{4}-\d\d-\d\dT\d\d:\d\d$/.test(value) ? "text" : type;
   return html`<input type="${shownAs}" name="${name}" value="${value}" maxlength="${labelCharactersMax}" autocomplete="off"${list !== undefined && html` list="${list}"`}${marked(form, name)}>`;

@@ -1,15 +1,15 @@
 /**
- * Draws a text that was shown in pieces: which attempt wrote which part of it, and where the parts are sewn together.
+ * Renders a text in pieces: the attempt that wrote each piece, and the seams between them.
  */
 import type { RunStory } from "../../story/RunStory.ts";
 import { charactersOf, seamProofs, type TextPiece } from "../../story/SeamWords.ts";
 import { grouped } from "../../story/Times.ts";
 import { type Html, html, none } from "./Html.ts";
 
-/** Least part of the width that the last piece has: how long it is no record says to the character. */
+/** Minimum share of the width for the last piece. Its exact length is not recorded. */
 const lastShareMin = 0.15;
 
-/** The texts of a run that go on at a seam; nothing where there is none. */
+/** Renders the texts of a run that were continued at a seam; empty if there are none. */
 export const textFigures = ({ attempts, texts }: RunStory): Html => {
   if (texts.length === 0) return none;
   const lengths = new Map(attempts.map(({ record }) => [record.attempt, record.facts.counters.characters]));
@@ -28,7 +28,7 @@ const textFigure = (text: ReadonlyArray<TextPiece>, lengths: ReadonlyMap<number,
 const legendOf = ({ attempt, from, proof, to }: TextPiece, index: number): Html =>
   html`<li><span class="key piece p${index % 2}"><i></i>attempt ${attempt}</span> ${to === undefined ? html`from ${grouped(from)} on` : html`${grouped(from)} to ${grouped(to)}`}${proof !== undefined && html` <span class="key seam"><i></i>after ${charactersOf(from)}: ${seamProofs[proof]}</span>`}</li>`;
 
-/** Where the drawing ends: the last piece as long as its attempt says, and never too short to be seen. */
+/** The width of the drawing. The last piece is as long as its attempt reports, but long enough to be visible. */
 const widthOf = (text: ReadonlyArray<TextPiece>, lengths: ReadonlyMap<number, number>): number => {
   const last = text.at(-1);
   if (last === undefined) return 1;
@@ -36,7 +36,7 @@ const widthOf = (text: ReadonlyArray<TextPiece>, lengths: ReadonlyMap<number, nu
   return Math.max(1, last.from + Math.max(least, lengths.get(last.attempt) ?? 0));
 };
 
-/** The figure in words, for a screen reader. */
+/** Describes the figure for a screen reader. */
 const spoken = (text: ReadonlyArray<TextPiece>): string =>
   `The text in pieces: ${text
     .map(({ attempt, from, proof }) =>
@@ -54,11 +54,11 @@ const pieceOf = (
   return html`<rect class="piece p${index % 2}" x="${place(from)}" y="6" width="${place(Math.max(0, end - from))}" height="18"><title>attempt ${attempt}: ${to === undefined ? `from ${grouped(from)} on` : `${grouped(from)} to ${grouped(to)}`}</title></rect>`;
 };
 
-/** Three stitches over the place where two pieces meet, and how much text stands in front of it. */
+/** Draws a seam and the number of characters before it. */
 const stitches = ({ from, proof }: TextPiece, place: (at: number) => string): Html =>
   proof === undefined
     ? none
     : html`<svg x="${place(from)}" overflow="visible"><title>seam after ${charactersOf(from)}</title>${stitch}<text y="40" text-anchor="middle">${grouped(from)}</text></svg>`;
 
-/** A seam, as it is drawn over a bar of this figure and of the timeline. */
+/** The symbol of a seam in this figure and in the timeline. */
 export const stitch: Html = html`<path class="stitch under" d="M-5 10h10M-5 15h10M-5 20h10"/><path class="stitch" d="M-5 10h10M-5 15h10M-5 20h10"/>`;

@@ -1,5 +1,5 @@
 /**
- * Draws a timeline as SVG: every place is in percent, so that one drawing fits a phone and a wide screen without scaling its text.
+ * Renders a timeline as SVG. Positions are percentages, so the same drawing fits any screen width without scaling its text.
  */
 import * as Schema from "effect/Schema";
 import type { Evidence } from "../../domain/RunIncident.ts";
@@ -13,9 +13,9 @@ import { type Html, html, none } from "./Html.ts";
 import { stitch } from "./TextFigure.ts";
 
 /**
- * The figure of a run: a row an attempt, over one axis.
+ * Renders a run's timeline: one row per attempt, with a common axis.
  *
- * @param timeline what to draw
+ * @param timeline the timeline
  */
 export const timelineFigure = (timeline: Timeline): Html => {
   const { bars } = timeline;
@@ -27,7 +27,7 @@ export const timelineFigure = (timeline: Timeline): Html => {
   </figure>`;
 };
 
-/** The figure in words, for a screen reader. */
+/** Describes the figure for a screen reader. */
 const spoken = ({ bars, total }: Timeline): string =>
   `${lasting(total)}: ${bars.map((bar) => `attempt ${bar.record.attempt} from ${lasting(bar.from)} to ${lasting(bar.to)}, ${bar.said.word}`).join("; ")}`;
 
@@ -45,7 +45,7 @@ const axis = ({ place, ticks }: Timeline): Html =>
     return html`<text x="${percent(at)}" y="13" text-anchor="${anchor}">${round(ms)}</text>`;
   })}</svg>`;
 
-/** A tick's label: a round moment without a fraction that says nothing. */
+/** Formats a tick's time without trailing zeros. */
 const round = (ms: number): string => {
   if (ms === 0) return "0";
   if (ms < 1_000) return `${ms} ms`;
@@ -59,7 +59,7 @@ const round = (ms: number): string => {
 const grid = ({ place, ticks }: Timeline): ReadonlyArray<Html> =>
   ticks.map((ms) => html`<line class="grid" x1="${percent(place(ms))}" x2="${percent(place(ms))}" y1="0" y2="30"/>`);
 
-/** The bar: what was held back first, then what the caller was handed. */
+/** Draws the bar: first the time in which everything was held back, then the phases of what the caller was shown. */
 const body = (bar: AttemptStory, timeline: Timeline): Html => {
   const stops = bar.evidence.filter(({ event }) => event === "shown");
   const phases = [
@@ -111,7 +111,7 @@ const markOf = (it: Evidence, bar: AttemptStory, timeline: Timeline): Html => {
 
 const isProof = Schema.is(SeamProof);
 
-/** The moment from which on what this attempt writes is shown behind what was shown before. */
+/** Marks the time from which this attempt's output is appended to the text already shown. */
 const seamMark = ({ at_ms }: Evidence, { seam }: AttemptStory, x: string): Html =>
   html`<svg x="${x}" overflow="visible"><title>${seam === undefined ? events.seam : `goes on after ${charactersOf(seam.at)}`} at ${lasting(at_ms)}</title>${stitch}</svg>`;
 
@@ -133,7 +133,7 @@ const gapLine = (gap: Gap, { place }: Timeline): Html => {
   return html`<line class="gap ${gap.what}" x1="${percent(from)}" x2="${percent(to)}" y1="15" y2="15"><title>${text}</title></line>${break_}`;
 };
 
-/** Only what is drawn is explained. */
+/** Explains only the symbols in the drawing. */
 const legend = ({ bars, gaps }: Timeline): ReadonlyArray<Html> => {
   const evidence = bars.flatMap((bar) => bar.evidence);
   const has = (name: Evidence["event"], detail?: string) =>
@@ -157,7 +157,7 @@ const clocksOf = (evidence: ReadonlyArray<Evidence>): string =>
     .map((clock) => clock.replaceAll("_", " "))
     .join(", ");
 
-/** A run as one line of a list: its bars and breaks, without an axis. */
+/** Renders a run as one line of a list: its bars and breaks, without an axis. */
 export const sparkline = (timeline: Timeline): Html =>
   html`<svg class="spark" height="14" role="img" aria-label="${timeline.bars
     .map((bar) => `${bar.sent}: ${bar.said.word}`)

@@ -1,5 +1,5 @@
 /**
- * Draws the totals: what was recovered, asked and stopped, by rule, by provider and model, and what it cost.
+ * Renders the totals: recovered, asked and stopped runs, by rule, provider and model, and their cost.
  */
 import { dollars } from "../../story/RunTokens.ts";
 import { grouped, momentUtc } from "../../story/Times.ts";
@@ -7,10 +7,10 @@ import { actions } from "../../story/Words.ts";
 import type { Totals } from "../api/Totals.ts";
 import { type Html, html, label, none } from "./Html.ts";
 
-/** Most rows of a table; the others are in the API. */
+/** Maximum rows of a table; the API has the rest. */
 const rowsMax = 8;
 
-/** The totals in a line. */
+/** Renders the totals in a row. */
 export const totalsTiles = (totals: Totals): Html => {
   const { asked, broken, recovered, stopped, tokens } = totals;
   return html`<section aria-labelledby="totals-title"><h2 id="totals-title">Totals <small>${scope(totals)}</small></h2>
@@ -24,13 +24,13 @@ export const totalsTiles = (totals: Totals): Html => {
   </section>`;
 };
 
-/** The totals by rule, and by provider and model. */
+/** Renders the totals by rule, and by provider and model. */
 export const totalsTables = (totals: Totals): Html =>
   totals.by_rule.length === 0
     ? none
     : html`<section aria-labelledby="tables-title"><h2 id="tables-title">By rule and by model</h2><div class="split">${byRule(totals)}${byProvider(totals)}</div></section>`;
 
-/** What the wasted tokens are a part of, and what they cost where models have prices. */
+/** Shows the total of which the wasted tokens are a part, and their cost if models have prices. */
 const ofAll = ({ cost_usd: cost, estimated, used, wasted }: Totals["tokens"]): Html =>
   used + wasted === 0
     ? none

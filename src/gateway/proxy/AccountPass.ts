@@ -1,5 +1,5 @@
 /**
- * Passes requests through with the operator's credential: what comes back does not quote it, and what it stores has an owner.
+ * Passes requests through with the operator's credential. Responses never quote the credential, and stored responses get an owner.
  */
 import { Readable } from "node:stream";
 import { fieldOf, isNamed } from "../../adapters/relay/RelayTransport.ts";
@@ -10,14 +10,14 @@ import type { Secrets } from "../upstream/Secrets.ts";
 import type { PassedResponse, Upstream } from "../upstream/Upstream.ts";
 
 /**
- * The same way to an upstream for such requests.
+ * Wraps an upstream for requests that use the operator's credential.
  *
- * @param made called with the id of what a request has stored; left out, nothing is looked for
+ * @param made called with the id of each object that a request stores; without it ids are not looked for
  */
 export const guardedPass = (upstream: Upstream, secrets: Secrets, made?: (id: string) => void): Upstream => ({
   ...upstream,
   pass: async (request, signal) => {
-    // A secret cannot be seen in compressed bytes.
+    // A secret cannot be masked in compressed bytes.
     const headers = request.headers.filter(([name]) => !isNamed(name, "accept-encoding"));
     const response = await upstream.pass({ ...request, headers: [...headers, plain] }, signal);
     const { status } = response.head;
@@ -25,7 +25,7 @@ export const guardedPass = (upstream: Upstream, secrets: Secrets, made?: (id: st
     const { body, head } = isError ? plainError(response) : response;
     const seen = made === undefined || isError ? body : identifiedBody(body, made);
     const masked = Readable.from(secrets.body(seen), { objectMode: false });
-    // A body that is given up before its first byte was read has not begun to read its source.
+    // A body abandoned before its first byte was read has not started to read its source, so the source is destroyed separately.
     masked.once("close", () => response.body.on("error", ignored).destroy());
     return { head: secrets.head(head), body: masked };
   },
@@ -35,7 +35,7 @@ const plain = ["accept-encoding", "identity"] as const;
 
 const ignored = (): void => undefined;
 
-/** An error whose encoding is unknown goes on without its body. */
+/** Decodes an error's body so that secrets can be masked. With an unknown encoding the error is passed without its body. */
 const plainError = ({ body, head }: PassedResponse): { head: PassedResponse["head"]; body: AsyncIterable<Bytes> } => {
   const encoding = fieldOf(head.headers, "content-encoding") ?? "";
   if (!isEncoded(encoding)) return { head, body };
@@ -51,7 +51,7 @@ const plainError = ({ body, head }: PassedResponse): { head: PassedResponse["hea
 async function* identifiedBody(body: AsyncIterable<Bytes>, found: (id: string) => void): AsyncGenerator<Bytes> {
   const made = new MadeId(found);
   let last: Bytes | undefined;
-  // The last bytes go on once the id was found in the whole document.
+  // The last chunk is held until the whole document has been searched for the id.
   for await (const chunk of body) {
     if (last !== undefined) yield last;
     made.take(chunk);

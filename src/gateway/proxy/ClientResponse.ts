@@ -1,10 +1,9 @@
 /**
- * Writes one response to its client: as fast as the client takes it and no faster, whole, or broken so that no client can take
- * it for whole.
+ * Writes one response to its client, with backpressure. It ends whole, or broken so that no client takes it for whole.
  */
 import type { ServerResponse } from "node:http";
 import { Clock, Effect } from "effect";
-import { type Deadline, Deadlines } from "../../adapters/relay/deadline/Deadlines.ts";
+import { Alarm, Alarms } from "../../adapters/relay/Alarms.ts";
 import type { RelayHead } from "../../adapters/relay/RelayTransport.ts";
 import type { UpstreamName } from "../config/Options.ts";
 import type { Access } from "../log/AccessRecord.ts";
@@ -17,28 +16,27 @@ import { discarded, isUnread } from "./Lingering.ts";
 import { wroteChunk } from "./SmallChunk.ts";
 
 /**
- * A socket that takes none of the bytes which wait for it for so long, in milliseconds, is silent: a client that reads takes some in
- * each round trip.
+ * Time after which a socket that accepts none of its pending bytes counts as silent, in milliseconds. A client that reads accepts
+ * some in each round trip.
  */
 export const silentMs = 500;
 
 /** The response to one request. */
 export class ClientResponse {
-  /** What the access line says of the request. */
   readonly access: Access;
   readonly #response: ServerResponse;
   readonly #slowMs: number;
   #over = false;
   #gone = false;
-  /** The client waits for a word before it sends its body. */
+  /** True if the client waits for `100 Continue` before it sends its body. */
   #expects = false;
-  /** A refusal is written, and its response stays open while the client still sends. */
+  /** True after a refusal whose connection stays open because the client is still sending. */
   #lingers = false;
   #onGone: (() => void) | undefined;
   #isComplete: () => boolean = never;
   #wake: (() => void) | undefined;
 
-  /** @param slowMs a client that takes nothing for so long is given up, in milliseconds */
+  /** @param slowMs timeout after which a client that reads nothing is disconnected, in milliseconds */
   constructor(response: ServerResponse, slowMs: number, access: Access) {
     this.access = access;
     this.#response = response;
@@ -53,41 +51,41 @@ export class ClientResponse {
     response.on("finish", wake);
     response.on("close", () => {
       this.#gone = true;
-      // Who waits for the socket goes on in this step, and might end the response: that its client has left is said before.
+      // A fiber that waits for the socket resumes in this step and might end the response, so the client's departure is recorded first.
       if (!this.#over) {
         access.ended(this.#isComplete() ? "whole" : "left");
         this.#onGone?.();
       }
       wake();
     });
-    // A write that meets a closed socket says so here; `close` is what counts.
+    // Writing to a closed socket reports an error here, but `close` is the event that matters.
     response.on("error", wake);
   }
 
-  /** The client has gone before it had everything. */
+  /** True if the client left before the response ended. */
   get gone(): boolean {
     return this.#gone && !this.#over;
   }
 
-  /** A head has been written. */
+  /** True after the head was written. */
   get begun(): boolean {
     return this.#response.headersSent;
   }
 
-  /** The client waits for `100 Continue` before it sends its body (RFC 9110, 10.1.1); `invite` says it. */
+  /** Notes that the client waits for `100 Continue` before it sends its body (RFC 9110, 10.1.1); `invite` sends it. */
   expectsInvitation(): void {
     this.#expects = true;
   }
 
-  /** Asks a client that waits for it to send its body; called before a body is read, and never where it is refused unread. */
+  /** Sends a pending `100 Continue`. Called before a body is read, and never if it is refused unread. */
   readonly invite = (): void => {
     if (this.#expects && !this.#gone && !this.begun) this.#response.writeContinue();
     this.#expects = false;
   };
 
   /**
-   * Whether the client's socket is silent: it has gone, or bytes wait for it of which it takes none for `silentMs`. Where the system says
-   * so, also that it leaves unacknowledged what it was sent.
+   * Checks that the client's socket is silent: it is gone, or accepts none of its pending bytes for `silentMs`. On systems that
+   * report it, unacknowledged bytes count too.
    */
   get isSilent(): Effect.Effect<boolean> {
     return Effect.suspend(() => {
@@ -104,9 +102,9 @@ export class ClientResponse {
   }
 
   /**
-   * What is done when the client goes away before the end; the last one given counts. Called at once if it has.
+   * Registers an action for a client that leaves before the end, and replaces the previous one. It runs at once if the client has left.
    *
-   * @param isComplete whether the client has the terminal marker, so that closing cancels nothing
+   * @param isComplete true if the client has received the terminal marker, so that closing cancels nothing
    */
   whenGone(act: () => void, isComplete: () => boolean = never): void {
     this.#onGone = act;
@@ -117,7 +115,7 @@ export class ClientResponse {
   /**
    * Writes a head and sends it at once.
    *
-   * @param stream comments may come between the events: a length would be wrong
+   * @param stream true if comments may be inserted between events, which makes a content length wrong
    */
   head({ headers, status, statusText }: RelayHead, stream = false): void {
     if (this.#gone || this.begun) return;
@@ -125,34 +123,33 @@ export class ClientResponse {
     const sent = isEventStream(headers) ? unbuffered(whole) : whole;
     this.#response.writeHead(status, reasonPhrase(statusText), sendable(sent).flat());
     this.access.headed(status);
-    // A write of nothing sends the head. `flushHeaders` would send bytes above ASCII in a header as UTF-8.
+    // An empty write sends the head. `flushHeaders` would send non-ASCII header bytes as UTF-8.
     this.#response.write(empty);
   }
 
-  /** Whether it takes bytes now. One whose client is gone takes them, and drops them. */
+  /** True if the socket accepts bytes now. After the client has left it does, and drops them. */
   readonly isReady = (): boolean => this.#gone || !this.#response.writableNeedDrain;
 
-  /** Done once it is ready: its socket has drained, or its client is gone or given up. */
+  /** Waits until the response is ready: its socket has drained, or its client has left or was disconnected. */
   get drained(): Effect.Effect<void> {
     return Effect.suspend(() => (this.isReady() ? Effect.void : this.#drained));
   }
 
-  /** Writes bytes in this step. */
   writeNow(chunks: ReadonlyArray<Bytes>): void {
-    // Node joins the writes of one turn by itself; its own `cork` may ask for a drain that never comes.
+    // Node joins the writes of one turn by itself, and its `cork` may request a drain that never comes.
     if (this.#counts(chunks)) for (const chunk of chunks) this.#response.write(chunk);
   }
 
   /**
-   * Writes what has just come, in this step. What comes alone leaves for less than by `writeNow`, which a loop of many writes needs: a client that
-   * reads as fast as it is written to would ask for no pause in a step, however long that is.
+   * Writes bytes that have just arrived, in this step. A lone chunk is cheaper this way than through `writeNow`, which loops of
+   * many writes need: here a client that reads as fast as it is written to would never cause a pause, however long the loop.
    */
   passOn(chunks: ReadonlyArray<Bytes>): void {
     if (this.#counts(chunks) && !wroteChunk(this.#response, chunks))
       for (const chunk of chunks) this.#response.write(chunk);
   }
 
-  /** Counts what is written; whether somebody is there to read it. */
+  /** Counts written bytes. Returns false if the client has left. */
   #counts(chunks: ReadonlyArray<Bytes>): boolean {
     if (this.#gone) return false;
     if (this.#over) throw new Error("A response was written to after its end");
@@ -160,7 +157,7 @@ export class ClientResponse {
     return true;
   }
 
-  /** Writes bytes; it returns when more may come, or the client is gone. */
+  /** Writes bytes. Returns when more may be written, or the client is gone. */
   write(chunks: ReadonlyArray<Bytes>): Effect.Effect<void> {
     return Effect.suspend(() => {
       this.writeNow(chunks);
@@ -168,20 +165,20 @@ export class ClientResponse {
     });
   }
 
-  /** Ends a whole response; it returns when everything is on its way, or the client is gone. */
+  /** Ends a complete response. Returns after everything was handed to the system, or the client is gone. */
   get end(): Effect.Effect<void> {
     return Effect.suspend(() => {
       this.#over = true;
       if (this.#gone || this.#lingers) return Effect.void;
       this.access.ended("whole");
       this.#response.end();
-      // Most responses are with the system in the same step; Node says that they are finished a turn later.
+      // The system usually accepts a response in the same step. Node reports it as finished one turn later.
       const sent = this.#response.writableLength === 0 ? Effect.void : this.#drained;
       return isUnread(this.#response.req) ? Effect.andThen(sent, this.#lingered) : sent;
     });
   }
 
-  /** Lets a client that still sends read what it was told, and closes its connection where it does not stop. */
+  /** Lets a client that is still sending read its response, and closes the connection if it does not stop. */
   get #lingered(): Effect.Effect<void> {
     return Effect.suspend(() => {
       const { req, socket } = this.#response;
@@ -192,8 +189,8 @@ export class ClientResponse {
   }
 
   /**
-   * Breaks the response behind what was written, so that no client takes it for whole. One that was ended before stays whole: its bytes
-   * may wait for their client still.
+   * Breaks the response after the written bytes, so that no client takes it for whole. A response that has ended stays whole,
+   * since its bytes may still be on their way.
    */
   get break(): Effect.Effect<void> {
     return Effect.suspend(() => {
@@ -204,7 +201,7 @@ export class ClientResponse {
     });
   }
 
-  /** Breaks what has not been ended, whatever state it is in: no client waits behind a handler that has left it. */
+  /** Breaks a response that has not ended, in any state, so that no client waits on after its handler has returned. */
   get settle(): Effect.Effect<void> {
     return Effect.suspend(() => {
       if (!this.#over) return this.break;
@@ -212,7 +209,7 @@ export class ClientResponse {
     }).pipe(Effect.catchCause(() => Effect.sync(() => void this.#response.destroy())));
   }
 
-  /** Says that a defect is why nothing else comes: by a status where no head has left, and else by a break. */
+  /** Reports a defect: by an error status if no head was sent, and otherwise by a break. */
   get fail(): Effect.Effect<void> {
     return Effect.suspend(() => {
       if (!this.begun && !this.#over) this.refuse(defect, undefined);
@@ -220,7 +217,7 @@ export class ClientResponse {
     }).pipe(Effect.catchCause(() => Effect.sync(() => void this.#response.destroy())));
   }
 
-  /** Responds with a document of the gateway's own, in the words that the provider's clients read. */
+  /** Responds with the gateway's own error document, in the format of the provider's clients. */
   refuse(
     { code, headers: demanded = [], message, reason, status }: Refused,
     upstream: UpstreamName | undefined,
@@ -235,7 +232,7 @@ export class ClientResponse {
   /**
    * Responds with a document.
    *
-   * @param own headers beside those of its type and length
+   * @param own headers in addition to type and length
    */
   answer(status: number, document: object, own: RelayHead["headers"]): void {
     const type = ["content-type", "application/json"] as const;
@@ -243,9 +240,9 @@ export class ClientResponse {
   }
 
   /**
-   * Responds with a body that is whole.
+   * Responds with a complete body.
    *
-   * @param own headers beside that of its length
+   * @param own headers in addition to the length
    */
   reply(status: number, body: Buffer, own: RelayHead["headers"]): void {
     if (this.#gone || this.begun) return;
@@ -257,13 +254,14 @@ export class ClientResponse {
       ["content-length", String(body.byteLength)],
       ["x-content-type-options", "nosniff"],
       ...without(own, "x-content-type-options"),
-      // What is left of a body that was not read would be taken for the next request.
+      // The rest of an unread body would be taken for the next request.
       ...(!unread || own.some(([name]) => name === "connection") ? [] : [["connection", "close"] as const]),
     ];
     this.#response.writeHead(status, sendable(headers).flat());
     this.access.headed(status);
     this.access.wrote(body.byteLength);
-    // An end would close the connection under a client that still sends: it is told first, and closed when it has stopped.
+    // Ending would close the connection under a client that is still sending. It gets the response first, and is closed after it
+    // has stopped.
     if (!unread) return void this.#response.end(body);
     this.#response.write(body);
     this.#response.socket?.end();
@@ -272,23 +270,19 @@ export class ClientResponse {
   get #drained(): Effect.Effect<void> {
     return Effect.flatMap(Clock.Clock, (clock) =>
       Effect.callback<void>((resume) => {
-        const deadlines = Deadlines.of(clock);
+        const alarms = Alarms.of(clock);
         const done = () => {
           this.#wake = undefined;
-          deadlines.clear(slow);
+          alarms.clear(slow);
           resume(Effect.void);
         };
-        const slow: Deadline = {
-          act: () => {
-            const { socket } = this.#response;
-            if (socket === null) this.#response.destroy();
-            else reset(socket);
-            done();
-          },
-          at: 0,
-          place: -1,
-        };
-        deadlines.set(slow, deadlines.now() + this.#slowMs);
+        const slow = new Alarm(() => {
+          const { socket } = this.#response;
+          if (socket === null) this.#response.destroy();
+          else reset(socket);
+          done();
+        });
+        alarms.set(slow, alarms.now() + this.#slowMs);
         this.#wake = done;
         return Effect.sync(done);
       }),
@@ -307,9 +301,9 @@ const defect: Refused = {
 };
 
 /**
- * A refusal as JSON, in the shape that a provider's clients read.
+ * Formats a refusal as JSON in the format of a provider.
  *
- * @param upstream the provider; OpenAI's shape without one
+ * @param upstream the provider; OpenAI's format by default
  */
 export const errorBody = ({ code, message, reason, status }: Refused, upstream?: UpstreamName): object => {
   const said = `stream-recovery gateway: ${message}`;

@@ -1,36 +1,42 @@
 /**
- * Puts a body together as it comes, so that no turn of the event loop copies much of it: where memory is dear to come by, 7 MB of it take
- * 60 ms.
+ * Collects an incoming body without copying much of it in any turn of the event loop. In a memory-constrained environment,
+ * copying 7 MB takes 60 ms.
  */
 import { Effect } from "effect";
 import { wholeBytesMax } from "../body/BodyOutline.ts";
 import type { Bytes } from "../upstream/ContentDecoding.ts";
 
-/** A large body that says its length has a place of that length once one part in so many has come: nobody claims memory by a number. */
+/**
+ * A large body with a declared length gets a buffer of that length after one part in this number has arrived, so a declared
+ * length alone allocates no memory.
+ */
 const claimedMost = 8;
 
-/** A new chunk takes one part in so many of its length along: seven eighths that come take along more than the one that came before. */
+/**
+ * Each new chunk also moves waiting bytes of its length divided by this. The seven eighths that arrive later thus move more than
+ * the one eighth before them.
+ */
 const takenAlong = 4;
 
-/** A body that comes. */
+/** A body that is arriving. */
 export class GatheredBody {
   readonly #claimed: number;
   /**
-   * What came before there was a place: less than one part in `claimedMost` of a length that is claimed, and the whole body where none or
-   * a short one is. Each new chunk takes some of it to its place.
+   * Chunks that arrived before the buffer was allocated: less than one part in `claimedMost` of a declared length, or the whole
+   * body if its length is undeclared or short. Each new chunk moves some of them into the buffer.
    */
   readonly #chunks: Array<Uint8Array> = [];
-  /** Bytes of `#chunks`. */
+  /** Total size of `#chunks`, in bytes. */
   #waiting = 0;
   #place: Buffer<ArrayBuffer> | undefined;
   #length = 0;
 
-  /** @param claimed length, in bytes; 0 where none is said */
+  /** @param claimed declared length, in bytes; 0 if none is declared */
   constructor(claimed: number) {
     this.#claimed = claimed;
   }
 
-  /** Takes what has come; copies a quarter as much of what came before, too, and the rest of a chunk. */
+  /** Adds a chunk. Also moves up to a quarter of its length of earlier bytes, rounded up to a whole chunk. */
   take(chunk: Uint8Array): void {
     this.#length += chunk.byteLength;
     if (this.#place === undefined && this.#claimed > wholeBytesMax && this.#length * claimedMost >= this.#claimed)
@@ -44,17 +50,16 @@ export class GatheredBody {
     this.#settle(this.#place, chunk.byteLength / takenAlong);
   }
 
-  /** All that has come. */
   get whole(): Effect.Effect<Bytes> {
     return Effect.suspend(() => {
       if (this.#place === undefined) return joined(this.#chunks);
-      // Of a body that has come to its length nothing waits any more.
+      // After a body has arrived in full, nothing waits any more.
       this.#settle(this.#place, this.#waiting);
       return Effect.succeed(this.#place.subarray(0, this.#length));
     });
   }
 
-  /** Puts chunks in their place, the last one first: an array loses its last one at no cost. */
+  /** Moves chunks into the buffer, last one first, because removing an array's last element is free. */
   #settle(place: Buffer<ArrayBuffer>, bytes: number): void {
     const until = Math.max(0, this.#waiting - bytes);
     while (this.#waiting > until) {
@@ -66,13 +71,12 @@ export class GatheredBody {
   }
 }
 
-/** Bytes that are copied in one turn of the event loop. */
 const copiedBytes = 1_024 * 1_024;
 
-/** Joins chunks; many bytes in several turns. */
+/** Joins chunks. A large total is copied over several turns. */
 export const joined = (chunks: ReadonlyArray<Uint8Array>): Effect.Effect<Bytes> => {
   const length = chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0);
-  // A buffer of its own: the slices of Node's pool would keep all of it.
+  // The buffer is unpooled, because a slice would keep all of Node's pool alive.
   return length > copiedBytes
     ? joinedInTurns(chunks, length)
     : Effect.sync(() => placed(chunks, Buffer.allocUnsafeSlow(length)));

@@ -1,34 +1,37 @@
 /**
- * Reads from the system whether a client leaves unacknowledged what it was sent. Node knows only which bytes the system has not taken
- * yet; a client behind a lost network has been sent a few bytes that nobody took, and the system sends them again and again.
+ * Detects clients that do not acknowledge what they were sent. Node knows only about bytes that the system has not accepted yet.
+ * For a client on a lost network the system has accepted a few bytes, and retransmits them again and again.
  *
- * Linux tells it of each socket (`/proc/net/tcp`, proc(5)). Elsewhere nothing is known, and no socket is called silent for it.
+ * Linux reports this for each socket (`/proc/net/tcp`, proc(5)). On other systems it is unknown, and no socket counts as silent
+ * for this reason.
  */
 import { readFileSync } from "node:fs";
 import { isIPv6, type Socket } from "node:net";
 
 /**
- * A client that has left so many sendings of the same bytes unacknowledged is silent: the first comes after 0.2 s and each waits twice as
- * long as the one before, so that one lost packet is none of them.
+ * Number of retransmissions of the same bytes after which a client is silent. The first follows after 0.2 s and each further one
+ * takes twice as long, so one lost packet does not reach this number.
  */
 export const retransmitsMin = 2;
 
-/** Most of a table that is read, in characters: some 100,000 sockets. */
+/** Maximum length of a table that is read, in characters: about 100,000 sockets. */
 const tableMax = 16 * 1024 * 1024;
 
-/** The part of a socket that its line in a table is found by. */
+/** The parts of a socket that identify its line in a table. */
 export type Ends = Pick<Socket, "localPort" | "remoteAddress" | "remotePort">;
 
-/** Whether a socket's client leaves unacknowledged what it was sent. */
+/** Checks that a socket's client leaves bytes unacknowledged. */
 export const isUnacknowledged = (socket: Ends): boolean => {
   const line = lineOf(socket);
   return line !== undefined && line.unsent > 0 && line.retransmits >= retransmitsMin;
 };
 
-/** Bytes that the system has taken and the client's system has not acknowledged; undefined if the system does not tell. */
+/**
+ * Returns the number of bytes that the system accepted and the client's system has not acknowledged; undefined if the system does
+ * not report it.
+ */
 export const unsentBytes = (socket: Ends): number | undefined => lineOf(socket)?.unsent;
 
-/** A line of a table. */
 interface SocketLine {
   readonly unsent: number;
   readonly retransmits: number;
@@ -40,7 +43,7 @@ const lineOf = (ends: Ends): SocketLine | undefined => {
   return key === undefined ? undefined : linesNow().get(key);
 };
 
-/** What the tables say in this turn of the event loop: many responses break in one turn where a provider goes away. */
+/** The tables as read in this turn of the event loop. When a provider fails, many responses break in the same turn. */
 let lines: ReadonlyMap<string, SocketLine> | undefined;
 
 const linesNow = (): ReadonlyMap<string, SocketLine> => {
@@ -61,9 +64,9 @@ const textOf = (table: string): string => {
 };
 
 /**
- * Reads tables, by the ends of each socket.
+ * Parses tables and indexes their sockets.
  *
- * @param text that of `/proc/net/tcp` or `/proc/net/tcp6`, or both
+ * @param text content of `/proc/net/tcp`, `/proc/net/tcp6` or both
  */
 export const linesOf = (text: string): ReadonlyMap<string, SocketLine> => {
   const found = new Map<string, SocketLine>();
@@ -77,10 +80,10 @@ export const linesOf = (text: string): ReadonlyMap<string, SocketLine> => {
   }
   return found;
 };
-/** The digits in a table in front of an IPv4 address that is mapped into IPv6. */
+/** Prefix of an IPv4-mapped IPv6 address in a table. */
 const mappedPrefix = /^0{16}FFFF0000/;
 
-/** Finds a socket in what was read of the tables; undefined for an address that they do not hold. */
+/** Computes the key of a socket in the parsed tables; undefined for an address that the tables cannot contain. */
 export const keyOf = ({ localPort, remoteAddress, remotePort }: Ends): string | undefined => {
   const address = hexOf(remoteAddress ?? "");
   if (address === undefined || localPort === undefined || remotePort === undefined) return undefined;
@@ -89,7 +92,7 @@ export const keyOf = ({ localPort, remoteAddress, remotePort }: Ends): string | 
 
 const portOf = (port: number): string => port.toString(16).toUpperCase().padStart(4, "0");
 
-/** An IPv4 address as a table has it, its last byte first, also if it is mapped into IPv6; undefined for any other. */
+/** Formats an IP address as in a table. IPv4 has its last byte first, also if it is mapped into IPv6; undefined for other text. */
 const hexOf = (address: string): string | undefined => {
   const parts = /^(?:::ffff:)?(\d+)\.(\d+)\.(\d+)\.(\d+)$/i.exec(address)?.slice(1);
   if (parts !== undefined) return parts.toReversed().map(byteOf).join("");
@@ -98,7 +101,7 @@ const hexOf = (address: string): string | undefined => {
 
 const byteOf = (decimal: string): string => Number(decimal).toString(16).toUpperCase().padStart(2, "0");
 
-/** An IPv6 address as a table has it: four words of four bytes, the last byte of each first. */
+/** Formats an IPv6 address as in a table: four words of four bytes, the last byte of each first. */
 const hexOf6 = (address: string): string => {
   const [before = "", after] = (address.split("%")[0] ?? "").split("::");
   const groups = (text: string | undefined): ReadonlyArray<string> =>

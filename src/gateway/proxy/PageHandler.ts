@@ -1,8 +1,8 @@
 /**
- * Serves the gateway's own paths: hands the request to the page, and the page's response to the client.
+ * Serves the gateway's own paths: passes the request to the page, and the page's response to the client.
  *
- * The server has done its part before: a token was checked and its `/t/TOKEN` prefix cut off, Host and Origin were checked, body and
- * header limits hold. The page's links must therefore be relative.
+ * By then the server has checked the token and removed its `/t/TOKEN` prefix, checked Host and Origin, and enforced the body and
+ * header limits. Links in the page must therefore be relative.
  */
 import type { IncomingMessage } from "node:http";
 import { Context, Effect } from "effect";
@@ -12,41 +12,39 @@ import type { Bytes } from "../upstream/ContentDecoding.ts";
 import { isEventStream, without } from "../upstream/Headers.ts";
 import type { ClientResponse } from "./ClientResponse.ts";
 
-/**
- * Serves `/recovery`, `/recovery/…` and `/metrics`. Left out, these paths are not found.
- */
+/** Serves `/recovery`, `/recovery/…` and `/metrics`. Without this service these paths are not found. */
 export class Page extends Context.Service<
   Page,
   {
     /**
-     * Serves a request. It may run as long as a live feed does: it is interrupted, and the response's body cancelled, when
-     * the client goes away or the gateway stops.
+     * Serves a request. A live feed may run indefinitely: the effect is interrupted, and the response's body cancelled, when the
+     * client leaves or the gateway stops.
      *
-     * @param request its URL has the path without a token's prefix; its body was read already and is bounded
-     * @returns undefined where there is nothing at this path
+     * @param request its URL has no token prefix; its body is fully read and bounded
+     * @returns undefined if nothing exists at this path
      */
     readonly handle: (request: Request) => Effect.Effect<Response | undefined>;
   }
 >()("effect-stream-recovery/gateway/Page") {}
 
-/** Most bytes of a request to the page: an answer to a question is short. */
+/** Maximum size of a request body for the page, in bytes. An answer to a question is short. */
 export const pageBodyBytesMax = 64 * 1024;
 
-/** The request as the page sees it. */
+/** A request to the page. */
 export interface PageRequest {
   readonly target: string;
   readonly headers: RelayHeaders;
   readonly body: Bytes | undefined;
 }
 
-/** What serving the page needs of the gateway. */
+/** Services of the gateway for serving the page. */
 export interface PageServing {
   readonly page: Page["Service"] | undefined;
-  /** Done when a shutdown begins. */
+  /** Completes when a shutdown begins. */
   readonly closing: Effect.Effect<void>;
 }
 
-/** Serves a request to the end of its response, which a live feed reaches when the client goes away. */
+/** Serves a request until its response ends, which for a live feed is when the client leaves or the gateway stops. */
 export const serve = (
   request: IncomingMessage,
   asked: PageRequest,
@@ -65,7 +63,7 @@ export const serve = (
       const { status, statusText } = response;
       const headers = [...response.headers];
       client.head({ status, statusText, headers });
-      // A feed ends when its reader leaves or the gateway stops; any other response has an end of its own.
+      // Only a feed has to be ended by a shutdown.
       if (response.body !== null) yield* copied(response.body, client, isEventStream(headers) ? closing : Effect.never);
       yield* client.end;
     });
@@ -99,7 +97,7 @@ const copied = (
           yield* client.write([next.value]);
         }
       }),
-    // A feed whose source has failed already cannot be cancelled any more.
+    // Cancelling a feed whose source has failed rejects.
     (reader) => Effect.sync(() => void reader.cancel().catch(() => undefined)),
   );
 

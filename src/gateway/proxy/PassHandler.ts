@@ -1,5 +1,5 @@
 /**
- * Serves a request that is none to recover: once to its provider and back, bytes and headers as they are.
+ * Passes an unprotected request to its provider once, and the response back, with bytes and headers unchanged.
  */
 import { Context, Effect, Schema } from "effect";
 import { classify } from "../../failure/FailureClassifier.ts";
@@ -21,16 +21,19 @@ import type { PassedReason } from "../wires/Wires.ts";
 import type { ClientResponse } from "./ClientResponse.ts";
 import { BodyRefused } from "./RequestBody.ts";
 
-/** The provider was not reached, or its response broke. A log gets class and code of the error only: its message may name an address. */
+/**
+ * The provider was unreachable, or its response broke. Only class and code of the error are logged, because its message may
+ * contain an address.
+ */
 class PassFailed extends Schema.TaggedError<PassFailed>()("PassFailed", {
   reason: Schema.Literals(["unreachable", "broken", "too_long"]),
   error: Schema.Unknown,
 }) {}
 
-/** A POST that is no run. If its response streams, the client and the operator learn that nothing recovers it. */
+/** A POST that is not a run. If its response streams, the client and the operator learn that it is not recovered. */
 export interface Unrecovered {
   readonly reason: PassedReason;
-  /** Path and query, as the client sent them. */
+  /** Path and query without the gateway's own prefixes. */
   readonly target: string;
   readonly reported: ReportedPaths;
 }
@@ -38,8 +41,8 @@ export interface Unrecovered {
 /**
  * Passes a request through to its end.
  *
- * @param name whose words an error of ours is in
- * @param unrecovered undefined for other methods than POST
+ * @param name provider in whose format gateway errors are written
+ * @param unrecovered undefined for methods other than POST
  */
 export const pass = (
   request: PassedRequest,
@@ -91,7 +94,7 @@ const passed = Effect.fnUntraced(function* (
 const report = ({ reason, reported, target }: Unrecovered, { access }: ClientResponse): Effect.Effect<void> =>
   Effect.suspend(() => {
     access.learned({ passed: reason });
-    // The log has a line for each unread body already.
+    // Each unread body was logged already.
     const path = reason === "unread_body" ? undefined : reported.takeNew(target);
     return path === undefined
       ? Effect.void
@@ -110,7 +113,7 @@ const copied = Effect.fnUntraced(function* (body: PassedResponse["body"], client
   }
 });
 
-/** A body that is given up may still fail: that no longer matters. */
+/** Errors of an abandoned body no longer matter. */
 const ignored = (): void => undefined;
 
 const refused = (
@@ -125,7 +128,7 @@ const refused = (
     return isOwn ? reportOutOfDescriptors : Effect.void;
   });
 
-/** What a client is told: the code of the error too, by which a wrong address and a wrong certificate are told apart. */
+/** Builds the refusal. It includes the error's code, which distinguishes a wrong address from a wrong certificate. */
 const refusalOf = (reason: PassFailed["reason"], code: string | undefined): Refused => {
   const refused = words[reason];
   return code === undefined ? refused : { ...refused, message: refused.message.replace(/\.$/, ` (${code}).`) };

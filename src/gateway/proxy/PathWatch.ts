@@ -1,8 +1,8 @@
 /**
- * Tells an operator of paths that go down, come back or cool: a line in the log for each, and a count of cooldowns.
+ * Logs paths that go down, come back or cool down, and counts cooldowns.
  *
- * Nothing is looked at while all is well. A run that breaks or waits asks for a look; from then on there is one a second until every path is
- * well again. What comes and goes between two looks, without a run that meets it, is not told.
+ * While all paths are well, nothing is checked. A run that breaks or waits requests a check, and checks follow every second until
+ * all paths are well again. A change between two checks that no run meets is not logged.
  */
 import { type Context, Effect, Metric, Option, Queue, type Scope } from "effect";
 import { dropOldest } from "../../domain/Limits.ts";
@@ -17,32 +17,30 @@ export const cooldowns = Metric.counter("stream_recovery.gateway.cooldowns", {
   incremental: true,
 });
 
-/** Between two looks while something is wrong, in milliseconds. */
+/** Interval between checks while something is wrong, in milliseconds. */
 export const watchMs = 1_000;
 
-/** Most runs that are counted of one outage, and most cooldowns that are known to have been told. */
+/** Maximum number of counted runs per outage, and of cooldowns remembered as logged. */
 export const watchedMax = 10_000;
 
 /** Watches the paths of a gateway. */
 export interface PathWatch {
-  /** Something may have happened to a path. */
   readonly look: () => void;
-  /** A response has come over a path, to a request that is no run. */
+  /** Called when a request that is not a run receives a response over a path. */
   readonly answered: (path: string) => void;
-  /** A run waits for a path. */
+  /** Called when a run starts to wait for a path. */
   readonly waits: (path: string, runId: string) => void;
 }
 
-/** An outage that was told. */
 interface Outage {
-  /** Wall clock, milliseconds since the epoch. */
+  /** Wall clock, in milliseconds since the epoch. */
   readonly since: number;
   readonly runs: Set<string>;
 }
 
 const blind: PathWatch = { look: () => undefined, answered: () => undefined, waits: () => undefined };
 
-/** Begins to watch; without paths there is nothing to watch. */
+/** Starts the watch. Without the `Paths` service it does nothing. */
 export const make: Effect.Effect<PathWatch, never, Scope.Scope> = Effect.gen(function* () {
   const paths = Option.getOrUndefined(yield* Effect.serviceOption(Paths));
   if (paths === undefined) return blind;
@@ -62,7 +60,7 @@ export const make: Effect.Effect<PathWatch, never, Scope.Scope> = Effect.gen(fun
   yield* Effect.forkScoped(Effect.forever(turn));
   const watch: PathWatch = {
     look,
-    // Whose credential it was, and for which model, says nothing of the way.
+    // Credential and model do not matter for reachability.
     answered: (path) => paths.answered({ path, credential: "", model: undefined }),
     waits: (path, runId) => {
       watcher.waits(path, runId);
@@ -74,13 +72,13 @@ export const make: Effect.Effect<PathWatch, never, Scope.Scope> = Effect.gen(fun
 
 type Line = readonly [message: string, fields: Readonly<Record<string, string | number | undefined>>];
 
-/** Compares one look with what was told before. */
+/** Compares each check with what was logged before. */
 class Watcher {
   readonly #context: Context.Context<never>;
   readonly #outages = new Map<string, Outage>();
-  /** Runs that wait for a path of which nothing was told yet. */
+  /** Runs waiting for a path whose outage is not logged yet. */
   readonly #early = new Map<string, Set<string>>();
-  /** Cooldowns that were told, by scope. */
+  /** Cooldowns that were logged, by scope. */
   #cooling = new Set<string>();
 
   constructor(context: Context.Context<never>) {
@@ -112,7 +110,7 @@ class Watcher {
       const status = known.get(path);
       if (status?.state === "down") continue;
       this.#outages.delete(path);
-      // A path of which nothing is known any more is not known to be back.
+      // A forgotten path is not known to be back.
       if (status === undefined) continue;
       yield ["a provider can be reached again", { path, down_ms: Math.max(0, status.since - since), runs: runs.size }];
     }

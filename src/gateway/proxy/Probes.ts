@@ -1,6 +1,6 @@
 /**
- * Answers the probes of whatever runs the gateway: `/livez` while it lives, `/readyz` while it takes requests. They need no
- * token, and tell nothing but that.
+ * Answers the probes of an orchestrator: `/livez` while the process is alive, `/readyz` while it accepts requests. Probes need no
+ * token, and reveal nothing else.
  */
 import { Effect } from "effect";
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
@@ -9,30 +9,31 @@ import type { GatewaySettings } from "../config/GatewayOptions.ts";
 import { isProbeHost, type Refused } from "../routing/Admission.ts";
 import type { ClientResponse } from "./ClientResponse.ts";
 
-/** What a probe is told by. */
+/** State that probes report. */
 export interface ProbeServing {
   readonly settings: Pick<GatewaySettings, "allowedHosts" | "local" | "requireStore">;
   readonly store: () => StoreState;
-  /** A shutdown has begun. */
+  /** Returns true after a shutdown has begun. */
   readonly draining: () => boolean;
 }
 
-/** Which probe a target is, by its exact path; undefined for any other. */
+/** Recognises a probe by its exact path; undefined for any other target. */
 export const probeOf = (target: string): "livez" | "readyz" | undefined => {
   const [path] = target.split("?", 1);
   return path === "/livez" ? "livez" : path === "/readyz" ? "readyz" : undefined;
 };
 
-/** What a probe is told. */
+/** Response to a probe. */
 export interface ProbeVerdict {
   readonly status: 200 | 503;
   readonly body: { readonly status: "ok" | "degraded" | "draining"; readonly degraded?: "store" };
 }
 
 /**
- * Judges. A process that drains lives, and is not ready; one whose store is away serves, unless it was told not to.
+ * Computes the response to a probe. A draining process is alive but not ready. A process whose store is away stays ready, unless
+ * a store is required.
  *
- * @param requireStore a store that takes no writes makes the gateway not ready
+ * @param requireStore true if a store that takes no writes makes the gateway unready
  */
 export const verdictOf = (
   probe: "livez" | "readyz",
@@ -44,7 +45,8 @@ export const verdictOf = (
 ): ProbeVerdict => {
   if (probe === "livez") return { status: 200, body: { status: "ok" } };
   if (draining) return { status: 503, body: { status: "draining" } };
-  if (writes === "ok") return { status: 200, body: { status: "ok" } };
+  // A slow store is no reason to move traffic: the API's health tells of it.
+  if (writes !== "failing") return { status: 200, body: { status: "ok" } };
   return { status: requireStore ? 503 : 200, body: { status: "degraded", degraded: "store" } };
 };
 

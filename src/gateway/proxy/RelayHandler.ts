@@ -1,5 +1,5 @@
 /**
- * Serves one model request: its run, and the bytes of it that may leave, to a client that may go away at any moment.
+ * Serves one model request: drives its run and writes the releasable bytes to a client that may leave at any moment.
  */
 import { Context, Effect, Exit, type Fiber, Scope } from "effect";
 import * as Relay from "../../adapters/relay/Relay.ts";
@@ -21,7 +21,7 @@ import { beforeHead, behindHead, type EndedRequest, fromMemory } from "./RunEndi
 import { withStoreWord } from "./StoreWord.ts";
 import type { TrafficMeter } from "./TrafficMeter.ts";
 
-/** What relaying needs of the gateway. */
+/** Services and settings for relaying a request. */
 export interface RelayServing {
   readonly options: Pick<
     Relay.RelayOptions,
@@ -35,23 +35,21 @@ export interface RelayServing {
     | "clocks"
     | "policy"
   >;
-  /** The routes of the request, with the way of each. */
   readonly routing: Pick<Routing, "options" | "transport">;
   readonly meter: TrafficMeter["Service"];
   readonly watch: PathWatch;
-  /** How the store's writes go. */
+  /** Returns the state of the store's writes. */
   readonly store: () => StoreState;
-  /** What is configured for all clients. */
   readonly settings: Pick<GatewaySettings, "manner">;
 }
 
-/** Begins the id of every run of a gateway: such a run cannot go on after its process has died, because its client is gone. */
+/** Prefix of the id of every gateway run. Such a run cannot continue after its process has died, because its client is gone. */
 export const runIdPrefix = "gw_";
 
 /**
  * Relays a request to its end.
  *
- * @param way what the request asks for, and whose words an error of ours is in
+ * @param way the request's options, and the provider in whose format gateway errors are written
  */
 export const relay = (
   plan: RelayPlan,
@@ -64,7 +62,7 @@ export const relay = (
     return Effect.withFiber<void, never, StreamProcessor>((fiber) =>
       relayed(plan, way, client, serving, scope, fiber),
     ).pipe(
-      // Whatever ends this, the client must not take what it has for the whole.
+      // An interrupted response must not be taken for complete.
       Effect.onInterrupt(() => client.break),
       Effect.onExit((exit) => Scope.close(scope, exit)),
     );
@@ -90,7 +88,6 @@ const relayed = Effect.fnUntraced(function* (
     plan,
     {
       ...openingOf({ options, routing }, manner),
-      flowsOn: true,
       onKeepAlive: () => client.access.heard(),
       onWaited: (wait) => {
         client.access.waited(wait.ms);
@@ -109,7 +106,7 @@ const relayed = Effect.fnUntraced(function* (
       },
     },
   );
-  // What its client was told is looked for once it has completed: another run of the same request may be given up meanwhile.
+  // Forgets a failure told to the client only after completion, because another run of the same request may have failed meanwhile.
   const completed = Effect.suspend(() => options.repeats?.completed(plan.request) ?? Effect.void);
   yield* Scope.provide(copied, scope).pipe(
     Effect.andThen(completed),
@@ -120,7 +117,9 @@ const relayed = Effect.fnUntraced(function* (
   );
 });
 
-/** What is done once a client has left behind its head. Once the marker has left it cancels nothing: the run is over, as its reader is. */
+/**
+ * Builds the action for a client that leaves after its head. After the terminal marker it cancels nothing: the run ends with its reader.
+ */
 const leaving = (
   { cancel }: Relay.RelayedResponse,
   scope: Scope.Closeable,
@@ -131,7 +130,7 @@ const leaving = (
   return () => void Effect.runForkWith(services)(left);
 };
 
-/** How a run is opened for clients of a manner. */
+/** Builds the relay options for a client's manner. */
 export const openingOf = ({ options, routing }: Pick<RelayServing, "options" | "routing">, manner: Manner) => ({
   ...options,
   ...routing.options,
@@ -141,7 +140,7 @@ export const openingOf = ({ options, routing }: Pick<RelayServing, "options" | "
   runIdPrefix,
 });
 
-/** What the relay holds back from a client, how it keeps it waiting, and what it ends with. */
+/** Maps a client's manner to holding, keep-alives and the form of the ending. */
 const heldFor = ({ firstNoOp, holdMaxMs, onBreak, patienceMs, reveal }: Manner) => ({
   reveal,
   firstNoOp,
@@ -150,17 +149,17 @@ const heldFor = ({ firstNoOp, holdMaxMs, onBreak, patienceMs, reveal }: Manner) 
   ...(holdMaxMs === undefined ? {} : { holdMaxMs }),
 });
 
-/** Signs an interrupt as a user's cancel. */
+/** Marks an interrupt as the user's cancel. */
 export const userGone = Context.make(InterruptSignature, "user");
 
-/** Who is told of a run besides its access line, and the routes that it may take. */
+/** Receivers of a run's events besides its access record, and the routes that it may take. */
 interface Listeners {
   readonly meter: TrafficMeter["Service"];
   readonly watch: PathWatch;
   readonly routing: Routing["options"];
 }
 
-/** Tells the meter, the watch over the paths and the access line what becomes of a run. */
+/** Reports a run's events to the meter, the path watch and the access record. */
 export const reporting = ({ meter, routing, watch }: Listeners, access: Pick<Access, "followed" | "learned">) => {
   let runId: string | undefined;
   let path = routing.path?.id;

@@ -1,9 +1,9 @@
 /**
- * Ends the response of a run that broke for good: by a status where no head has left, and behind a head in words that its
- * client takes for an error, or by a broken connection.
+ * Ends the response of a run that broke for good: by an error status if no head was sent, and otherwise by an error in the stream
+ * that the client understands, or by a broken connection.
  *
- * What a provider refuses and no run retried passes unchanged. What the gateway gave up is told once, with the provider's last
- * words: a repeat of the request is answered from memory.
+ * A provider's refusal that no run retried passes unchanged. A failure that the gateway reports itself is reported once, with the
+ * provider's last error. A repeat of the request is answered from memory.
  */
 import { Effect } from "effect";
 import type { RelayResponse } from "../../adapters/relay/Relay.ts";
@@ -27,21 +27,21 @@ import { askAgain, isOutOfDescriptors, outOfDescriptors, reportOutOfDescriptors 
 import type { Refused } from "../routing/Admission.ts";
 import type { ClientResponse } from "./ClientResponse.ts";
 
-/** The request whose run has ended, and its client, or what stands for one. */
+/** A request whose run has ended, and its client or a substitute for it. */
 export interface EndedRequest<Client = ClientResponse> {
   readonly plan: RelayPlan;
   readonly manner: Manner;
-  /** Whose words an error of ours is in. */
+  /** Provider in whose format gateway errors are written. */
   readonly upstream: UpstreamName;
   readonly client: Client;
-  /** Remembers what the client was told. */
+  /** Memory of failures that clients were told. */
   readonly repeats: RelayRepeats | undefined;
 }
 
 /**
- * Answers a request that repeats one whose run was given up a moment ago. Nothing is sent for it.
+ * Answers a repeat of a recently failed request from memory, without contacting a provider.
  *
- * @returns whether it was answered
+ * @returns true if the request was answered
  */
 export const fromMemory = (request: EndedRequest): Effect.Effect<boolean> =>
   request.repeats === undefined || request.repeats.isNew(request.plan.request)
@@ -56,13 +56,13 @@ const remembering = Effect.fnUntraced(function* (request: EndedRequest, repeats:
   return true;
 });
 
-/** Ends a response of which nothing has left. */
+/** Ends a response whose head was not sent. */
 export const beforeHead = Effect.fnUntraced(function* (error: RelayInterrupted, request: EndedRequest) {
   const { client, upstream } = request;
   if (isOutOfDescriptors(error.failure)) return yield* outOfRoom(error, request);
   if (error.again_ms !== undefined) return waitsStill(error, error.again_ms, request);
   if (isGivenUp(error, error.retry_of !== undefined)) return refuse(request, yield* remembered(error, request));
-  // A client that is there has not cancelled by itself, and asks again where it is told of a fault that passes.
+  // A client that is still connected did not cancel, and would retry an error that looks transient.
   if (isCancelled(error)) return refuse(request, givenUp(error));
   if (error.response !== undefined) return yield* handedOn(error.response, error.headers, client);
   client.refuse({ status: 503, reason: "unavailable", message: error.message }, upstream, [
@@ -71,7 +71,7 @@ export const beforeHead = Effect.fnUntraced(function* (error: RelayInterrupted, 
   ]);
 });
 
-/** The gateway itself had no descriptor for a connection: the request is as good as before, and its repeat is not answered from memory. */
+/** Reports that the gateway had no descriptor for a connection. The request can be retried, so the failure is not remembered. */
 const outOfRoom = (error: RelayInterrupted, { client, upstream }: EndedRequest): Effect.Effect<void> =>
   Effect.suspend(() => {
     const { code, kind } = error.failure;
@@ -82,11 +82,11 @@ const outOfRoom = (error: RelayInterrupted, { client, upstream }: EndedRequest):
   });
 
 /**
- * Ends a response whose head has left. A gateway that closes, or cannot record, breaks the connection: its client is to ask again.
- * So does a first break of what was shown where the client mends that by itself.
+ * Ends a response whose head was sent. If the gateway closes or cannot record, the connection is broken so that the client
+ * retries. A first break of shown text is also left to a client that repairs it.
  *
- * @param response the words go on from its last event. Behind an error event of the provider's own they say once more that it
- *   failed, for clients that do not read that event; it is the provider's word that stands, and nothing is remembered
+ * @param response the error follows its last event. After the provider's own error event the failure is stated once more, for
+ *   clients that do not read that event. The provider's error is authoritative, so nothing is remembered
  */
 export const behindHead = Effect.fnUntraced(function* (
   error: RelayInterrupted,
@@ -110,19 +110,19 @@ export const behindHead = Effect.fnUntraced(function* (
   yield* manner.ending === "clean" ? client.end : client.break;
 });
 
-/** No status says there that the turn is over, so no client gets words by which any asks again. */
+/** No status marks the turn as over here, so no client gets wording that makes any client retry. */
 const inStream = { asksByWords: true };
 
 /**
- * Whether nothing but the shown text stood against another attempt, of which none was made. A program above a client that mends
- * nothing may ask again at once, and is not told that of memory: the provider may be well.
+ * True if only the shown text prevented a second attempt. A program above a client that repairs nothing may retry at once, and is
+ * not answered from memory, because the provider may be well.
  */
 const isOpen = ({ attempts, retry_of, rule }: RelayInterrupted, { mends }: Manner): boolean =>
   rule === "text_shown" && attempts === 1 && retry_of === undefined && mends === "nothing";
 
 /**
- * Says that a request still waits for its path, in words by which its client asks again. It is not remembered: the repeat waits on, and is not
- * answered from memory.
+ * Reports that a request is still waiting for its path, so that its client retries. It is not remembered, because the repeat
+ * continues to wait.
  */
 const waitsStill = (error: RelayInterrupted, againMs: number, { client, upstream }: EndedRequest): void => {
   const { code, kind } = error.failure;
@@ -134,14 +134,17 @@ const waitsStill = (error: RelayInterrupted, againMs: number, { client, upstream
   ]);
 };
 
-/** A person has ended the run: on the page, by the command line, or as its client at another place. It is not remembered for a repeat. */
+/**
+ * True if a person cancelled the run: on the page, by the command line, or from another place as its client. A cancel is not
+ * remembered for repeats.
+ */
 const isCancelled = ({ rule }: RelayInterrupted): boolean => rule === "user_cancelled";
 
-/** The run ended by this gateway's own doing, which says nothing of the request. */
+/** True if this gateway ended the run for reasons that have nothing to do with the request. */
 const isOfGateway = ({ failure, reason, rule }: RelayInterrupted): boolean =>
   isOutOfDescriptors(failure) || rule === "lifecycle_closed" || reason === "refused" || reason === "record_failed";
 
-/** Remembers what the client of a run that ended before its head would have been told, where it has none. */
+/** Remembers the failure of a run that ended before its head and without a client. */
 export const unheard = (error: RelayInterrupted, request: EndedRequest<unknown>): Effect.Effect<void> =>
   error.again_ms === undefined && isGivenUp(error, error.retry_of !== undefined)
     ? Effect.asVoid(remembered(error, request))
@@ -155,7 +158,9 @@ const remembered = (
   return repeats === undefined ? Effect.succeed(told) : Effect.as(repeats.tell(plan.request, told), told);
 };
 
-/** Tells a client that its run was given up: a known one by its row, any other by the provider's own refusal. */
+/**
+ * Reports a failed run to its client: in the form of its row for a known client, and by the provider's own refusal for an unknown one.
+ */
 const refuse = ({ client, manner, plan }: EndedRequest, told: GivenUp): void => {
   const refusal = manner.client === unknownName ? told.said?.response : undefined;
   if (refusal !== undefined) {

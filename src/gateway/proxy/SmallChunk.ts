@@ -1,23 +1,26 @@
 /**
  * Writes a small chunk of a response to its socket in one piece (RFC 9112, 7.1).
  *
- * Node writes a chunk in four pieces, and gathers them until the end of the turn. An event of a stream nearly always comes alone, and this was
- * a fifteenth of what it costs a gateway.
+ * Node writes a chunk in four pieces and gathers them until the end of the turn. Events nearly always arrive alone, and those
+ * four writes were a fifteenth of their cost in the gateway.
  */
 import type { ServerResponse } from "node:http";
 import type { Bytes } from "../upstream/ContentDecoding.ts";
 
-/** Largest chunk that is written so, in bytes. A socket without a byte waiting takes it and asks for no drain, of which Node would not tell. */
+/**
+ * Maximum size of a chunk written this way, in bytes. A socket without pending bytes accepts it without requesting a drain, which
+ * Node would not report.
+ */
 export const smallBytesMax = 8 * 1024;
 
 const lineEnd = "\r\n";
 
 /**
- * Writes bytes as one chunk behind all that was written before. Nobody corks the response, and its head names no coding of its own: Node would hold
- * back what was written before it, or take a response to HEAD for one of chunks.
+ * Writes bytes as one chunk after everything written before. The response must not be corked, since Node would hold back earlier
+ * writes, and its head must not name a transfer coding, since Node would take a response to HEAD for a chunked one.
  *
- * @returns false where nothing was written and Node has to: the response has no chunks, has ended or has not its turn yet, something before it
- *   still waits in this process, or there are too many bytes or none (a chunk of none would end the response)
+ * @returns false if nothing was written and Node has to write it: the response is not chunked, has ended or is waiting for its
+ *   turn, earlier bytes are still pending in this process, or the size is zero (an empty chunk would end the response) or too large
  */
 export const wroteChunk = (response: ServerResponse, parts: ReadonlyArray<Bytes>): boolean => {
   const { chunkedEncoding, socket, writableEnded } = response;

@@ -1,18 +1,18 @@
 /**
- * Says on a response's head that the store takes no writes: what its client is shown is not on record until the store is back (L8).
+ * Marks a response's head while the store takes no writes: output that the client sees is unrecorded until the store is back (L8).
  */
 import type { RelayHead } from "../../adapters/relay/RelayTransport.ts";
 import type { StoreState } from "../api/StoreHealth.ts";
 
-/** The header that says it, with the reason in the recorder's words. */
+/** Header that marks an unrecorded response, with the recorder's reason as its value. */
 export const unrecordedHeader = "x-recovery-unrecorded";
 
 /**
- * A head with that word, where there is something to say.
+ * Adds the header to a head if the store fails.
  *
- * @param store how its writes go
+ * @param store returns the state of the store's writes
  */
 export const withStoreWord = (head: RelayHead, store: () => StoreState): RelayHead => {
   const { reason = "unavailable", writes } = store();
-  return writes === "ok" ? head : { ...head, headers: [...head.headers, [unrecordedHeader, reason]] };
+  return writes !== "failing" ? head : { ...head, headers: [...head.headers, [unrecordedHeader, reason]] };
 };

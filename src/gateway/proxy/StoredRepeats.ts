@@ -1,12 +1,13 @@
 /**
- * Remembers failed requests in the store, so that a client's repeats share one budget at every process of it.
+ * Remembers failed requests in the store, so that a client's repeats share one budget across its processes.
  *
- * R1 No first attempt waits for it, but for a request that says that it is a repeat: that one may be told what its client was told.
- * R2 A failed run counts for a request whose run began behind it, and at most `repeatMs` behind it: so a run that breaks much later
- *    finds what it would have found when it began, and runs side by side stay separate.
- * R3 Of several that take a failed run at the same moment one gets it.
- * R4 A key is a digest under the secret of the store's processes, a value a name, a count and the gateway's own words: neither holds
- *    what a client has sent.
+ * R1 No first attempt waits for the store, with two exceptions: a request that declares itself a repeat, which may be told its
+ *   earlier failure, and a request that repeats a run which failed in this process.
+ * R2 A failed run counts for a request whose run began after the failure, and at most `repeatMs` after it. So a run that breaks
+ *   much later finds what it would have found when it began, and concurrent runs stay separate.
+ * R3 If several requests take a failed run at the same moment, one gets it.
+ * R4 A key is a digest under the shared secret of the store's processes. A value is a name, a count and the gateway's own text.
+ *   Neither contains anything that a client has sent.
  */
 import { Effect, Schema } from "effect";
 import {
@@ -19,17 +20,18 @@ import {
 import { Label } from "../../domain/Limits.ts";
 import { OutageLog } from "../../recorder/shared/OutageLog.ts";
 import type { Fact, FactsFault, SharedFacts } from "../../recorder/shared/SharedFacts.ts";
+import { readsMsMax } from "../../runtime/run/StoreReads.ts";
 
-/** Longest that the store is waited for, in milliseconds. */
-export const storeWaitMs = 500;
+/** Maximum time that a request waits for the store, in milliseconds: that of all reads of a volatile run (L8). */
+export const storeWaitMs = readsMsMax;
 
-/** A failed run is kept for so much longer than it is remembered, in milliseconds: a run is decided when it breaks, not when it begins. */
+/** Additional time for which a failed run is stored, in milliseconds, because a run looks it up when it breaks, not when it begins. */
 const decidedLateMs = 600_000;
 
 const Text = Schema.String.check(Schema.isMaxLength(4_096));
 
-/** What a failed run leaves to a repeat of its request. */
-export const Failed = Schema.Struct({ run_id: Label, spent: Schema.Natural, cancelled: Schema.Boolean });
+/** State that a failed run leaves for a repeat of its request. */
+const Failed = Schema.Struct({ run_id: Label, spent: Schema.Natural, cancelled: Schema.Boolean });
 
 const Told = Schema.Struct({
   message: Text,
@@ -40,7 +42,7 @@ const Told = Schema.Struct({
 const failedOf = Schema.decodeUnknownOption(Schema.fromJsonString(Failed));
 const toldOf = Schema.decodeUnknownOption(Schema.fromJsonString(Told));
 
-/** The memory of the store's processes. */
+/** Creates the memory that the processes of a store share. */
 export const make = (facts: SharedFacts): RepeatsElsewhere => {
   const outage = new OutageLog({
     away: "what other gateways know of repeats is not known now",
@@ -54,18 +56,19 @@ export const make = (facts: SharedFacts): RepeatsElsewhere => {
         if (found === undefined || !counts(found, begunMs)) return undefined;
         const failed = failedFrom(found);
         if (failed === undefined || (failed.cancelled && !says)) return undefined;
-        // What the client was told may end otherwise now.
-        yield* tried(facts.take("told", key));
-        const taken = yield* tried(facts.take("failed", key));
-        return taken === undefined ? undefined : failedFrom(taken);
+        const first = yield* tried(taken(facts, key));
+        return first && failedFrom(first);
       }),
+    claim: (key) => tried(Effect.map(taken(facts, key), (found) => ({ failed: found && failedFrom(found) }))),
     recall: (key) =>
       Effect.map(tried(facts.find("told", key)), (found): Recalled | undefined => {
         const told = found === undefined ? undefined : toldOf(found.value);
         if (found === undefined || told?._tag !== "Some") return undefined;
         return { told: { ...told.value, code: told.value.code }, ageMs: found.ageMs };
       }),
-    remember: (change) => Effect.asVoid(tried(remembered(facts, change))),
+    // The write starts at once, and the failed client does not wait for it.
+    remember: (change) =>
+      Effect.asVoid(Effect.forkDetach(tried(remembered(facts, change)), { startImmediately: true })),
   };
 };
 
@@ -74,7 +77,11 @@ const failedFrom = ({ value }: Fact): FailedRequest | undefined => {
   return read._tag === "Some" ? read.value : undefined;
 };
 
-/** R2. */
+/** Takes the failed run of a request and deletes the failure told to its client, since the new run may end differently. */
+const taken = (facts: SharedFacts, key: string): Effect.Effect<Fact | undefined, FactsFault> =>
+  Effect.andThen(facts.take("told", key), facts.take("failed", key));
+
+/** Applies R2. */
 const counts = ({ ageMs }: Fact, begunMs: number): boolean => ageMs >= begunMs && ageMs - begunMs <= repeatMs;
 
 const remembered = (facts: SharedFacts, change: RepeatChange): Effect.Effect<unknown, FactsFault> => {
@@ -86,11 +93,5 @@ const remembered = (facts: SharedFacts, change: RepeatChange): Effect.Effect<unk
       const { said: _providers, ...own } = change.told; // R4
       return facts.put("told", key, JSON.stringify(own), repeatMs);
     }
-    case "Taken":
-      return Effect.andThen(facts.take("told", key), facts.take("failed", key));
-    case "Untold":
-      return facts.take("told", key);
-    case "Recalled":
-      return Effect.void;
   }
 };

@@ -1,5 +1,5 @@
 /**
- * Counts what the gateway does and tells of changes, for its page and its metrics.
+ * Counts the gateway's activity and publishes changes, for the page and the metrics.
  */
 import { Clock, Context, Effect, Layer, PubSub, Stream } from "effect";
 import { type AttachableRun, changesMax, type RunChange, Traffic, type TrafficStatus } from "../api/Traffic.ts";
@@ -8,25 +8,21 @@ import { type AttachableRun, changesMax, type RunChange, Traffic, type TrafficSt
 export class TrafficMeter extends Context.Service<
   TrafficMeter,
   {
-    /** A relayed run begins. */
     readonly opened: (runId: string) => void;
     readonly closed: (runId: string) => void;
     readonly changed: (change: RunChange) => void;
-    /** A request was admitted by the token of this name; none where the gateway has no tokens. */
+    /** Called when a request is admitted, with the name of its token; undefined if the gateway has no tokens. */
     readonly admitted: (token: string | undefined) => void;
-    /** A request came out so. */
     readonly count: (what: "relayed" | "passed_through" | "refused") => void;
     readonly listening: (connections: () => number) => void;
-    /** Gives the runs whose responses may be attached to. */
+    /** Sets the function that lists the runs whose responses may be attached to. */
     readonly lingering: (runs: () => ReadonlyArray<AttachableRun>) => void;
     readonly draining: () => void;
   }
 >()("effect-stream-recovery/gateway/TrafficMeter") {
-  /** Both sides. */
   static readonly layer: Layer.Layer<Traffic | TrafficMeter> = Layer.effectContext(Effect.suspend(() => make));
 }
 
-/** The runs that may be attached to, and those of them that go on without a client. */
 const kept = (attachable: ReadonlyArray<AttachableRun>): Pick<TrafficStatus, "absent" | "attachable"> => ({
   attachable,
   absent: attachable.flatMap(({ expires_at, left_at, run_id, state }) =>
@@ -36,7 +32,7 @@ const kept = (attachable: ReadonlyArray<AttachableRun>): Pick<TrafficStatus, "ab
   ),
 });
 
-/** Names of tokens that are counted: a configuration that is read again and again may bring ever new ones. */
+/** Maximum number of token names that are counted, since each reload of the configuration may bring new ones. */
 const tokensMax = 128;
 
 const make = Effect.gen(function* () {

@@ -1,5 +1,5 @@
 /**
- * Reads from an answer, as its bytes pass, the texts by which a later request may be bound to the route that it came by.
+ * Extracts from a response, as its bytes pass, the texts that may later bind a request to the same route.
  */
 import type { RelayExchange } from "../../adapters/relay/RelayTransport.ts";
 import { documentBytesMax } from "../../adapters/relay/WholeBody.ts";
@@ -8,22 +8,22 @@ import { isComment, makeFramer } from "../../provider/stream/Sse.ts";
 import type { Polled } from "../../runtime/attempt/AsyncSource.ts";
 import { boundRows } from "./BoundRows.ts";
 
-/** Most texts of one answer that are told. */
+/** Maximum texts reported per response. */
 export const answerMarksMax = 512;
 
-/** Deepest nesting of an event that is looked at, in levels. */
+/** Maximum nesting of an event that is searched, in levels. */
 const depthMax = 16;
 
-/** Longest signature that is put together from its pieces, in characters. */
+/** Maximum length of a signature that is joined from pieces, in characters. */
 const joinedMax = 1024 * 1024;
 
-/** Keys of the table, and those under which an answer itself has what a request names otherwise. */
+/** Mark keys of the table of bound fields, and `id`, which a response uses for what a request names differently. */
 const keys: ReadonlySet<string> = new Set([...boundRows.flatMap(({ marks = [] }) => marks), "id"]);
 
 /**
- * Reads an exchange's bytes on their way.
+ * Reads an exchange's bytes as they pass.
  *
- * @param told called with every text, once each; it must not throw
+ * @param told called once with each text; a signature that arrives in pieces is reported after each piece. It must not throw
  */
 export const marking = (exchange: RelayExchange, told: (text: string) => void): RelayExchange => {
   const marks = new AnswerMarks(told);
@@ -43,12 +43,12 @@ export const marking = (exchange: RelayExchange, told: (text: string) => void): 
   };
 };
 
-/** Reads one answer: a stream of events, or one document. */
+/** Reads one response: a stream of events, or one document. */
 export class AnswerMarks {
   readonly #told: (text: string) => void;
   readonly #framer = makeFramer();
   readonly #seen = new Set<string>();
-  /** Signatures whose pieces still come, by their block. */
+  /** Signatures joined so far, by content block. */
   readonly #open = new Map<unknown, string>();
   #document: Array<Uint8Array> | undefined = [];
   #bytes = 0;
@@ -57,7 +57,7 @@ export class AnswerMarks {
     this.#told = told;
   }
 
-  /** Takes the next bytes, cut anywhere. */
+  /** Accepts the next bytes, cut at any position. */
   take(bytes: Uint8Array): void {
     if (this.#seen.size >= answerMarksMax) return;
     for (const frame of this.#framer.feed(bytes)) {
@@ -69,14 +69,14 @@ export class AnswerMarks {
     this.#document?.push(bytes);
   }
 
-  /** Takes what a poll has given, and gives it on. */
+  /** Reads the result of a poll and returns it unchanged. */
   polled(polled: Polled<Uint8Array<ArrayBuffer>>): Polled<Uint8Array<ArrayBuffer>> {
     if (polled?._tag === "end") this.end();
     else if (polled?._tag === "chunk") for (const chunk of polled.chunk) this.take(chunk);
     return polled;
   }
 
-  /** The bytes are over. */
+  /** Reads the document, if it was one, and the last event. */
   end(): void {
     if (this.#document !== undefined) this.#look(Buffer.concat(this.#document).toString());
     this.#document = undefined;

@@ -1,8 +1,8 @@
 /**
- * Searches a request's body, in one pass and within limits, for what binds it to its provider's account, and for the texts that say
- * which answer its history is of.
+ * Searches a request's body, in one pass and within limits, for fields that bind it to its provider's account, and for texts that
+ * identify the responses in its history.
  *
- * Of a large body the conversation is searched item by item, without its long texts, so that other requests have their turns meanwhile.
+ * The conversation of a large body is searched item by item, without its long texts, so that other requests run in between.
  */
 import { Effect } from "effect";
 import { depthMax, stepsMax } from "../../adapters/relay/form/CanonicalBody.ts";
@@ -13,28 +13,28 @@ import type { KnownBody } from "../body/BodyOutline.ts";
 import { ItemTexts } from "../body/ItemTexts.ts";
 import { boundRows, toolRow, unsearched } from "./BoundRows.ts";
 
-/** What was found. */
+/** The result of a search. */
 export interface Found {
   /** The field of the first row that binds; undefined for a request that any provider can answer. */
   readonly bound: string | undefined;
-  /** Texts that stand in the row's fields, in their order: what an answer gave and a later request carries. */
+  /** Texts found in the mark fields of the rows, in order: a response supplied them, and a later request carries them. */
   readonly marks: ReadonlyArray<string>;
 }
 
-/** Most values that are looked at: as many as a body's canonical form is made of. */
+/** Maximum values searched: as many as a body with a canonical form can have. */
 export const valuesMax = stepsMax / 8;
 
-/** Most texts that are kept of a body. The newest answers stand at its end, so the first ones are left out. */
+/** Maximum texts kept from a body. The newest responses are at its end, so the first texts are dropped. */
 export const marksMax = 1024;
 
-/** Longest item of a large body's conversation that is searched, in bytes, without its long texts. */
+/** Maximum size of a searched item of a large body's conversation, in bytes, without its long texts. */
 export const itemBytesMax = 1_024 * 1_024;
 
-/** Longest text of an item that is kept, in bytes: of those that say of which answer it is, and of others. */
+/** Maximum size of a text kept from an item, in bytes: for mark fields, and for all others. */
 export const markBytesMax = 64 * 1_024;
 const otherBytesMax = 1_024;
 
-/** Searches a body. */
+/** Searches a parsed body. */
 export const search = (body: Json.JsonRecord, protocol: string): Found => {
   const searcher = new Searcher(protocol);
   return found(searcher, body, searcher.look(body, 0));
@@ -77,7 +77,7 @@ class Searcher {
     this.protocol = protocol;
   }
 
-  /** @returns whether all of it was looked at */
+  /** @returns true if the whole value was searched */
   look(value: unknown, depth: number): boolean {
     if (typeof value !== "object" || value === null) return true;
     this.#values += 1;
@@ -100,14 +100,14 @@ class Searcher {
     }
   }
 
-  /** An id stands by itself, or in an object of its own. */
+  /** Accepts an id as a string, or as an object with an `id`. */
   #mark(value: unknown): void {
     const text = Json.string(value) || Json.string(Json.record(value)?.id);
     if (text !== "") this.marks.push(text);
   }
 }
 
-/** What a model wrote for a tool and a tool for the model: no provider looks anything up by it. The body itself is neither. */
+/** True for a tool's input or output: no provider looks anything up by it. Not asked of the body itself. */
 const isProgram = (key: string, { name, type }: Json.JsonRecord): boolean =>
   ((key === "args" || key === "response") && typeof name === "string") ||
   (key === "input" && typeof type === "string" && type.endsWith("tool_use"));

@@ -1,33 +1,35 @@
 /**
- * Holds the table of what binds a request to its provider's account: section by section the field, what it refers to, and the
- * protocols in which it stands.
+ * Holds the table of fields that bind a request to its provider's account: the field, the thing it refers to, and its protocols.
  *
- * What is bound moves only between routes whose upstreams share a `state`. A row that fits where nothing is bound costs a move; one
- * that is missing sends what no other provider can read.
+ * A bound request moves only between routes whose upstreams share a `state`. A row that matches too much costs a move; a missing
+ * row sends data that no other provider can read.
  */
 import * as Json from "../../domain/Json.ts";
 import type { ToolBoundary } from "../../domain/SideEffects.ts";
 import type { ProtocolId } from "../../provider/Protocols.ts";
 
-/** One object of a body, as a row looks at it. */
+/** One object of a body, as a row examines it. */
 export interface Held {
   readonly record: Json.JsonRecord;
-  /** The object is the body itself. */
+  /** True if the object is the body itself. */
   readonly outermost: boolean;
   readonly protocol: string;
 }
 
-/** One row. */
+/** A row of the table. */
 export interface BoundRow {
-  /** Names what was found, also to a log. */
+  /** Names the finding, also in a log. */
   readonly field: string;
-  /** What it refers to, as docs/routes.md prints it. */
+  /** The thing that it refers to, as docs/routes.md prints it. */
   readonly refersTo: string;
-  /** The protocols of whose own APIs it is; it is looked for in all, because servers speak one API in another's words. */
+  /**
+   * Protocols whose own APIs define the field. It is looked for in all protocols, because some servers use one API's fields in
+   * another.
+   */
   readonly protocols: ReadonlyArray<ProtocolId>;
-  /** Whether an object binds its request. Pure. */
+  /** True if an object binds its request. Must be pure. */
   readonly binds: (held: Held) => boolean;
-  /** Keys whose texts say of which answer the history is. */
+  /** Keys whose texts identify the responses in the history. */
   readonly marks?: ReadonlyArray<string>;
 }
 
@@ -58,11 +60,11 @@ const either =
   (held: Held): boolean =>
     rows.some((binds) => binds(held));
 
-/** A thought that its provider signed, in the words of Anthropic and of servers that hand it on. */
+/** True for thinking that its provider signed, in the fields of Anthropic and of servers that forward it. */
 const isSigned = ({ record }: Held): boolean =>
   isText(record.signature) && (/thinking|reasoning/.test(Json.string(record.type)) || record.thinking !== undefined);
 
-/** An item of a Responses input that names another one; its type may be left out. */
+/** True for an item of a Responses input that refers to another one; its type may be omitted. */
 const isReference = ({ outermost, protocol, record }: Held): boolean =>
   record.type === "item_reference" ||
   (protocol === responses &&
@@ -70,7 +72,7 @@ const isReference = ({ outermost, protocol, record }: Held): boolean =>
     isText(record.id) &&
     Object.keys(record).every((key) => key === "id" || (key === "type" && record.type === null)));
 
-/** The table. */
+/** The table of fields that bind a request. */
 export const boundRows: ReadonlyArray<BoundRow> = [
   {
     field: "previous_response_id",
@@ -206,7 +208,7 @@ export const boundRows: ReadonlyArray<BoundRow> = [
   },
 ];
 
-/** The row of tools, which is asked once of the whole body and not of each object. */
+/** The row of tools, tested once on the whole body instead of each object. */
 export const toolRow: Omit<BoundRow, "binds"> & {
   readonly binds: (tool: ToolBoundary, protocol: string) => boolean;
 } = {
@@ -218,10 +220,10 @@ export const toolRow: Omit<BoundRow, "binds"> & {
     executor === "provider" && (effect !== "read_only" || (protocol !== gemini && inContainer.has(name))),
 };
 
-/** Tools that run in a container, as a boundary names them. */
+/** Names of tools that run in a container, as a tool boundary gives them. */
 const inContainer: ReadonlySet<string> = new Set(["code_interpreter", "code_execution", "shell"]);
 
-/** What a body is bound by that is larger or deeper than what is searched. */
+/** The row for a body that exceeds the limits of the search. */
 export const unsearched: Pick<BoundRow, "field" | "refersTo"> = {
   field: "size",
   refersTo: "a body that is deeper or has more parts than what is searched",

@@ -1,12 +1,12 @@
 /**
- * Chooses the routes of one request: the one that it begins on, and those that it may move to.
+ * Chooses the routes of one request: the one it starts on, and those it may move to.
  *
- * What must not cross: a route exists for a request only where its token permits the upstream, and where the operator's credential is
- * not bought with a key that the client shows. What is bound to an account goes between upstreams of one `state` alone. A conversation
- * goes where its history came from.
+ * A request may use a route only if its token permits the upstream, and a client that shows its own provider key does not get the
+ * operator's credential. A request that is bound to an account moves only between upstreams of one `state`. A conversation stays on
+ * the route that its history came from.
  */
 import { Effect } from "effect";
-import { condensed } from "../body/CondensedBody.ts";
+import { membersInTurns } from "../../adapters/relay/form/JsonMembers.ts";
 import type { AdmittedToken, GatewaySettings } from "../config/GatewayOptions.ts";
 import type { RouteList } from "../config/RouteSettings.ts";
 import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSettings.ts";
@@ -17,9 +17,9 @@ import type { RouteMemory } from "./RouteMemory.ts";
 import { type MeantRequest, type RouteTarget, targetOf } from "./RouteTarget.ts";
 import { noSuchRoute, type RouteWish } from "./RouteWish.ts";
 
-/** A request whose routes are chosen. */
+/** A request to choose routes for. */
 export interface RoutedRequest extends MeantRequest {
-  /** The route of the upstream that it is meant for. */
+  /** The route of the upstream that the request is meant for. */
   readonly first: RouteTarget;
   readonly token: AdmittedToken | undefined;
   readonly wish: RouteWish;
@@ -27,20 +27,20 @@ export interface RoutedRequest extends MeantRequest {
 
 /** The routes of a request. */
 export interface ChosenRoutes {
-  /** Where it begins. */
+  /** The route it starts on. */
   readonly first: RouteTarget;
-  /** Where it may move, in this order. */
+  /** The routes it may move to, in order. */
   readonly further: ReadonlyArray<RouteTarget>;
-  /** What binds it to its provider's account; undefined where nothing does, and where it has nowhere to move. */
+  /** The field that binds the request to its provider's account; undefined if none does, or if there is no route to move to. */
   readonly bound: string | undefined;
-  /** Routes that do not take it, and why. */
+  /** Routes that cannot take the request, with the reason. */
   readonly left_out: ReadonlyArray<{ readonly id: string; readonly reason: string }>;
 }
 
-/** What is configured. */
+/** The configured upstreams. */
 export type RouteConfig = Pick<GatewaySettings, "servers" | "upstreams">;
 
-/** Chooses. */
+/** Chooses the routes of a request. */
 export const chosenOf = (
   request: RoutedRequest,
   list: RouteList,
@@ -48,8 +48,8 @@ export const chosenOf = (
   memory: RouteMemory,
 ): Effect.Effect<ChosenRoutes | Refused> => {
   if (!request.body.isOutline || !changesBodies(list)) return chosenFrom(request, list, config, memory);
-  return Effect.flatMap(condensed(request.body.plain), (found) =>
-    chosenFrom({ ...request, condensed: found }, list, config, memory),
+  return Effect.flatMap(membersInTurns(request.body.plain), (members) =>
+    chosenFrom({ ...request, members }, list, config, memory),
   );
 };
 
@@ -94,8 +94,9 @@ const targetsOf = (request: RoutedRequest, list: RouteList, { servers, upstreams
 };
 
 /**
- * Whether an upstream exists for a request. The operator's credential is for clients with a token of the gateway. A client that shows a
- * key of its own where that key counts has asked for nothing else: what its provider refuses, the operator does not pay for.
+ * True if a request may use an upstream. The operator's credential is only for clients with a token of the gateway. A client that
+ * shows its own key, at an upstream that uses the client's key, has asked for nothing else: the operator does not pay for requests
+ * that its provider refuses.
  */
 const mayUse = ({ plan, server: meant, token }: RoutedRequest, server: UpstreamSettings): boolean => {
   if (forbidden(token, { upstream: server.name }) !== undefined) return false;

@@ -1,23 +1,23 @@
 /**
- * Remembers by which route an answer came that a later request may carry: its id, its signed or encrypted thinking, its containers
- * and files.
+ * Remembers the route of each response that a later request may carry, by the response's id, signed or encrypted thinking,
+ * containers and files.
  *
- * Only answers of further routes are remembered, because a request goes to its first route anyway. What is kept of a text is a digest
- * with a key of this process, by the tenant whose answer it was: no other tenant's request is moved by it.
+ * Only responses of further routes are remembered, because a request starts on its first route anyway. Each text is kept as a
+ * digest, keyed per process and bound to the tenant that received the response, so it never moves another tenant's request.
  */
 import { createHmac, generateKeySync } from "node:crypto";
 import { dropOldest } from "../../domain/Limits.ts";
 
-/** Most texts that are remembered; the one that was seen last the longest ago is forgotten (L11). */
+/** Maximum texts remembered (L11). The least recently seen one is evicted first. */
 export const rememberedMax = 65_536;
 
-/** Whose answer it is: the tenant (a token's name), and the upstream that its request was meant for. */
+/** The owner of a response: the tenant (a token's name), and the upstream that the request was meant for. */
 export interface RememberedFor {
   readonly tenant: string | undefined;
   readonly upstream: string;
 }
 
-/** Remembers. One for all requests. */
+/** Remembers routes for all requests of the process. */
 export class RouteMemory {
   readonly #key = generateKeySync("hmac", { length: 256 });
   readonly #routes = new Map<string, string>();
@@ -27,12 +27,11 @@ export class RouteMemory {
     this.#max = max;
   }
 
-  /** Texts that are remembered. */
   get size(): number {
     return this.#routes.size;
   }
 
-  /** An answer with this text has come by a route. */
+  /** Remembers that a response with this text came by a route. */
   keep(of: RememberedFor, text: string, route: string): void {
     const digest = this.#digest(of, text);
     this.#routes.delete(digest);
@@ -41,9 +40,9 @@ export class RouteMemory {
   }
 
   /**
-   * The route of the newest answer that a request carries.
+   * The route of the newest response that a request carries.
    *
-   * @param texts of the request, the newest last
+   * @param texts texts of the request, the newest last
    */
   find(of: RememberedFor, texts: ReadonlyArray<string>): string | undefined {
     if (this.#routes.size === 0) return undefined;
@@ -51,7 +50,7 @@ export class RouteMemory {
       const digest = this.#digest(of, text);
       const route = this.#routes.get(digest);
       if (route === undefined) continue;
-      // It was seen now: what is carried on and on stays.
+      // Moves the text to the end of the eviction order, so that a text in use stays.
       this.#routes.delete(digest);
       this.#routes.set(digest, route);
       return route;
@@ -68,5 +67,5 @@ export class RouteMemory {
   }
 }
 
-/** Characters of a digest that are kept: 132 bits. */
+/** Characters kept of a digest: 132 bits. */
 const digestCharacters = 22;

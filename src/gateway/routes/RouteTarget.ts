@@ -1,58 +1,58 @@
 /**
- * Says where a request goes by a further route, and with what: its address there, its headers and its body, or why it cannot go.
+ * Computes the address, headers and body of a request on a further route, or the reason why it cannot use the route.
  *
- * What would have to be guessed is not sent. A client's credential goes to another upstream only where that is the same account's: the
- * same address, the same vendor, or the same `state`.
+ * Nothing that would have to be guessed is sent. A client's credential goes to another upstream only if both belong to the same
+ * account: the same address, the same vendor, or the same `state`.
  */
+import { type JsonObject, membersOf } from "../../adapters/relay/form/JsonMembers.ts";
 import type { RelayPlan } from "../../adapters/relay/RelayPlan.ts";
 import { headerOf, type RelayHeaders, type RelayRequest } from "../../adapters/relay/RelayTransport.ts";
 import { label } from "../../domain/Limits.ts";
 import { protocols } from "../../provider/Protocols.ts";
 import type { KnownBody } from "../body/BodyOutline.ts";
-import { type CondensedBody, filled } from "../body/CondensedBody.ts";
 import type { UpstreamName, Upstreams } from "../config/Options.ts";
 import type { RouteSettings } from "../config/RouteSettings.ts";
 import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSettings.ts";
 import { namedRouteOf } from "../routing/NamedRoute.ts";
 import { outgoing, withoutClientCredentials } from "../routing/OwnCredential.ts";
 import { ownerOf, plainPath } from "../routing/Vendor.ts";
-import { isEncoded } from "../upstream/ContentDecoding.ts";
-import { edited, obstacle } from "./BodyEdit.ts";
+import { type Bytes, isEncoded } from "../upstream/ContentDecoding.ts";
+import { type BodyChanges, edited, obstacle } from "./BodyEdit.ts";
 
-/** A request that is meant for one upstream, and may go to others. */
+/** A request that is meant for one upstream and may go to others. */
 export interface MeantRequest {
   readonly plan: RelayPlan;
-  /** The upstream that it is meant for. */
+  /** The upstream that the request is meant for. */
   readonly server: UpstreamSettings;
-  /** The provider's own path and query, as its client sent them. */
+  /** The provider's own path and query, as the client sent them. */
   readonly target: string;
   readonly body: KnownBody;
-  /** Where its body may be changed piece by piece; undefined for one that is changed whole. */
-  readonly condensed?: CondensedBody | undefined;
+  /** The members of a large body, by which it is edited; undefined for a body that is read when it is edited. */
+  readonly members?: JsonObject | undefined;
 }
 
-/** Where it goes by a route, the first one included. */
+/** The destination of a request on a route, including the first route. */
 export interface RouteTarget {
   readonly id: string;
   readonly server: UpstreamSettings;
   readonly plan: RelayPlan;
-  /** The request as it leaves. */
+  /** Converts the request to the one that is sent. */
   readonly leaving: (request: RelayRequest) => RelayRequest;
 }
 
-/** Why a request cannot go by a route, in a few words for a log and for a client that asks for the route. */
+/** The reason why a request cannot use a route, in a few words for a log and for a client that asks for the route. */
 export interface NoTarget {
   readonly reason: string;
 }
 
-/** Finds it. */
+/** Finds the destination of a request on a route. */
 export const targetOf = (
   request: MeantRequest,
   route: RouteSettings,
   server: UpstreamSettings,
   upstreams: Upstreams,
 ): RouteTarget | NoTarget => {
-  const { body, condensed, plan, server: from } = request;
+  const { body, members, plan, server: from } = request;
   const { headers } = plan.request;
   const model = modelSet(request, route);
   if (!servesModel(route, plan)) return { reason: "the route does not serve the model" };
@@ -64,8 +64,7 @@ export const targetOf = (
   const changesBody = changes.set.length > 0 || changes.drop.length > 0;
   if (changesBody && isEncoded(headerOf(headers, "content-encoding") ?? ""))
     return { reason: "the body is compressed, and cannot be changed" };
-  if (changesBody && body.isOutline && condensed === undefined)
-    return { reason: "the body is too large to be changed" };
+  if (changesBody && body.isOutline && members === undefined) return { reason: "the body is too large to be changed" };
   const inTheWay = obstacle(body.json, changes);
   if (inTheWay !== undefined) return { reason: `the body's ${inTheWay} cannot be changed` };
   const asked = { url: model ?? request.target, headers };
@@ -79,7 +78,7 @@ export const targetOf = (
     ...{ id: route.id, server },
     plan: {
       ...plan,
-      // What reads its response on goes behind this address, not behind that of the upstream that it was meant for.
+      // A request that resumes the response goes to this address, not to that of the upstream that it was meant for.
       request: { ...plan.request, url: found.url },
       provider: {
         ...plan.provider,
@@ -94,38 +93,41 @@ export const targetOf = (
         route,
         server,
         changes: changesBody ? changes : undefined,
-        condensed,
+        read: members && { of: body.plain, members },
         from,
       }),
   };
 };
+
+/** A body whose members were listed before. */
+interface ReadBody {
+  readonly of: Bytes;
+  readonly members: JsonObject;
+}
 
 interface Leaving {
   readonly upstream: UpstreamName;
   readonly route: RouteSettings;
   readonly server: UpstreamSettings;
   readonly from: UpstreamSettings;
-  readonly changes: Parameters<typeof edited>[1] | undefined;
-  readonly condensed: CondensedBody | undefined;
+  readonly changes: BodyChanges | undefined;
+  readonly read: ReadBody | undefined;
 }
 
-const leaving = (
-  request: RelayRequest,
-  { changes, condensed, from, route, server, upstream }: Leaving,
-): RelayRequest => {
+const leaving = (request: RelayRequest, { changes, from, read, route, server, upstream }: Leaving): RelayRequest => {
   const shown = keepsCredential(from, server) ? request : withoutClientCredentials(request);
   const left = outgoing(shown, server, upstream);
   return {
     ...request,
     url: left.url,
     headers: changed(left.headers, route),
-    body: changes === undefined ? request.body : bodyOf(request.body, changes, condensed),
+    body: changes === undefined ? request.body : bodyOf(request.body, changes, read),
   };
 };
 
-/** Whether a client's credential for one upstream may be shown to another one. */
+/** True if a client's credential for one upstream may be shown to another. */
 const keepsCredential = (from: UpstreamSettings, to: UpstreamSettings): boolean => {
-  if (hasOwnCredential(to)) return true; // Its own takes the place of each of the client's.
+  if (hasOwnCredential(to)) return true; // Its own credential replaces the client's.
   if (hasOwnCredential(from)) return false;
   const [one, other] = [new URL(from.url), new URL(to.url)];
   const owner = ownerOf(one.hostname);
@@ -141,19 +143,16 @@ const changed = (headers: RelayHeaders, { drop, set }: RouteSettings): RelayHead
   return [...headers.filter(([name]) => !gone.has(name.toLowerCase())), ...set.headers];
 };
 
-/** A byte is a character, so that every byte that is not changed stays. */
-const bodyOf = (
-  body: RelayRequest["body"],
-  changes: Parameters<typeof edited>[1],
-  condensed: CondensedBody | undefined,
-): RelayRequest["body"] => {
-  if (body === condensed?.of && condensed !== undefined) return filled(edited(condensed.text, changes), condensed);
-  if (body === undefined || typeof body === "string") return body === undefined ? body : edited(body, changes);
-  const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("latin1");
-  return Buffer.from(edited(text, changes), "latin1");
+/** Changes a body, which was recognised as an object before. */
+const bodyOf = (body: RelayRequest["body"], changes: BodyChanges, read: ReadBody | undefined): RelayRequest["body"] => {
+  if (body === undefined) return body;
+  const bytes = typeof body === "string" ? Buffer.from(body) : body;
+  const members = bytes === read?.of ? read.members : membersOf(bytes);
+  if (members === undefined) throw new Error("a body that is to be changed is not a JSON object");
+  return edited(bytes, members, changes);
 };
 
-/** The path with the route's model, where models stand in the path; undefined where nothing is set there. */
+/** The path with the route's model, if the path names a model; undefined if the route sets no model there. */
 const modelSet = ({ plan, target }: MeantRequest, { set }: RouteSettings): string | "unclear" | undefined => {
   const model = set.body.find(([field]) => field === "model")?.[1];
   if (typeof model !== "string") return undefined;
@@ -164,10 +163,10 @@ const modelSet = ({ plan, target }: MeantRequest, { set }: RouteSettings): strin
   return `${place[1]}${encodeURIComponent(model)}${place[2]}${end === -1 ? "" : target.slice(end)}`;
 };
 
-/** Azure's older paths name a deployment, which is a name of the operator's own: a model beside it in the body means nothing. */
+/** True for Azure's older paths. They name a deployment, which the operator chose, and ignore a model in the body. */
 const namesDeployment = (path: string): boolean => /\/deployments\//i.test(plainPath(path) ?? path);
 
-/** Whether a route serves the requested model: a pattern's `*` stands for any text. */
+/** True if a route serves the requested model. `*` in a pattern matches any text. */
 const servesModel = ({ models }: RouteSettings, { provider }: RelayPlan): boolean =>
   models === undefined || models.some((pattern) => fits(pattern, provider.model ?? ""));
 

@@ -1,20 +1,20 @@
 /**
- * Reads what a client asks of its request's routes: one that it is pinned to, and whether it may move.
+ * Reads a client's wishes for the routes of its request: a pinned route, and permission to move.
  */
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import { moveHeader, routeHeader, wordsOf } from "../config/OwnHeaders.ts";
 import { namePattern } from "../config/UpstreamNames.ts";
 import type { Refused } from "../routing/Admission.ts";
 
-/** What a client asks. */
+/** A client's wishes for the routes of its request. */
 export interface RouteWish {
-  /** The id of the route that the request goes by, and by no other. */
+  /** The id of the only route that the request may use. */
   readonly pinned: string | undefined;
-  /** False where the request stays on its route. */
+  /** False if the request stays on its route. */
   readonly moves: boolean;
 }
 
-/** Reads it; a word that says nothing here is refused, because its client relies on it. */
+/** Reads the wishes. An unreadable value is refused, because its client relies on it. */
 export const wishOf = (headers: RelayHeaders): RouteWish | Refused => {
   const [pins, moves] = [wordsOf(headers, routeHeader), wordsOf(headers, moveHeader)];
   const [pinned] = pins;
@@ -32,10 +32,10 @@ const notRead: Refused = {
 const neverOnly: Refused = { status: 400, reason: "route", message: `${moveHeader} says never, or is left out.` };
 
 /**
- * A route that there is none of for the request. Whether it exists for others is not said.
+ * Refuses a route that the request cannot use. The message does not reveal if the route exists for others.
  *
- * @param pinned as its client wrote it; a name
- * @param reason why a route that the client may use does not take this request
+ * @param pinned the route's name, as the client wrote it
+ * @param reason the reason why a route that the client may use does not take this request
  */
 export const noSuchRoute = (pinned: string, reason?: string): Refused => ({
   status: 400,

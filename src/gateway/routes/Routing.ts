@@ -1,6 +1,6 @@
 /**
- * Makes of the routes that were chosen for a request what its run is given: a transport for each, which changes the request where it
- * leaves, and reads the answers of further routes for what binds the next request.
+ * Prepares the chosen routes of a request for its run: a transport per route, which changes the request as it leaves and remembers
+ * the responses of further routes.
  */
 import { Effect } from "effect";
 import type { RelayOptions } from "../../adapters/relay/Relay.ts";
@@ -23,18 +23,18 @@ import type { RememberedFor, RouteMemory } from "./RouteMemory.ts";
 import type { RouteTarget } from "./RouteTarget.ts";
 import { noSuchRoute, type RouteWish } from "./RouteWish.ts";
 
-/** A request that was recognised. */
+/** A recognised request. */
 export interface RoutingRequest {
   readonly plan: RelayPlan;
   readonly body: KnownBody;
-  /** The provider's own path and query, as its client sent them. */
+  /** The provider's own path and query, as the client sent them. */
   readonly target: string;
   readonly way: Pick<Way, "outgoing" | "server" | "continueText">;
   readonly token: AdmittedToken | undefined;
   readonly wish: RouteWish;
 }
 
-/** What choosing needs of the gateway. */
+/** The parts of the gateway that the choice of routes depends on. */
 export interface RouteServing {
   readonly settings: Pick<GatewaySettings, "continueText" | "routes" | "servers" | "upstreams">;
   readonly reach: (server: UpstreamSettings) => Upstream;
@@ -42,7 +42,7 @@ export interface RouteServing {
   readonly owners: Pick<ResponseOwners, "keep">;
 }
 
-/** What a run is given of its routes. */
+/** The routing options of a run. */
 export interface Routing {
   readonly plan: RelayPlan;
   readonly transport: RelayTransport;
@@ -50,7 +50,7 @@ export interface Routing {
   readonly left_out: ChosenRoutes["left_out"];
 }
 
-/** Chooses the routes of a request; one whose upstream has no further ones goes to it as ever. */
+/** Chooses the routes of a request. A request whose upstream has no further routes goes there unchanged. */
 export const routingOf = (request: RoutingRequest, serving: RouteServing): Effect.Effect<Routing | Refused> => {
   const { body, plan, token, way, wish } = request;
   const { server } = way;
@@ -64,7 +64,7 @@ export const routingOf = (request: RoutingRequest, serving: RouteServing): Effec
       return { method: given.method, url, headers, body: given.body, tenant: given.tenant };
     },
   };
-  // Routes are chosen by what a protocol says of a request.
+  // The choice depends on the parts of a request that only its protocol can read.
   if (list === undefined || plan.isOpaque === true) {
     if (wish.pinned !== undefined && wish.pinned !== first.id) return Effect.succeed(noSuchRoute(wish.pinned));
     const { options, plan: own, transport } = begun(first, undefined, asked);
@@ -87,7 +87,8 @@ const routed = (
     ...{ plan, transport, left_out },
     options: {
       ...options,
-      // A run that begins with a client's mistake is no word on the route: its credential is all that is its own.
+      // A failure on the first route may be the client's mistake, so only a refused credential, if it is the operator's, counts
+      // against the route.
       route: { id: first.id, own: hasOwnCredential(first.server) ? "credential" : false },
       routes: further.map((target) => routeOf(target, remembered, asked)),
       ...(movesOn.length === 0 || further.length === 0 ? {} : { finishFailures: movesOn }),
@@ -95,11 +96,10 @@ const routed = (
   };
 };
 
-/** What the routes of one request need. */
 interface RoutesAsked extends RouteServing {
-  /** Whether shown text goes on by itself, as the client asks. */
+  /** The client's wish to continue shown text automatically. */
   readonly continueText: Way["continueText"];
-  /** Its provider may keep the response. */
+  /** True if the provider may keep the response. */
   readonly stores: boolean;
 }
 
@@ -108,7 +108,6 @@ const begun = (target: RouteTarget, remembered: RememberedFor | undefined, asked
   return { plan, transport, options: { path, continueText } };
 };
 
-/** One route as a run is given it. */
 const routeOf = (
   { id, leaving, plan, server }: RouteTarget,
   remembered: RememberedFor | undefined,
@@ -129,7 +128,7 @@ const routeOf = (
   return {
     ...{ id, plan, path: credentialed(pathOf(left.url), left) },
     transport: mask === undefined ? { open } : { open, mask },
-    // The client's word is about its own response; else what is known of the provider counts.
+    // The client's wish comes first, because it concerns its own response; then the setting of the provider, then the default.
     continueText: asked.continueText ?? server.continueText ?? settings.continueText,
   };
 };

@@ -1,6 +1,6 @@
 /**
- * Guards the operator's account: refuses what a client may not ask with the operator's credential, in words for the person who set the
- * client up.
+ * Protects the operator's account: refuses requests that a client may not make with the operator's credential, with a message for
+ * the person who configured the client.
  */
 import { readAddress } from "../../adapters/relay/RelayTransport.ts";
 import type { AdmittedToken, GatewaySettings } from "../config/GatewayOptions.ts";
@@ -9,16 +9,19 @@ import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSetti
 import { namesStored, type PathVerdict, verdictOf } from "./AccountPaths.ts";
 import type { Refused } from "./Admission.ts";
 
-/** A request that was routed. */
+/** A routed request. */
 export interface GuardedRequest {
   readonly method: string;
-  /** Absolute, as it leaves. */
+  /** Absolute address, as it is sent. */
   readonly url: string;
   readonly server: UpstreamSettings;
   readonly token: AdmittedToken | undefined;
 }
 
-/** Decides on a request. One whose client brings its own credential is sent, unless a route leads it to the operator's. */
+/**
+ * Decides whether a request may be sent. A request with the client's own credential may, unless one of its routes leads to the
+ * operator's credential.
+ */
 export const guard = (request: GuardedRequest, settings: Pick<GatewaySettings, "routes" | "servers">): PathVerdict => {
   const { method, server, token, url } = request;
   const address = readAddress(url);
@@ -42,7 +45,7 @@ const leadsToAccount = (
     return server !== undefined && hasOwnCredential(server);
   }) ?? false;
 
-/** The router has refused a path that leaves the base address. */
+/** The router has already refused paths outside the base address. */
 const behindBase = (pathname: string, base: string): string => {
   const root = (readAddress(base)?.pathname ?? "/").replace(/\/+$/, "");
   return pathname.startsWith(root) ? pathname.slice(root.length) : pathname;
@@ -56,12 +59,12 @@ const patternsOf = (paths: ReadonlyArray<string> = none): ReadonlyArray<PathPatt
   return read;
 };
 
-/** One entry for each list of the configuration. */
+/** Parsed patterns by configured list. */
 const patterns = new WeakMap<ReadonlyArray<string>, ReadonlyArray<PathPattern>>();
 
 const none: ReadonlyArray<string> = [];
 
-/** The refusal of a request that `paths` does not permit. */
+/** Builds the refusal of a request that `paths` does not permit. */
 export const refusalOf = ({ name }: UpstreamSettings, why: "path" | "query"): Refused => ({
   status: 403,
   reason: "path",
@@ -71,7 +74,7 @@ export const refusalOf = ({ name }: UpstreamSettings, why: "path" | "query"): Re
       : `The upstream ${name} has the operator's credential. Only model requests of its protocols, GET /models and token counting are sent with it, written plainly; the configuration permits others by paths of the upstream or of the token.`,
 });
 
-/** The refusal of a stored response, as if it did not exist. */
+/** Builds the refusal of a stored response, as if it did not exist. */
 export const noSuchStored = (what: keyof typeof codes): Refused => ({
   status: 404,
   reason: "not_found",
@@ -79,14 +82,14 @@ export const noSuchStored = (what: keyof typeof codes): Refused => ({
   ...(codes[what] === undefined ? {} : { code: codes[what] }),
 });
 
-/** OpenAI's own codes, by which clients send their whole conversation again. */
+/** OpenAI's own error codes, which make clients resend their whole conversation. */
 const codes = {
   Response: undefined,
   "Previous response": "previous_response_not_found",
   Conversation: undefined,
 } as const;
 
-/** The refusal of a body that cannot be read, so that nobody knows which stored response it names. */
+/** Refuses a body that the gateway cannot read, because it may name another client's stored response. */
 export const unreadBody: Refused = {
   status: 400,
   reason: "body",

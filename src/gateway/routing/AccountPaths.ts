@@ -1,21 +1,22 @@
 /**
- * Decides what a client may ask with the operator's credential: model requests, lists of models, token counts, and what `paths` permits.
+ * Decides which requests a client may make with the operator's credential: model requests, model lists, token counts, and those
+ * that `paths` permits.
  *
- * An account behind a credential also holds files, stored responses of colleagues, batches and admin keys. The decision reads the
- * address exactly as it leaves. A path in another spelling (escapes, empty segments, upper case, a slash at its end) fits nothing.
+ * The account also holds files, stored responses of other people, batches and admin keys. The decision uses the exact address
+ * that is sent. A path in another spelling (escapes, empty segments, upper case, a trailing slash) matches nothing.
  */
 import type { ProtocolId } from "../../provider/Protocols.ts";
 import { type PathPattern, withoutVersion } from "../config/PathPattern.ts";
 
-/** What is asked of an upstream. */
+/** A request to an upstream. */
 export interface AskedPath {
   readonly method: string;
-  /** The path as it leaves, behind the upstream's base address. */
+  /** The path as it is sent, relative to the upstream's base address. */
   readonly path: string;
   readonly query: URLSearchParams;
 }
 
-/** What an upstream and a token permit. */
+/** The permissions of an upstream and a token. */
 export interface PermittedPaths {
   /** Undefined for every protocol. */
   readonly protocols: ReadonlyArray<ProtocolId> | undefined;
@@ -23,8 +24,8 @@ export interface PermittedPaths {
 }
 
 /**
- * What becomes of a request. `Named`: its body may name a stored response or conversation. `Stored`: its path names one, and `isListed`
- * says that `paths` permits it.
+ * The decision on a request. `Named`: its body may name a stored response or conversation. `Stored`: its path names one, and
+ * `isListed` is true if `paths` permits it.
  */
 export type PathVerdict =
   | { readonly _tag: "Sent" }
@@ -32,7 +33,7 @@ export type PathVerdict =
   | { readonly _tag: "Stored"; readonly id: string; readonly isListed: boolean }
   | { readonly _tag: "Refused"; readonly why: "path" | "query" };
 
-/** Decides. */
+/** Decides on a request. */
 export const verdictOf = (asked: AskedPath, permitted: PermittedPaths): PathVerdict => {
   if ([...asked.query.keys()].some((name) => overrides.test(name))) return { _tag: "Refused", why: "query" };
   if (dots.test(asked.path)) return { _tag: "Refused", why: "path" };
@@ -52,19 +53,19 @@ export const verdictOf = (asked: AskedPath, permitted: PermittedPaths): PathVerd
   return namesStored(method, path) ? { _tag: "Named" } : { _tag: "Sent" };
 };
 
-/** Whether the body of a request may name a stored response or conversation. */
+/** True if the body of a request may name a stored response or conversation. */
 export const namesStored = (method: string, path: string): boolean => method === "POST" && responses.test(path);
 
-/** Query parameters by which Google's servers and some frameworks take another method than the request's own. */
+/** Query parameters that override the request's method on Google's servers and in some frameworks. */
 const overrides = /^\$?(?:http.*|_method)$/i;
 
-/** A dot segment, also where a server decodes the slashes beside it. */
+/** A dot segment, including one whose slashes are escaped. */
 const dots = /(?:^|\/|%2f)\.{1,2}(?:\/|%2f|$)/i;
 
 const segment = "[\\w.~:@-]+";
-/** A model's name is one segment. Its slash or colon may be escaped, and nothing else. */
+/** A model name is one segment. Only its slashes and colons may be escaped. */
 const model = "(?:[\\w.~:@-]|%2[Ff]|%3[Aa])+";
-/** In front of OpenAI's paths: Azure's, and those of OpenAI's protocols on Google's host. */
+/** Prefixes of OpenAI's paths: Azure's, and those of OpenAI's protocols on Google's host. */
 const openai = "(?:/openai(?:/v\\d\\w*)?(?:/deployments/[\\w.-]+)?)?";
 const vertex = `(?:/projects/${segment}/locations/${segment})?`;
 
@@ -82,7 +83,7 @@ const rule = (methods: string, path: string, ...protocols: ReadonlyArray<Protoco
 
 const every = ["openai-chat", "openai-responses", "anthropic-messages", "google-gemini"] as const;
 
-/** The calls that need no entry of `paths`. None of them changes the account, except that a provider may store a response. */
+/** Requests that need no entry of `paths`. None changes the account, except that a provider may store a response. */
 const rules: ReadonlyArray<Rule> = [
   rule("GET", `${openai}/models(?:/${model})?`, ...every),
   rule("POST", `${openai}/chat/completions`, "openai-chat"),
@@ -104,11 +105,11 @@ const rules: ReadonlyArray<Rule> = [
   ),
 ];
 
-/** A stored response or conversation, and everything behind it. */
+/** The path of a stored response or conversation, or anything below it. */
 const kept = /\/(?:responses|conversations)\/([\w.-]+)(?:\/|$)/;
 
-/** Names of calls that stand where the id of a stored response does. */
+/** Calls whose name is in the position of a stored response's id. */
 const calls: ReadonlySet<string> = new Set(["input_tokens", "compact"]);
 
-/** Behind any prefix that `paths` permits. */
+/** Not anchored at the start, so that it matches after any prefix that `paths` permits. */
 const responses = /\/(?:responses(?:\/input_tokens|\/compact)?|conversations)$/;

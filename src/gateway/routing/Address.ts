@@ -1,35 +1,35 @@
 /**
- * Reads the gateway's own prefixes of a path: `/t/TOKEN`? `/live` or `/on_complete`? `/u/NAME`? and then the provider's own
- * path. Each stands there once at most, in this order.
+ * Parses the gateway's own path prefixes: `/t/TOKEN`? `/live` or `/on_complete`? `/u/NAME`? and then the provider's path. Each
+ * may appear once, in this order.
  *
- * A prefix is read as it is written and in no other spelling. What a more lenient reader would take for one (upper case,
- * percent escapes, empty or dot segments before it) is refused: sent on, it would carry a token to a provider.
+ * Prefixes are matched exactly. Anything that a more lenient parser could take for one (upper case, percent escapes, leading
+ * empty or dot segments) is refused, because forwarding it would send a token to a provider.
  */
 import { dropOldest } from "../../domain/Limits.ts";
 import { isUpstreamName, upstreamNameWords } from "../config/UpstreamNames.ts";
 import type { Refused } from "./Admission.ts";
 import { plainPath } from "./Vendor.ts";
 
-/** What a client has asked for by its path. */
+/** The parsed path of a request. */
 export interface Address {
-  /** The token of the path, as it was sent. */
+  /** The token in the path, unverified. */
   readonly token: string | undefined;
   readonly reveal: "live" | "on_complete" | undefined;
-  /** The name of an upstream; whether there is one of that name is not looked at. */
+  /** The name of an upstream, which may not exist. */
   readonly upstream: string | undefined;
-  /** The provider's own path, with the query as it came. */
+  /** The provider's path, with the query unchanged. */
   readonly target: string;
-  /** The path is one of the gateway itself: its page, its API, its metrics. */
+  /** True if the path is one of the gateway's own: its page, its API or its metrics. */
   readonly own: boolean;
 }
 
-/** A path whose prefixes say nothing that the gateway serves. */
+/** A path with invalid prefixes. */
 export interface NoAddress {
   readonly refused: Refused;
 }
 
 /**
- * Reads the prefixes. Nearly every request has one of a few paths; one with a token or a query is not remembered.
+ * Parses the prefixes. Results are cached, because most requests use a few paths; a target with a token or a query is not.
  *
  * @param target path and query, as the client sent them
  */
@@ -44,12 +44,12 @@ export const addressOf = (target: string): Address | NoAddress => {
   return read;
 };
 
-/** Addresses that are remembered, at most `addressesMax`. */
+/** Cached addresses, at most `addressesMax`. */
 const addresses = new Map<string, Address>();
 
 const addressesMax = 64;
 
-/** Longest target that is remembered, in characters. */
+/** Maximum length of a cached target, in characters. */
 const targetCharactersMax = 256;
 
 const readPrefixes = (target: string): Address | NoAddress => {
@@ -76,7 +76,7 @@ const readPrefixes = (target: string): Address | NoAddress => {
   };
 };
 
-/** A refusal of a client that takes the gateway for a proxy. */
+/** Refuses a client that uses the gateway as a forward proxy. */
 export const noProxy: Refused = {
   status: 400,
   reason: "target",
@@ -89,17 +89,17 @@ const tokenIn = (path: string): string | undefined => {
   return found === null ? undefined : (found[1] ?? "");
 };
 
-/** Paths of the gateway itself, which stand behind a token and behind nothing else. */
+/** The gateway's own paths. Only a token may precede them. */
 const ownPath = /^\/(?:recovery|metrics)(?:\/|$)/;
 
-/** What is wrong with the path behind the prefixes. A path that no server would read plainly is the router's to refuse. */
+/** Describes a problem of the path after the prefixes. The router refuses paths that cannot be parsed. */
 const problemOf = (rest: string, prefixed: boolean): string | undefined => {
   const [, first = ""] = (plainPath(rest) ?? rest).toLowerCase().split("/");
   if (/^(?:t|u|live|on_complete)$/.test(first)) return order;
   if (prefixed && /^(?:recovery|metrics|livez|readyz)$/.test(first)) return ownOnly;
-  // A token permits a path by how it begins: none may lead elsewhere once its dots are resolved.
+  // A token's permission depends on how a path begins, so dot segments must not lead it elsewhere.
   if (ownPath.test(rest) && plainPath(rest) === undefined) return ownPlain;
-  // Sent on, a Stop that is meant for the gateway would be a provider's to answer.
+  // Forwarding it would send a request for the gateway, for example a Stop, to a provider.
   if (!ownPath.test(rest) && /^(?:recovery|metrics)$/.test(first)) return ownPlain;
   return /^(?:livez|readyz)$/.test(first) ? probe : undefined;
 };

@@ -1,22 +1,22 @@
 /**
- * Decides which requests the gateway takes: by their token, by the name that they call it, and by the page that a browser sends them from.
+ * Decides which requests the gateway accepts, by their token, their Host and the site that a browser sends them from.
  *
- * A page on the web can make a browser call 127.0.0.1. Without a key it gains nothing from a provider, but it could read the
- * record of runs and answer questions. So a local gateway answers to this machine's names only (a rebound DNS name says its
- * own), and no request that a browser says comes from another site is taken.
+ * Any web page can make a browser call 127.0.0.1. Without a key it gets nothing from a provider, but it could read recorded runs
+ * and answer questions. So a local gateway accepts only this machine's own names as Host (a rebound DNS name sends its own), and
+ * refuses requests that a browser marks as cross-site.
  */
 import { timingSafeEqual } from "node:crypto";
 import { headerOf, type RelayHeaders, readAddress, valuesOf } from "../../adapters/relay/RelayTransport.ts";
 import { type AdmittedToken, digestOf, type GatewaySettings } from "../config/GatewayOptions.ts";
 import { tokenHeader } from "../config/OwnHeaders.ts";
 
-/** A request that may go on. */
+/** An accepted request. */
 export interface Admitted {
-  /** The token that it was admitted by; none where the gateway has no tokens. */
+  /** The request's token; undefined if the gateway has no tokens. */
   readonly token: AdmittedToken | undefined;
 }
 
-/** The words with which the gateway itself refuses a request: docs/gateway.md lists them. */
+/** Reasons for which the gateway itself refuses a request, as listed in docs/gateway.md. */
 export const refusedReasons = [
   "token",
   "host",
@@ -26,6 +26,7 @@ export const refusedReasons = [
   "share",
   "slow",
   "closing",
+  "store_away",
   "target",
   "address",
   "permission",
@@ -50,33 +51,32 @@ export const refusedReasons = [
   "evicted",
   "broken",
   "offset",
-  "unreached",
   "unheard",
 ] as const;
 
-/** One of these words. */
+/** A reason for a refusal. */
 export type RefusedReason = (typeof refusedReasons)[number];
 
-/** A request that may not go on, and why, in words for the person who set the client up. */
+/** A refused request, with a message for the person who configured the client. */
 export interface Refused {
   readonly status: 400 | 401 | 403 | 404 | 405 | 408 | 410 | 413 | 426 | 429 | 500 | 501 | 502 | 503 | 504;
   readonly reason: RefusedReason;
   readonly message: string;
-  /** The code of the error in a document of OpenAI's; left out, it is the reason. */
+  /** Error code in OpenAI's format. Default: the reason. */
   readonly code?: string | undefined;
-  /** Headers that the status demands. */
+  /** Headers that the status requires. */
   readonly headers?: RelayHeaders;
 }
 
-/** What of a request is looked at. */
+/** The parts of a request that admission examines. */
 export interface RequestHead {
   readonly method: string;
   readonly headers: RelayHeaders;
-  /** The token of its path. */
+  /** The token in its path. */
   readonly token?: string | undefined;
 }
 
-/** Looks at a request. */
+/** Accepts or refuses a request. */
 export const admit = (
   request: RequestHead,
   settings: Pick<GatewaySettings, "allowedHosts" | "local" | "tokens">,
@@ -105,19 +105,19 @@ export const admit = (
   return unserved(request) ?? { token };
 };
 
-/** Methods and upgrades that the gateway does not serve at any path. What it cannot serve it does not turn into something else. */
+/** Refuses methods, transfer codings and upgrades that the gateway does not serve, instead of changing them to something else. */
 const unserved = ({ headers, method }: RequestHead): Refused | undefined => {
-  // Both send a request back as it came, its credentials too, to whatever asked for it.
+  // Both methods echo a request, including its credentials, to the page that sent it.
   if (method === "TRACE" || method === "TRACK") return { ...noMethod, headers: [["allow", methods]] };
-  // Node takes `chunked` off, and nothing else: a body of another coding would be sent on as if it had none.
+  // Node decodes only `chunked`. A body with another transfer coding would be forwarded as if it had none.
   const codings = valuesOf(headers, "transfer-encoding").flatMap((value) => value.split(","));
   if (codings.some((word) => !/^(?:chunked|)$/i.test(word.trim()))) return noCoding;
   const upgrades = valuesOf(headers, "upgrade").flatMap((value) => value.split(","));
-  // A server may leave these two unanswered (RFC 9110, 7.8), and Java's client asks for h2c with every request.
+  // A server may ignore these two (RFC 9110, 7.8), and Java's client requests h2c every time.
   const asked = upgrades
     .map((word) => word.trim().toLowerCase())
     .filter((word) => !/^(?:h2c|tls\/[\d.]+|)$/.test(word));
-  // A proxy in front may have taken the hop-by-hop part of a WebSocket's request away.
+  // A proxy may have removed the hop-by-hop headers of a WebSocket request.
   const isSocket = headerOf(headers, "sec-websocket-key") !== undefined;
   return asked.length > 0 || isSocket ? noUpgrade : undefined;
 };
@@ -126,7 +126,7 @@ const methods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 const noMethod: Refused = { status: 405, reason: "method", message: "The gateway does not serve this method." };
 
-/** RFC 9112, 6.1: a server that does not know a coding says so. */
+/** RFC 9112, 6.1 requires 501 for an unknown transfer coding. */
 const noCoding: Refused = {
   status: 501,
   reason: "coding",
@@ -143,12 +143,15 @@ const noUpgrade: Refused = {
   ],
 };
 
-/** What a browser loads without a script that asked for it, and with a link. `empty` is what a script asks for. */
+/**
+ * True for a destination that a browser loads without a script, for example from a link. A script's request has the destination
+ * `empty`.
+ */
 const isLoaded = (destination: string): boolean => destination !== "" && destination !== "empty";
 
 /**
- * Refuses what a browser asks for by itself: a page, a frame, an image, a script, a worker. An upstream's response would
- * become a document of the gateway's own origin, where the record of runs is read and questions are answered.
+ * Refuses what a browser loads without a script: a page, a frame, an image, a script, a worker. An upstream's response would
+ * become a document of the gateway's origin, which can read recorded runs and answer questions.
  *
  * @returns undefined for a request of a program
  */
@@ -160,7 +163,7 @@ export const browsed = ({ headers }: Pick<RequestHead, "headers">, query: string
     has("service-worker") ||
     has("upgrade-insecure-requests") ||
     /prefetch|prerender/.test(`${headerOf(headers, "sec-purpose")} ${headerOf(headers, "purpose")}`);
-  // A browser that does not say what it loads asks for a page so, and has no key of a provider.
+  // Without Sec-Fetch headers, a browser's navigation accepts HTML and has no provider key.
   const asksForPage = /\btext\/html\b/i.test(headerOf(headers, "accept") ?? "") && !isKeyed(headers, query);
   return navigates || asksForPage ? onlyPrograms : undefined;
 };
@@ -175,14 +178,14 @@ const onlyPrograms: Refused = {
   message: "A browser may open the gateway's own page, /recovery/, and nothing that a provider sends.",
 };
 
-/** A path that begins with `/t/` is the gateway's own, also where there is nothing at it: it holds a secret. */
+/** Paths that begin with `/t/` are never forwarded, even without tokens, because they contain a secret. */
 const noToken: Refused = {
   status: 404,
   reason: "address",
   message: "This gateway has no tokens: nothing stands behind /t/.",
 };
 
-/** The token that a client's is. All are compared, and each in constant time. */
+/** Finds the matching token. Every token is compared, in constant time. */
 const tokenOf = (given: string | undefined, tokens: ReadonlyArray<AdmittedToken>): AdmittedToken | undefined => {
   if (given === undefined) return undefined;
   const digest = digestOf(given);
@@ -190,13 +193,13 @@ const tokenOf = (given: string | undefined, tokens: ReadonlyArray<AdmittedToken>
   return same[0];
 };
 
-/** What a request asks for, as a token permits it. */
+/** The resource that a request needs permission for. */
 export type Asked = { readonly own: "page" | "metrics" } | { readonly upstream: string };
 
 /**
- * Refuses what the token of a request does not permit.
+ * Refuses a request that its token does not permit.
  *
- * @param token none where the gateway has no tokens: then all is permitted
+ * @param token undefined if the gateway has no tokens; everything is then permitted
  */
 export const forbidden = (token: AdmittedToken | undefined, asked: Asked): Refused | undefined => {
   if (token === undefined) return undefined;
@@ -209,7 +212,10 @@ export const forbidden = (token: AdmittedToken | undefined, asked: Asked): Refus
 
 const ownWords = { page: "the gateway's page and its API", metrics: "the gateway's metrics" } as const;
 
-/** With a token on another address the Host proves nothing that the token does not. Two of them prove nothing either. */
+/**
+ * A gateway on a non-local address always has tokens, so it checks the Host only if `allowedHosts` is set. Several Host headers
+ * are always refused.
+ */
 const isKnownHost = (
   headers: RelayHeaders,
   { allowedHosts, local }: Pick<GatewaySettings, "allowedHosts" | "local">,
@@ -228,8 +234,8 @@ const isKnownHost = (
 };
 
 /**
- * Whether a probe may call the gateway so: by a name that it has, by an address (a kubelet says that of the pod), or by none, as
- * probes in HTTP/1.0 do. A name that is another machine's may be a rebound one.
+ * True if a probe may use this Host: a known name, an IP address (a kubelet uses the pod's), or none, as HTTP/1.0 probes do. Any
+ * other name may be a rebound one.
  */
 export const isProbeHost = (
   headers: RelayHeaders,
@@ -242,11 +248,14 @@ export const isProbeHost = (
   return (hosts.length === 1 && isAddress) || isKnownHost(headers, settings);
 };
 
-/** Whether the Host is a name or an address with a port at most: user information or a path would change whose name is read from it. */
+/**
+ * True if the Host is a name or an address with an optional port. User information or a path would change the name that is parsed
+ * from it.
+ */
 export const hasPlainHost = (headers: RelayHeaders): boolean =>
   valuesOf(headers, "host").every((host) => /^(?:[\w.-]*|\[[\w.:%-]*\])(?::\d*)?$/.test(host));
 
-/** The refusal of such a Host. */
+/** Refuses a malformed Host. */
 export const strangeHost: Refused = {
   status: 400,
   reason: "host",
@@ -261,7 +270,7 @@ const isCrossSite = ({ headers, method }: RequestHead): boolean => {
   const host = headerOf(headers, "host");
   if (origins.length > 0)
     return !origins.every((origin) => origin === `http://${host}` || origin === `https://${host}`);
-  // A link that a person follows to the page comes from anywhere; what it loads does not.
+  // A person may follow a link to the page from any site. The page's own requests are same-origin.
   const site = headerOf(headers, "sec-fetch-site") ?? "none";
   const navigates = method === "GET" && headerOf(headers, "sec-fetch-mode") === "navigate";
   return site !== "none" && site !== "same-origin" && !navigates;

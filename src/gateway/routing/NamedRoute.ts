@@ -1,9 +1,8 @@
 /**
- * Says whether a request may go to the upstream that its path names, and where on that server.
+ * Decides whether a request may go to the upstream that its path names, and finds its address there.
  *
- * Its client has named the server; which credentials may go there is asked all the same. Without a credential of its own an
- * upstream takes those of its own vendors only: of its host's owner, and on a server of the operator's own those of the
- * protocols that it is configured for.
+ * The client chose the server, but its credentials are still checked. An upstream without its own credential accepts only those
+ * of its own vendors: its host's owner, or on a self-hosted server the vendors of its configured protocols.
  */
 import { type RelayHeaders, readAddress } from "../../adapters/relay/RelayTransport.ts";
 import type { ProtocolId } from "../../provider/Protocols.ts";
@@ -21,7 +20,7 @@ export const vendorOf: Readonly<Record<ProtocolId, UpstreamName>> = {
   "google-gemini": "gemini",
 };
 
-/** What is asked of a named upstream. */
+/** A request to a named upstream. */
 interface Asked {
   readonly claim: PathClaim;
   readonly path: string;
@@ -34,8 +33,8 @@ interface Asked {
 /**
  * Finds the address of a request on a named upstream.
  *
- * @param target the provider's own path and query, behind the gateway's prefixes
- * @param upstreams the addresses that are configured for the three vendors
+ * @param target the provider's path and query, without the gateway's prefixes
+ * @param upstreams the configured addresses of the three vendors
  */
 export const namedRouteOf = (
   target: string,
@@ -60,14 +59,14 @@ export const namedRouteOf = (
   return address === undefined ? { refused: nowhere, upstream: family } : { upstream: family, url: address };
 };
 
-/** The vendor whose path it is here; undefined for a path that this upstream is not asked. */
+/** The vendor of the path on this upstream; undefined if the upstream does not serve the path. */
 const familyOf = ({ claim, owner, path, server, signs }: Asked): UpstreamName | undefined => {
   const { protocols } = server;
   if (claim.foreign !== undefined && owner !== claim.foreign && !(owner === undefined && protocols === undefined))
     return undefined;
   const protocol = protocolOf(path, claim);
   if (protocols !== undefined && protocol !== undefined && !protocols.includes(protocol)) return undefined;
-  // Vertex AI serves several vendors' models on a host of Google's.
+  // Vertex AI serves models of several vendors on a Google host.
   if (protocols === undefined && owner !== undefined && isUpstream(owner) && claim.vertex !== true)
     return claim.upstreams.includes(owner) ? owner : undefined;
   const families = protocols?.map((id) => vendorOf[id]) ?? claim.upstreams;
@@ -79,7 +78,7 @@ const familyOf = ({ claim, owner, path, server, signs }: Asked): UpstreamName | 
 const isSigned = (signs: ReadonlyArray<Sign>, name: UpstreamName): boolean =>
   signs.some(({ kind, vendor }) => vendor === name && kind !== "name");
 
-/** The protocol of a model request by its path; undefined for other paths, and for those that say nothing of it. */
+/** The protocol of a model request by its path; undefined if the path does not identify one. */
 const protocolOf = (path: string, { shared, upstreams, vertex }: PathClaim): ProtocolId | undefined => {
   if (/\/chat\/completions(?:\/|$)/i.test(path)) return "openai-chat";
   if (/(?:^|\/)responses(?:\/|$)/i.test(path)) return "openai-responses";
@@ -90,9 +89,9 @@ const protocolOf = (path: string, { shared, upstreams, vertex }: PathClaim): Pro
 };
 
 const mayCarry = ({ claim, owner, server, upstreams }: Asked, { at, vendor }: Sign, family: UpstreamName): boolean => {
-  // Its own takes the place of each of the client's.
+  // The upstream's own credential replaces every credential of the client.
   if (hasOwnCredential(server) || vendor === owner) return true;
-  // Anthropic's version and betas are options of servers that are not Anthropic's, and no credentials.
+  // Anthropic's version and beta headers are options on other vendors' servers too, and are not credentials.
   if (at.startsWith("anthropic-") && owner !== "openai" && (claim.vertex === true || claim.upstreams[0] === "openai"))
     return true;
   if (isUpstream(vendor) && new URL(upstreams[vendor]).origin === new URL(server.url).origin) return true;

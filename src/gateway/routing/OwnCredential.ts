@@ -1,6 +1,6 @@
 /**
- * Puts an upstream's own headers and credential in the place of every credential of the client: one that is sent on beside it
- * would reach a server that it was not meant for, or be read in its stead.
+ * Replaces every credential of the client with an upstream's own headers and credential. A credential left in place would reach
+ * the wrong server, or be used instead of the upstream's.
  */
 import { Redacted } from "effect";
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
@@ -11,20 +11,20 @@ import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSetti
 import { endToEnd } from "../upstream/Headers.ts";
 import { holdsKey, ownerOf } from "./Vendor.ts";
 
-/** What of a request is changed. */
+/** The address and headers of a request. */
 export interface Outgoing {
   readonly url: string;
   readonly headers: RelayHeaders;
 }
 
 /**
- * The address and headers that a request leaves with.
+ * Builds the address and headers that are sent.
  *
- * @param family the vendor in whose manner the credential is given
+ * @param family the vendor that decides how the credential is sent
  */
 export const outgoing = (request: Outgoing, server: UpstreamSettings, family: UpstreamName): Outgoing => {
   const { credential } = server;
-  // A client's `Connection` names headers of its own, never those that the upstream has of its configuration.
+  // A client's `Connection` header must not remove headers that the configuration adds.
   const headers = endToEnd(request.headers);
   if (!hasOwnCredential(server)) return { url: request.url, headers: replaced(headers, server.headers) };
   const own = credential === undefined ? [] : [credentialHeader(Redacted.value(credential), server.url, family)];
@@ -37,25 +37,25 @@ export const outgoing = (request: Outgoing, server: UpstreamSettings, family: Up
   };
 };
 
-/** Headers by which servers take another method or path than the request's own: what was permitted is what is asked. */
+/** Headers that override a request's method or path on some servers, which would bypass the permission check. */
 const rerouting =
   /^x-(?:http-)?method(?:-override)?$|^x-(?:original|rewrite|forwarded)-(?:url|uri|path|prefix|method)$/i;
 
-/** A request without what its client shows as a credential, for an upstream that is not the one it was meant for. */
+/** Removes the client's credentials from a request to another upstream than the client addressed. */
 export const withoutClientCredentials = ({ headers, url }: Outgoing): Outgoing => ({
   url: withoutKeys(url),
   headers: withoutCredentials(endToEnd(headers)),
 });
 
-/** Whether a client shows a credential of its own, for whichever provider. */
+/** True if a client sends a credential, for any provider. */
 export const showsCredential = ({ headers, url }: Outgoing): boolean => {
   const shown = headers.filter(([name, value]) => !marksOf(name).isOfOthers && value.trim() !== "");
   return withoutCredentials(shown).length < shown.length || withoutKeys(url) !== url;
 };
 
 /**
- * Everything in a request that shows a credential or chooses an account, by name, in one order: two requests with the same list come
- * from holders of the same credentials. What is read here is a secret: it is made a keyed digest of at once, and kept nowhere.
+ * Lists everything in a request that is a credential or selects an account, sorted. Equal lists mean the same credentials. The
+ * list is secret: callers hash it with a key at once and never store it.
  */
 export const credentialsIn = ({ headers, url }: Outgoing): ReadonlyArray<readonly [name: string, value: string]> => {
   const shown: Array<readonly [name: string, value: string]> = [];
@@ -65,10 +65,10 @@ export const credentialsIn = ({ headers, url }: Outgoing): ReadonlyArray<readonl
   return shown.length < 2 ? shown : shown.sort(([a, of], [b, to]) => (a === b ? (of < to ? -1 : 1) : a < b ? -1 : 1));
 };
 
-/** Headers that no provider gets: cookies of this machine's programs, and the gateway's own. */
+/** Headers that are never sent to a provider: cookies of local programs, and the gateway's own. */
 const ofOthers = /^(?:cookie2?|x-recovery-.*)$/i;
 
-/** Where each vendor's servers read a credential. A token of an OAuth login is a bearer's everywhere. */
+/** The header in which each vendor's servers expect a credential. OAuth tokens are always bearer tokens. */
 const credentialHeader = (credential: string, url: string, family: UpstreamName): readonly [string, string] => {
   if (ownerOf(new URL(url).hostname) === "azure") return ["api-key", credential];
   if (family === "anthropic" && !credential.startsWith("sk-ant-oat")) return ["x-api-key", credential];
@@ -87,13 +87,13 @@ const withoutCredentials = (headers: RelayHeaders): RelayHeaders =>
 
 const isShown = (name: string, value: string): boolean => marksOf(name).isCredential || holdsKey(value);
 
-/** What a header's name alone says of it. */
+/** The classification of a header by its name. */
 interface NameMarks {
   readonly isOfOthers: boolean;
   readonly isCredential: boolean;
 }
 
-/** What a name says; clients send the same dozen with every request. */
+/** Classifies a header name. Results are cached, because clients send the same dozen names with every request. */
 const marksOf = (name: string): NameMarks => {
   const known = marks.get(name);
   if (known !== undefined) return known;
@@ -106,18 +106,18 @@ const marksOf = (name: string): NameMarks => {
   return made;
 };
 
-/** Names that are remembered, at most `namesMax`. */
+/** Cached names, at most `namesMax`. */
 const marks = new Map<string, NameMarks>();
 
 const namesMax = 256;
 
-/** Longest name that is remembered, in characters. */
+/** Maximum length of a cached name, in characters. */
 const nameCharactersMax = 64;
 
-/** Headers that choose an account, or sign a request for one. */
+/** Headers that select an account or sign a request for one. */
 const ofAccount = /^(?:openai-organization|openai-project|x-goog-user-project|x-amz-.*|cf-aig-.*)$/i;
 
-/** The query is cut as text: what stays of it stays as it was written. */
+/** Edits the query as text, so that the rest stays exactly as written. */
 const withoutKeys = (url: string): string => {
   const at = url.indexOf("?");
   if (at === -1) return url;
@@ -125,7 +125,7 @@ const withoutKeys = (url: string): string => {
   return kept.length === 0 ? url.slice(0, at) : `${url.slice(0, at)}?${kept.join("&")}`;
 };
 
-/** The parts of a query, as they were written. */
+/** The parts of a query, exactly as written. */
 const queryOf = (url: string): ReadonlyArray<string> => {
   const at = url.indexOf("?");
   return at === -1 ? [] : url.slice(at + 1).split("&");

@@ -1,5 +1,5 @@
 /**
- * Names the path that a request takes to its upstream, and whose requests share on it what the provider says of a wait.
+ * Identifies the path of a request to its upstream, including the credential that shares a provider's cooldowns.
  */
 import { credentialIn } from "../../adapters/relay/RelayTransport.ts";
 import * as CredentialDigest from "../../client/CredentialDigest.ts";
@@ -7,9 +7,9 @@ import type { Path } from "../../paths/Path.ts";
 import type { Outgoing } from "./OwnCredential.ts";
 
 /**
- * The path of a request as it leaves: with a digest of the upstream's own credential, or of the client's where the upstream has none.
+ * Adds to a path the digest of the upstream's credential, or of the client's if the upstream has none.
  *
- * @param path the way to the upstream
+ * @param path the path to the upstream
  */
 export const credentialed = (path: Path, { headers, url }: Outgoing): Path =>
   CredentialDigest.credentialed(path, credentialIn(url, headers));

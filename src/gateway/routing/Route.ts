@@ -1,6 +1,6 @@
 /**
- * Says where a request goes, by its path and headers alone. Addresses come from the configuration and nowhere else, and a
- * credential goes to its own vendor's upstream or to none.
+ * Decides where a request is sent, by its path and headers alone. Addresses come only from the configuration, and a credential is
+ * sent only to an upstream of its vendor.
  */
 import { type RelayAddress, type RelayHeaders, readAddress } from "../../adapters/relay/RelayTransport.ts";
 import type { UpstreamName, Upstreams } from "../config/Options.ts";
@@ -17,15 +17,15 @@ import {
   vendorWords,
 } from "./Vendor.ts";
 
-/** Where a request goes. */
+/** The destination of a request. */
 export interface Route {
-  /** The upstream, or the vendor whose protocols it speaks: an error of ours is in that vendor's words. */
+  /** The upstream, or the vendor of its protocols. The gateway's errors are written in that vendor's protocol. */
   readonly upstream: UpstreamName;
-  /** Absolute, with the request's own query. */
+  /** Absolute address, with the request's own query. */
   readonly url: string;
 }
 
-/** A request that goes nowhere, and whose clients' words say so. */
+/** A refused request. The error is written in the upstream's protocol, if known. */
 export interface Unrouted {
   readonly refused: Refused;
   readonly upstream: UpstreamName | undefined;
@@ -34,12 +34,12 @@ export interface Unrouted {
 /**
  * Finds the provider and the address of a request.
  *
- * A path that one vendor alone has goes to that vendor's upstream. Any other path goes where the request's own headers say
- * (`anthropic-version`, `x-goog-api-key`, a key that names its vendor), and without such a word to OpenAI's, with `/v1` or
- * without it. What carries another vendor's credential than its upstream's is refused.
+ * A path that only one vendor has is sent to that vendor's upstream. For any other path the headers decide (`anthropic-version`,
+ * `x-goog-api-key`, or a key that identifies its vendor); without a sign it goes to OpenAI, with or without `/v1`. A request with
+ * a credential of another vendor than its upstream's is refused.
  *
  * @param target path and query, as the client sent them
- * @param credentialed upstreams that get a credential of their own and none of a client's
+ * @param credentialed upstreams with their own credential, which replaces the client's
  */
 export const routeOf = (
   target: string,
@@ -60,7 +60,7 @@ export const routeOf = (
   return url === undefined ? { refused: nowhere, upstream } : { upstream, url };
 };
 
-/** What the path of an address says; an address that is remembered says it once. Undefined for a path that no client writes. */
+/** Classifies an address's path, once per cached address. Undefined for a path that no client would send. */
 const claimAt = (address: RelayAddress): PathClaim | undefined => {
   const known = claims.get(address);
   if (known !== undefined) return known;
@@ -71,25 +71,27 @@ const claimAt = (address: RelayAddress): PathClaim | undefined => {
   return claim;
 };
 
-/** Those of the addresses that live, at most as many as `readAddress` remembers and requests are open. */
+/** Bounded by the addresses that `readAddress` caches and those of open requests. */
 const claims = new WeakMap<RelayAddress, PathClaim>();
 
 const noNames: ReadonlySet<string> = new Set();
 
 /**
- * Whether Anthropic's version and betas are options of a server that is not Anthropic's: of Vertex AI, and of one of the
- * operator's choice that reads OpenAI's chat for many models (LiteLLM, OpenRouter). They are no credentials.
+ * True if Anthropic's version and beta headers are options of another vendor's server: Vertex AI, or a configured server that
+ * accepts OpenAI's chat protocol for many models (LiteLLM, OpenRouter). They are not credentials.
  */
 const takesOptions = ({ shared, upstreams: [likeliest], vertex }: PathClaim, upstreams: Upstreams): boolean =>
   vertex === true || (shared !== true && likeliest === "openai" && ownerOf(hostOf(upstreams.openai)) !== "openai");
 
-/** Upstreams in the order in which they are tried. A name that others use too (`x-api-key`, `?key=`) moves no request. */
+/**
+ * Candidate upstreams in order of preference. A header name that several vendors use (`x-api-key`, `?key=`) does not affect it.
+ */
 const candidates = (
   { foreign: own, upstreams: known, vertex }: PathClaim,
   signs: ReadonlyArray<Sign>,
   upstreams: Upstreams,
 ): ReadonlyArray<UpstreamName> => {
-  // Vertex AI serves several vendors' models: an upstream that is there is meant, whatever its name.
+  // Vertex AI serves models of several vendors, so any upstream with its host matches, regardless of name.
   if (vertex === true)
     return [...known.filter((name) => /aiplatform\.googleapis\.com$/.test(hostOf(upstreams[name]))), "gemini"];
   if (own !== undefined) return [...known.filter((name) => ownerOf(hostOf(upstreams[name])) === own), ...known];
@@ -109,9 +111,9 @@ const mayGo = (claim: PathClaim, signs: ReadonlyArray<Sign>, name: UpstreamName,
   signs.every((sign) => mayCarry(claim, sign, name, upstreams));
 
 /**
- * Whether what a sign says may go to an upstream. A server of the operator's own takes what its clients are given for it: a
- * name that others use too, and on its own network any key (a local server reads none, a proxy reads its own). That holds
- * where the path says that this server is meant, and no other server is configured for the key's vendor.
+ * True if the sign's credential may be sent to an upstream. A self-hosted server may get the keys that its clients have for it:
+ * those under a header name that several vendors use, and on a private network any key (a local server reads none, a proxy reads
+ * its own). This requires that the path addresses this server, and that no other server is configured for the key's vendor.
  */
 const mayCarry = (claim: PathClaim, { kind, vendor }: Sign, name: UpstreamName, upstreams: Upstreams): boolean => {
   if (isAtHome(vendor, name, upstreams)) return true;
@@ -123,8 +125,8 @@ const mayCarry = (claim: PathClaim, { kind, vendor }: Sign, name: UpstreamName, 
 };
 
 /**
- * Whether what is a vendor's may go to an upstream: one of its name, of its domain, or at the address that is configured for
- * the vendor. A vendor that has no upstream may go to a host that is no other vendor's: its operator has configured it so.
+ * True if an upstream belongs to a vendor: by its name, its domain, or the vendor's configured address. A vendor without an
+ * upstream may use a host that no other known vendor owns, because the operator has configured it.
  */
 const isAtHome = (vendor: Vendor, name: UpstreamName, upstreams: Upstreams): boolean => {
   if (vendor === name) return true;
@@ -134,17 +136,17 @@ const isAtHome = (vendor: Vendor, name: UpstreamName, upstreams: Upstreams): boo
   return configured(upstreams[vendor]).origin === configured(upstreams[name]).origin;
 };
 
-/** Whether a vendor is one of the three that have an upstream without a prefix. */
+/** True if the vendor is one of the three with an unprefixed upstream. */
 export const isUpstream = (vendor: Vendor): vendor is UpstreamName =>
   vendor === "openai" || vendor === "anthropic" || vendor === "gemini";
 
 const hostOf = (address: string): string => configured(address).hostname;
 
-/** An address of the configuration, which has only such as can be read. */
+/** Parses a configured address, which was validated at the start. */
 const configured = (address: string): Pick<RelayAddress, "hostname" | "origin" | "pathname"> =>
   readAddress(address) ?? new URL(address);
 
-/** In the words of the vendor whose client it seems to be. */
+/** Refuses a request, in the protocol of the client's apparent vendor. */
 const foreign = (claim: PathClaim, signs: ReadonlyArray<Sign>, upstreams: Upstreams): Unrouted => {
   const [target = "openai"] = candidates(claim, signs, upstreams);
   const strange = signs.find((sign) => !mayCarry(claim, sign, target, upstreams));
@@ -158,13 +160,13 @@ const foreign = (claim: PathClaim, signs: ReadonlyArray<Sign>, upstreams: Upstre
   return { refused: { status: 400, reason: "vendor", message }, upstream };
 };
 
-/** A refusal of a path that cannot be read, or that leaves its upstream. */
+/** Refuses a path that cannot be parsed or leaves its upstream's base address. */
 export const nowhere: Refused = { status: 404, reason: "target", message: "The path leaves the configured address." };
 
 /**
- * Puts an upstream's base address and a request's path together.
+ * Joins an upstream's base address and a request's path.
  *
- * @param upstream whose clients' way of it: OpenAI's base addresses hold the version, the others' do not
+ * @param upstream the vendor: OpenAI's base addresses include the version, the others' do not
  * @returns undefined for a path that would leave the base address
  */
 export const urlOf = (target: string, upstream: UpstreamName, address: string): string | undefined => {
@@ -174,16 +176,19 @@ export const urlOf = (target: string, upstream: UpstreamName, address: string): 
   if (behindBase === undefined) return undefined;
   const { href, origin, pathname } = behindBase;
   const root = configured(base);
-  // Dots in a path are resolved: what is left must still be inside.
+  // Parsing has resolved dot segments, so check that the result is still below the base address.
   if (origin !== root.origin || !`${pathname}/`.startsWith(root.pathname.replace(/\/?$/, "/"))) return undefined;
   return href;
 };
 
-/** OpenAI's base address has the version in it, also where it is spelt otherwise; one without a path is a server's root. */
+/**
+ * OpenAI's base address includes the version, in any spelling, so the path's version is removed. A base address without a path is
+ * a server's root, so the path is kept.
+ */
 const behind = (base: string, target: string): string =>
   configured(base).pathname === "/" ? target : target.replace(/^\/v1(?=[/?]|$)/, "");
 
-/** A base address that names the version as well does not say it twice. */
+/** Avoids repeating a version that the base address also contains. */
 const once = (base: string, target: string): string => {
   const version = /\/v1(?:beta|alpha)?\w*$/.exec(base)?.[0];
   return version !== undefined && target.startsWith(`${version}/`) ? target.slice(version.length) : target;

@@ -1,18 +1,18 @@
 /**
- * Tells whose a request is: the vendors whose servers know its path, and the vendors whose credentials it carries.
+ * Identifies the vendors of a request: those that have its path, and those whose credentials it carries.
  *
- * Everything is looked at in every spelling that a server may read: a path decoded and without empty segments, header names
- * without case, each of several headers of a name, and credentials in the query. What this table does not have says nothing.
+ * Every spelling that a server may accept is examined: the decoded path without empty segments, header names in any case, each of
+ * several headers of one name, and credentials in the query. Anything not in this table is neutral.
  */
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import { dropOldest } from "../../domain/Limits.ts";
 import type { UpstreamName } from "../config/Options.ts";
 import { tokenHeader } from "../config/OwnHeaders.ts";
 
-/** Vendors that no upstream of a gateway is named after. */
+/** A vendor without an upstream name in the gateway. */
 type ForeignVendor = keyof typeof foreignWords;
 
-/** A vendor whose credentials or paths are known. */
+/** A vendor with known credentials or paths. */
 export type Vendor = UpstreamName | ForeignVendor;
 
 const foreignWords = {
@@ -33,7 +33,7 @@ const foreignWords = {
   xai: "xAI",
 } as const;
 
-/** The vendors' names as a sentence has them. */
+/** The vendors' names, for messages. */
 export const vendorWords: Readonly<Record<Vendor, string>> = {
   openai: "OpenAI",
   anthropic: "Anthropic",
@@ -41,18 +41,18 @@ export const vendorWords: Readonly<Record<Vendor, string>> = {
   ...foreignWords,
 };
 
-/** The vendor whose domain a host is of; undefined for a host of no known vendor, or one that a cloud rents out. */
+/** The vendor that owns a host's domain; undefined for an unknown domain, or a host that a cloud rents out. */
 export const ownerOf = (hostname: string): Vendor | undefined =>
   rented.test(hostname)
     ? undefined
     : owners.find(([domain]) => hostname === domain || hostname.endsWith(`.${domain}`))?.[1];
 
-/** Machines and front ends that a cloud's customers name. */
+/** Cloud machines and load balancers that customers name. */
 const rented = /\.(?:elb|compute|compute-1|execute-api|cloudapp)\.(?:[\w-]+\.)*(?:amazonaws|azure)\.com$/;
 
 /**
- * Whether a host is of this machine or of a network that its operator runs: addresses that no router of the Internet
- * forwards, and names that its name service does not have.
+ * True for a host on this machine or on a private network: addresses that are not routed on the Internet, and names that are not
+ * in public DNS.
  */
 export const isPrivate = (hostname: string): boolean =>
   /^(?:127|10|192\.168|172\.(?:1[6-9]|2\d|3[01])|169\.254|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7]))\.[\d.]+$/.test(
@@ -66,7 +66,7 @@ const owners: ReadonlyArray<readonly [domain: string, vendor: Vendor]> = [
   ["openai.com", "openai"],
   ["anthropic.com", "anthropic"],
   ["googleapis.com", "gemini"],
-  // GitHub's models on a host of Azure, with GitHub's keys.
+  // GitHub Models runs on an Azure host with GitHub's keys.
   ["models.inference.ai.azure.com", "github"],
   ["azure.com", "azure"],
   ["amazonaws.com", "aws"],
@@ -89,23 +89,24 @@ const owners: ReadonlyArray<readonly [domain: string, vendor: Vendor]> = [
   ["x.ai", "xai"],
 ];
 
-/** What a path says. */
+/** The vendors that may own a path. */
 export interface PathClaim {
-  /** Upstreams whose servers may know the path, the likeliest first. */
+  /** Upstreams whose servers may have the path, the likeliest first. */
   readonly upstreams: ReadonlyArray<UpstreamName>;
-  /** The vendor that alone has this path, where it is none of the three. */
+  /** The only vendor with this path, if it is none of the three. */
   readonly foreign?: ForeignVendor;
-  /** A path of Vertex AI, where Anthropic's own headers are at home too. */
+  /** True for a path of Vertex AI, which also accepts Anthropic's headers. */
   readonly vertex?: true;
-  /** Every vendor may have the path: it says nothing of whom its client means. */
+  /** True if every vendor may have the path, so that it does not identify one. */
   readonly shared?: true;
 }
 
 /**
- * Reads a path as the most lenient server would: every percent escape decoded, however often it was encoded.
+ * Decodes a path as the most lenient server would, through repeated percent encoding.
  *
- * @param pathname as `URL` gives it
- * @returns undefined for one that no client writes: encoded again and again, or with `..`, a control character or a backslash
+ * @param pathname the pathname of a `URL`
+ * @returns undefined for a path that no client would send: encoded too many times, or with `..`, a control character or a
+ * backslash
  */
 export const plainPath = (pathname: string): string | undefined => {
   let plain = pathname;
@@ -113,26 +114,26 @@ export const plainPath = (pathname: string): string | undefined => {
     if (round === encodingsMax) return undefined;
     plain = plain.replaceAll(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
   }
-  // Control characters are what is looked for: a server may cut or split a path at one.
+  // Control characters are matched on purpose: a server may cut or split a path at one.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: as said above
   if (/[\u0000-\u001f\u007f\\]|(?:^|\/)\.\.(?:\/|$)/.test(plain)) return undefined;
   return plain.replaceAll(/\/(?:\.?\/)+/g, "/");
 };
 
-/** More rounds of encoding than any proxy chain takes off. */
+/** Maximum rounds of decoding, more than any chain of proxies applies. */
 const encodingsMax = 4;
 
 /**
- * Says whose a path is.
+ * Identifies the vendors of a path.
  *
- * @param path plain, as `plainPath` gives it
+ * @param path the result of `plainPath`
  */
 export const claimOf = (path: string): PathClaim => {
   const lower = path.toLowerCase();
   return pathClaims.find(([pattern]) => pattern.test(lower))?.[1] ?? everyVendors;
 };
 
-/** A path that every vendor may have, such as `/v1/models`: OpenAI's, unless the request says otherwise. */
+/** The claim of a path that every vendor may have, for example `/v1/models`: OpenAI's, unless the request indicates another. */
 const everyVendors: PathClaim = { upstreams: ["openai", "anthropic", "gemini"], shared: true };
 
 const googles: PathClaim = { upstreams: ["gemini"] };
@@ -142,11 +143,11 @@ const foreign = (vendor: ForeignVendor): PathClaim => ({
   foreign: vendor,
 });
 
-/** The calls of Google's models; other words behind a colon are parts of a model's name (`llama3:8b`, `ft:gpt-4o:org::id`). */
+/** Calls of Google's API. Other words after a colon are part of a model's name (`llama3:8b`, `ft:gpt-4o:org::id`). */
 const googleCalls =
   "(?:stream|batch|asyncbatch|bidi)?(?:generatecontent|embedcontents?|generateanswer|generatetext|generatemessage|embedtext)|count(?:message|text)?tokens|computetokens|(?:raw|streamraw|serverstreaming|direct)?predict|predictlongrunning|fetchpredictoperation";
 
-/** In order: the first that fits says it. */
+/** In order: the first match decides. */
 const pathClaims: ReadonlyArray<readonly [RegExp, PathClaim]> = [
   [/\/publishers\/[^/]+\/models\/|^\/v1\w*\/projects\/[^/]+\/locations(?:\/|$)/, vertex],
   [/^(?:\/upload|\/download|\/resumable\/upload)?\/v1(?:beta|alpha)\w*(?:\/|$)/, googles],
@@ -156,13 +157,13 @@ const pathClaims: ReadonlyArray<readonly [RegExp, PathClaim]> = [
   // Code Assist, which gemini-cli calls for a Google account.
   [/^\/v1internal(?:[:/]|$)/, googles],
   [/(?:^|\/)v1\/(?:messages|complete|organizations)(?:\/|$)/, { upstreams: ["anthropic"] }],
-  // What claude-code asks its own server beside messages, also before it has a credential.
+  // Requests of claude-code to its own server besides messages, some before it has a credential.
   [/^\/api\/(?:hello|oauth|claude_\w+|event_logging)(?:\/|$)/, { upstreams: ["anthropic"] }],
   [/^\/model\/[^/]+\/(?:invoke|converse|count-tokens)/, foreign("aws")],
   [/^\/openai\/deployments\//, foreign("azure")],
   [/^\/api\/(?:chat|generate|embed|embeddings|tags|show|ps|pull)(?:\/|$)/, foreign("ollama")],
   [/^\/v2\/(?:chat|embed|rerank)(?:\/|$)/, foreign("cohere")],
-  // Anthropic answers to OpenAI's path as well.
+  // Anthropic also serves OpenAI's path.
   [/^(?:\/v1)?\/chat\/completions(?:\/|$)/, { upstreams: ["openai", "anthropic"] }],
   [
     /^(?:\/v1)?\/(?:responses|completions|embeddings|moderations|audio|images|videos|realtime|assistants|threads|vector_stores|fine_tuning|evals|containers|conversations|organization|chatkit)(?:\/|$)/,
@@ -170,22 +171,25 @@ const pathClaims: ReadonlyArray<readonly [RegExp, PathClaim]> = [
   ],
 ];
 
-/** One thing in a request that says whose it is. */
+/** A part of a request that identifies a vendor. */
 export interface Sign {
   readonly vendor: Vendor;
-  /** Where it stands, for a sentence: the name of a header or of a query's part. Never its value. */
+  /** The name of the header or query parameter, for messages. Never its value. */
   readonly at: string;
-  /** `protocol`: a header of one vendor's; `value`: a credential that names its vendor; `name`: a name that others use too. */
+  /**
+   * `protocol`: a header of one vendor; `value`: a credential that identifies its vendor; `name`: a name that several vendors
+   * use.
+   */
   readonly kind: "protocol" | "value" | "name";
 }
 
 /**
- * Finds everything that says whose a request is.
+ * Finds every part of a request that identifies a vendor.
  *
- * @param query the request's own
+ * @param query the request's own query
  */
 export const signsOf = (headers: RelayHeaders, query: URLSearchParams): ReadonlyArray<Sign> => {
-  // Clients that cannot tell which name a server reads send one key by several, or an empty one.
+  // Some clients send the same key under several names, or an empty one.
   const repeats = (value: string) => value.trim() === "" || bearersIn(headers).includes(value.trim());
   const signs: Array<Sign> = [];
   for (const [name, value] of headers) {
@@ -201,17 +205,19 @@ const bearersIn = (headers: RelayHeaders): ReadonlyArray<string> =>
     name.toLowerCase() === "authorization" ? [value.replace(/^\s*bearer\s+/i, "").trim()] : [],
   );
 
-/** Whether a text holds a key that names its vendor: one expression for all, because every header of a request is asked. */
+/**
+ * True if a text contains a key that identifies its vendor. A single expression, because it runs on every header of a request.
+ */
 export const holdsKey = (text: string): boolean => anyKey.test(text);
 
 type NameSign = readonly [vendor: Vendor, kind: Sign["kind"]];
 
-/** What a name says, whatever its value. */
+/** The meaning of a name, regardless of its value. */
 interface NameWords {
   /** In lower case. */
   readonly name: string;
   readonly named: NameSign | undefined;
-  /** Nothing at this name says whose a request is. */
+  /** True if neither the name nor any value under it can identify a vendor. */
   readonly isSilent: boolean;
 }
 
@@ -222,7 +228,7 @@ const wordsOf = (given: string, signOf: (name: string) => NameSign | undefined):
   return { name, named, isSilent };
 };
 
-/** What a header's name says; clients send the same dozen with every request. */
+/** Classifies a header name. Results are cached, because clients send the same dozen names with every request. */
 const headerWords = (given: string): NameWords => {
   const known = headerNames.get(given);
   if (known !== undefined) return known;
@@ -233,12 +239,12 @@ const headerWords = (given: string): NameWords => {
   return words;
 };
 
-/** Names that are remembered, at most `namesMax`. */
+/** Cached names, at most `namesMax`. */
 const headerNames = new Map<string, NameWords>();
 
 const namesMax = 256;
 
-/** Longest name that is remembered, in characters. */
+/** Maximum length of a cached name, in characters. */
 const nameCharactersMax = 64;
 
 const signsAt = (
@@ -252,12 +258,12 @@ const signsAt = (
     : keys.flatMap(
         ([pattern, vendor]): Array<Sign> => (pattern.test(value) ? [{ vendor, at: name, kind: "value" }] : []),
       );
-  // A credential that names its vendor says more than a name that others use too.
+  // A credential that identifies its vendor takes precedence over a name that several vendors use.
   if (named === undefined || (named[1] === "name" && (values.length > 0 || repeats(value)))) return values;
   return [{ vendor: named[0], at: name, kind: named[1] }, ...values];
 };
 
-/** What proxies of Google and AWS add to the requests of every client behind them. */
+/** Headers that proxies of Google and AWS add to every request. */
 const ofProxies = /^(?:x-goog-(?:iap-|authenticated-user-)|x-amz-cf-)/;
 
 const headerSign = (name: string): NameSign | undefined => {
@@ -276,7 +282,7 @@ const querySign = (name: string): NameSign | undefined => {
   return name === "api-key" || name === "subscription-key" ? ["azure", "name"] : undefined;
 };
 
-/** How keys begin that name their vendor. */
+/** Prefixes of keys that identify their vendor. */
 const keyBeginnings = [
   ["sk-ant-", "anthropic"],
   ["sk-(?:proj|svcacct|admin)-|sk-[\\w-]*T3BlbkFJ", "openai"],
@@ -295,7 +301,7 @@ const keyBeginnings = [
   ["xai-", "xai"],
 ] as const;
 
-/** At the beginning of a value or behind its scheme. */
+/** Matches a key at the start of a value or after its scheme. */
 const keyBeginning = (beginning: string): RegExp => new RegExp(`(?:^|[\\s,;:="'])(?:${beginning})`);
 
 const keys: ReadonlyArray<readonly [RegExp, Vendor]> = keyBeginnings.map(([beginning, vendor]) => [

@@ -1,5 +1,5 @@
 /**
- * Says of a request that was admitted which upstream it goes to, at which address and with which headers.
+ * Resolves an admitted request to its upstream, its address and its headers.
  */
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import { Derived } from "../config/Derived.ts";
@@ -13,26 +13,26 @@ import { namedRouteOf } from "./NamedRoute.ts";
 import { type Outgoing, outgoing } from "./OwnCredential.ts";
 import { routeOf, type Unrouted } from "./Route.ts";
 
-/** Where a request goes, and how. */
+/** A resolved request. */
 export interface Way {
   readonly server: UpstreamSettings;
-  /** The vendor whose protocols it speaks: an error of ours is in that vendor's words. */
+  /** The vendor of its protocols. The gateway's errors are written in that vendor's protocol. */
   readonly upstream: UpstreamName;
-  /** The address there, with the query as its client sent it. */
+  /** Address at the upstream, with the client's query unchanged. */
   readonly url: string;
-  /** As the client sent them: by them it is recognised, and its own repeat too. */
+  /** The client's original headers, which identify the client and a repeated request. */
   readonly headers: RelayHeaders;
-  /** What leaves for the upstream in their place, with the upstream's own headers and credential. */
+  /** Builds the request that is sent, with the upstream's own headers and credential. */
   readonly outgoing: (request: Outgoing) => Outgoing;
-  /** What the request asks for by its path, else by its header. */
+  /** The requested mode, from the path or else from the header. */
   readonly asked: "live" | "on_complete" | undefined;
-  /** The group whose budget it shares, as its client names it. */
+  /** The group that shares a budget, as named by the client. */
   readonly group: string | undefined;
-  /** Whether shown text goes on by itself, as its client asks. */
+  /** The client's choice to continue shown text automatically or to ask. */
   readonly continueText: "auto" | "ask" | undefined;
 }
 
-/** Finds it. */
+/** Resolves a request. */
 export const wayOf = (
   { reveal, target, upstream: named }: Pick<Address, "reveal" | "target" | "upstream">,
   headers: RelayHeaders,
@@ -67,7 +67,7 @@ const credentialed = new Derived(
     new Set([...servers.values()].filter(hasOwnCredential).map(({ name }) => name)),
 );
 
-/** Keeps the last result: the first request of a run, and the path that it takes, are made of one. */
+/** Caches the last result, because a run's first request and its path are built from the same one. */
 const remembering = (make: Way["outgoing"]): Way["outgoing"] => {
   let last: { readonly of: Outgoing; readonly made: Outgoing } | undefined;
   return (request) => {
@@ -80,7 +80,7 @@ const remembering = (make: Way["outgoing"]): Way["outgoing"] => {
 const reveals = ["live", "on_complete"] as const;
 const continueTexts = ["auto", "ask"] as const;
 
-/** The one word of a header that has few. */
+/** Reads a header that allows a single, known word. */
 const wordOf = <Word extends string>(
   headers: RelayHeaders,
   name: string,
@@ -92,7 +92,7 @@ const wordOf = <Word extends string>(
   return given.size === 1 ? (words.find((word) => word === first) ?? "unknown") : "unknown";
 };
 
-/** Visible characters without a blank: it stands on record and in logs. */
+/** Visible characters without blanks, because the name is recorded and logged. */
 const groupPattern = /^[!-~]{1,64}$/;
 
 const noSuchGroup: Refused = {
@@ -113,7 +113,7 @@ const noSuchContinueText: Refused = {
   message: `${continueTextHeader} says auto or ask, once.`,
 };
 
-/** The name is one that an upstream may have: it stands in the sentence as it is. */
+/** Quotes the name unescaped: its characters were validated. */
 const noSuchUpstream = (name: string): Refused => ({
   status: 404,
   reason: "address",

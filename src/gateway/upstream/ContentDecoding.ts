@@ -1,6 +1,6 @@
 /**
- * Takes content encodings off (RFC 9110, 8.4): of responses that came encoded although plain ones were asked for, and of a copy
- * of requests that clients compress, which can be recognised in no other way.
+ * Removes content encodings (RFC 9110, 8.4) from responses that came encoded although plain ones were requested, and from a copy of
+ * compressed requests, which cannot be recognised otherwise.
  */
 import { Readable, type Transform } from "node:stream";
 import { constants, createBrotliDecompress, createUnzip, createZstdDecompress } from "node:zlib";
@@ -9,15 +9,15 @@ import { relayError } from "../../adapters/relay/RelayTransport.ts";
 /** Bytes of a body. */
 export type Bytes = Uint8Array<ArrayBuffer>;
 
-/** Whether a `content-encoding` changes anything. */
+/** True if a `content-encoding` changes anything. */
 export const isEncoded = (encoding: string): boolean => !/^\s*(?:identity)?\s*$/i.test(encoding);
 
 /**
- * Decodes bytes as they come. What it reads ahead is what one decoder holds.
+ * Decodes bytes as they arrive. It reads ahead only as much as one decoder holds.
  *
  * @param encoding the header's value
  * @param read the next bytes; undefined at their clean end
- * @returns undefined for an encoding that is not known, or for several
+ * @returns undefined for an unknown encoding, or for several
  */
 export const decoded = (
   encoding: string,
@@ -47,7 +47,7 @@ async function* through(
   } catch (error) {
     if (failed.length > 0) throw failed[0];
     if (isCut(error)) throw relayError({ kind: "truncated" });
-    // A body that is damaged later was encoded as its header says.
+    // If bytes were decoded before the damage, the header named the encoding correctly.
     const code = hasDecoded ? {} : { code: `not_${encoding.trim().toLowerCase().replace(/^x-/, "")}` };
     throw relayError({ kind: "protocol", reason: "damaged_frame", ...code });
   } finally {
@@ -64,7 +64,7 @@ async function* chunks(read: () => Promise<ReadonlyArray<Bytes> | undefined>): A
   }
 }
 
-/** Largest window of the content encoding zstd, as a power of two: 8 MiB (RFC 9659, 3). A larger one costs its decoder as much. */
+/** Maximum window of the content encoding zstd, as a power of two: 8 MiB (RFC 9659, 3). The decoder allocates the whole window. */
 const zstdWindowLogMax = 23;
 
 const decoderOf = (encoding: string): Transform | undefined => {
@@ -82,18 +82,18 @@ const decoderOf = (encoding: string): Transform | undefined => {
   }
 };
 
-/** zlib's word for bytes that end before the data does. */
+/** True for zlib's error about data that is cut off. */
 const isCut = (error: unknown): boolean =>
   error instanceof Error &&
   "code" in error &&
   (error.code === "Z_BUF_ERROR" || error.code === "ERR_BUFFER_OUT_OF_BOUNDS");
 
 /**
- * Decodes a whole body, as far as it is taken.
+ * Decodes a whole body, until `take` refuses it.
  *
- * @param take counts bytes of the result as they come, and gives why they are too many
- * @param signal ends it
- * @returns undefined where the body cannot be decoded: it is the provider's to refuse, and passes through as it is
+ * @param take counts decoded bytes and returns the reason if they are too many
+ * @param signal stops the decoding
+ * @returns undefined if the body cannot be decoded: it passes through unchanged, and the provider refuses it
  */
 export const decodedBody = async <Reason extends string>(
   encoding: string,

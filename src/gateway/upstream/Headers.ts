@@ -1,6 +1,6 @@
 /**
- * Says which headers of a request and of a response are for the next hop only, or for an origin that the gateway's is not, and
- * hands on all others as they came: their spelling, their order, and each of those that come more than once.
+ * Removes the headers that are for the next hop only, or that would act on the gateway's origin. All others pass unchanged:
+ * spelling, order and duplicates.
  */
 import { isNamed, type RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import {
@@ -14,7 +14,7 @@ import {
   tokenHeader,
 } from "../config/OwnHeaders.ts";
 
-/** RFC 9110, 7.6.1, and what older software still sends. */
+/** Hop-by-hop headers of RFC 9110, 7.6.1, and those that older software still sends. */
 const hopByHop: ReadonlySet<string> = new Set([
   "connection",
   "keep-alive",
@@ -27,21 +27,21 @@ const hopByHop: ReadonlySet<string> = new Set([
   "upgrade",
 ]);
 
-/** Headers of a request that end at the gateway. `Expect` was answered here. */
+/** Request headers that end at the gateway, which has already answered `Expect`. */
 const own: ReadonlySet<string> = new Set([
   ...["host", "expect", "content-length"],
   ...[tokenHeader, revealHeader, routeHeader, moveHeader, groupHeader, lingerHeader, attachHeader, continueTextHeader],
 ]);
 
-/** A browser keeps cookies a host name, whatever the port: those of this machine's other programs are no provider's. */
+/** A browser shares cookies among all ports of a host name, so they may belong to another program on this machine. */
 const cookies: ReadonlySet<string> = new Set(["cookie", "cookie2"]);
 
 const endsHere: ReadonlySet<string> = new Set([...own, ...cookies]);
 
 /**
- * Headers by which a response acts on the whole origin that it comes from, or on the server in front of it. An upstream has
- * its own origin, and no say in the gateway's: cookies, workers, stored data, other sites' access, TLS, other addresses; and
- * the files that nginx, Apache or lighttpd would send in a response's place.
+ * Headers that let a response act on its whole origin, or on the server in front of it. An upstream must not control the gateway's
+ * origin: cookies, workers, stored data, other sites' access, TLS, other addresses, and the files that nginx, Apache or lighttpd
+ * would send in place of a response.
  */
 const ofOrigin: ReadonlySet<string> = new Set([
   "access-control-allow-credentials",
@@ -67,19 +67,19 @@ const ofOrigin: ReadonlySet<string> = new Set([
   "x-sendfile",
 ]);
 
-/** Headers of every response that an upstream wrote: for a browser it is no document, script or worker of this origin. */
+/** Headers added to every upstream response, so that a browser never treats it as a document, script or worker of this origin. */
 const guarding: RelayHeaders = [
   ["x-content-type-options", "nosniff"],
   ["content-security-policy", "sandbox; default-src 'none'"],
 ];
 
-/** Begins the headers of a response that are the gateway's own word: an upstream's would be taken for it. */
+/** The prefix of the gateway's own response headers. An upstream's would be mistaken for them. */
 const ownPrefix = "x-recovery-";
 
 /**
  * Reads the pairs of a flat list of names and values.
  *
- * @param flat as Node and undici give them
+ * @param flat the list that Node and undici supply
  */
 export const pairsOf = (flat: ReadonlyArray<string | Buffer>): RelayHeaders => {
   const pairs: Array<readonly [string, string]> = [];
@@ -88,16 +88,16 @@ export const pairsOf = (flat: ReadonlyArray<string | Buffer>): RelayHeaders => {
 };
 
 /**
- * The headers of a request that go on.
+ * The headers of a request that are forwarded.
  *
- * @param plain asks for a response without content encoding: its events are read on the way
+ * @param plain true to ask for a response without content encoding, because its events are read on the way
  */
 export const forwarded = (headers: RelayHeaders, plain: boolean): RelayHeaders => {
   const passed = endToEnd(headers, (name) => !endsHere.has(name) && !(plain && name === "accept-encoding"));
   return plain ? [...passed, ["accept-encoding", "identity"]] : passed;
 };
 
-/** The headers of an upstream's response that go on to a client, and those that guard a browser. */
+/** The headers of an upstream's response that are forwarded to a client, and those that guard a browser. */
 export const handedOn = (headers: RelayHeaders): RelayHeaders => [
   ...endToEnd(
     headers,
@@ -107,8 +107,8 @@ export const handedOn = (headers: RelayHeaders): RelayHeaders => [
 ];
 
 /**
- * The headers of an event stream, which nothing on the way may collect or change: a client would wait for events and comments
- * that were sent. What the provider says of caching stays.
+ * The headers of an event stream, with a request that proxies neither buffer nor change it: the client would wait for events and
+ * comments that were sent. The provider's own caching directives stay.
  */
 export const unbuffered = (headers: RelayHeaders): RelayHeaders => {
   const stays: Array<readonly [string, string]> = [];
@@ -125,24 +125,24 @@ export const unbuffered = (headers: RelayHeaders): RelayHeaders => {
   return stays;
 };
 
-/** Whether a response is an event stream by its own word. */
+/** True if the response declares itself an event stream. */
 export const isEventStream = (headers: RelayHeaders): boolean =>
   headers.some(([name, value]) => isNamed(name, "content-type") && /^\s*text\/event-stream\b/i.test(value));
 
-/** Headers that can be written: a name is a token, and a value has no control characters (RFC 9110, 5.1 and 5.5). */
+/** Keeps the headers that can be written: a name is a token, and a value has no control characters (RFC 9110, 5.1 and 5.5). */
 export const sendable = (headers: RelayHeaders): RelayHeaders =>
   headers.filter(([name, value]) => /^[\w!#$%&'*+.^`|~-]+$/.test(name) && isText(value));
 
-/** A reason phrase that can be written. Bytes beyond ASCII were lost on the way here, in undici's reading. */
+/** Replaces characters of a reason phrase that cannot be written. undici has already lost bytes beyond ASCII. */
 export const reasonPhrase = (text: string): string =>
   isText(text) ? text : text.replaceAll(/[^\t\u0020-\u007e\u0080-\u00ff]/g, "?");
 
 const isText = (value: string): boolean => /^[\t\u0020-\u007e\u0080-\u00ff]*$/.test(value);
 
 /**
- * The headers of a message that are not for one hop only.
+ * Removes the hop-by-hop headers of a message.
  *
- * @param also asked of a name in lower case: whether such headers go on, where they may
+ * @param also a further condition on the name, in lower case, for a header to be kept
  */
 export const endToEnd = (headers: RelayHeaders, also: (name: string) => boolean = () => true): RelayHeaders => {
   const named: Array<string> = [];
@@ -154,10 +154,10 @@ export const endToEnd = (headers: RelayHeaders, also: (name: string) => boolean 
   });
 };
 
-/** All headers but those of a name, in lower case. */
+/** Removes all headers of a name, given in lower case. */
 export const without = (headers: RelayHeaders, name: string): RelayHeaders =>
   headers.filter(([given]) => !isNamed(given, name));
 
-/** Header values are bytes; those above ASCII stay what they are (RFC 9110, 5.5). */
+/** Header values are bytes. Those above ASCII keep their value (RFC 9110, 5.5). */
 const textOf = (value: string | Buffer | undefined): string =>
   typeof value === "string" ? value : (value?.toString("latin1") ?? "");

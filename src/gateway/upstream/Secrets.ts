@@ -1,5 +1,5 @@
 /**
- * Masks the operator's credential where a provider quotes it: each byte of it becomes an asterisk, so that lengths stay what they are.
+ * Masks the operator's credential if a provider quotes it. Each byte becomes an asterisk, so lengths do not change.
  */
 import { Redacted } from "effect";
 import { fieldOf, type RelayHead, type RelayRefusal } from "../../adapters/relay/RelayTransport.ts";
@@ -8,10 +8,10 @@ import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSetti
 import { type Bytes, isEncoded } from "./ContentDecoding.ts";
 import { without } from "./Headers.ts";
 
-/** Minimum length of a secret, in characters: a shorter one is a placeholder, and stands in ordinary words. */
+/** Minimum length of a masked secret, in characters: a shorter one is a placeholder and occurs in ordinary words. */
 export const maskedCharactersMin = 5;
 
-/** Masks what it was made for. */
+/** Masks a set of secrets. */
 export class Secrets {
   readonly #needles: ReadonlyArray<Buffer>;
 
@@ -21,12 +21,11 @@ export class Secrets {
     this.#needles = [...new Set(needles)].sort((one, other) => other.length - one.length).map((it) => Buffer.from(it));
   }
 
-  /** A text without the secrets. */
   text(given: string): string {
     return this.#isIn(Buffer.from(given)) ? this.bytes(Buffer.from(given)).toString() : given;
   }
 
-  /** Whole bytes without the secrets. They are copied only if a secret is in them. */
+  /** Masks bytes, which are copied only if they contain a secret. */
   bytes(given: Bytes): Buffer<ArrayBuffer> {
     const bytes = Buffer.from(given.buffer, given.byteOffset, given.byteLength);
     if (!this.#isIn(bytes)) return bytes;
@@ -37,7 +36,6 @@ export class Secrets {
     return masked;
   }
 
-  /** A head without the secrets. */
   head({ headers, status, statusText }: RelayHead): RelayHead {
     return {
       status,
@@ -46,7 +44,7 @@ export class Secrets {
     };
   }
 
-  /** A provider's refusal without the secrets. A body that is still encoded cannot be read, and is left out. */
+  /** Masks a provider's refusal. A body that is still encoded cannot be searched and is dropped. */
   refusal({ body, head, whole }: RelayRefusal): RelayRefusal {
     const { headers } = head;
     if (!isEncoded(fieldOf(headers, "content-encoding") ?? ""))
@@ -55,7 +53,7 @@ export class Secrets {
     return { head: this.head({ ...head, headers: plain }), body: [], whole };
   }
 
-  /** Bytes at the end that may be the beginning of a secret. */
+  /** The number of bytes at the end that may start a secret. */
   #heldBack(bytes: Buffer): number {
     let held = 0;
     for (const needle of this.#needles)
@@ -68,7 +66,7 @@ export class Secrets {
     return this.#needles.some((needle) => bytes.includes(needle));
   }
 
-  /** Masks a body as it comes. Only the beginning of a secret waits for the next bytes. */
+  /** Masks a body as it arrives, holding back only bytes that may start a secret. */
   async *body(chunks: AsyncIterable<Bytes>): AsyncGenerator<Bytes> {
     let rest: Bytes = nothing;
     for await (const chunk of chunks) {
@@ -94,7 +92,7 @@ const spellings = (secret: string): ReadonlyArray<string> => {
   ];
 };
 
-/** The secrets of an upstream; undefined where its clients bring their own. */
+/** The secrets of an upstream; undefined if its clients bring their own. */
 export const secretsOf = (server: UpstreamSettings): Secrets | undefined => {
   if (!hasOwnCredential(server)) return undefined;
   const known = secretsOfServers.get(server);
@@ -102,7 +100,7 @@ export const secretsOf = (server: UpstreamSettings): Secrets | undefined => {
   const { credential, headers } = server;
   const secrets = new Secrets([
     ...(credential === undefined ? [] : [Redacted.value(credential)]),
-    // A scheme is no part of the secret behind it.
+    // The scheme before the secret is not masked.
     ...headers.flatMap(([name, value]) => (isCredentialName(name) ? [value.replace(/^\w+\s+/, "").trim()] : [])),
   ]);
   secretsOfServers.set(server, secrets);

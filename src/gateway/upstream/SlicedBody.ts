@@ -1,18 +1,18 @@
 /**
- * Hands a large body to a connection slice by slice, each once the one before has left: one write of 60 MB is encrypted in one turn of the
- * event loop, and stands beside the body once more until it has left.
+ * Writes a large body to a connection slice by slice, each after the previous one has left. A single write of 60 MB is encrypted in
+ * one turn of the event loop, and its encrypted copy stays in memory until it has left.
  */
 import { Readable } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 
-/** Bytes of a slice: as many are encrypted in some 0.2 ms. */
+/** Size of a slice, in bytes. Encrypting one takes about 0.2 ms. */
 export const sentBytes = 256 * 1_024;
 
 /**
- * A body as it is written.
+ * Prepares a body for writing.
  *
- * @returns a stream for one that is longer than a slice, with the header that says its length: of a stream no length is known
+ * @returns a stream for a body longer than a slice, with its `content-length`, because a stream has no known length
  */
 export const slicedBody = (
   body: Uint8Array,
@@ -24,7 +24,7 @@ export const slicedBody = (
         headers: [["content-length", String(body.byteLength)]],
       };
 
-/** A socket may take megabytes without waiting: others have their turn between two slices all the same. */
+/** A socket may take megabytes without waiting, so the loop gets a turn between slices. */
 async function* slices(body: Uint8Array): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < body.byteLength; at += sentBytes) {
     if (at > 0) await nextTurn();

@@ -1,5 +1,5 @@
 /**
- * Sends requests to providers over one set of connections: model requests as exchanges, all others as they come.
+ * Sends requests to providers over one set of connections: model requests as exchanges, all others unchanged.
  */
 import { Readable } from "node:stream";
 import {
@@ -23,40 +23,40 @@ export interface PassedRequest {
   readonly method: string;
   readonly url: string;
   readonly headers: RelayHeaders;
-  /** What was read of it already, or its stream. */
+  /** The part that was already read, or the stream. */
   readonly body: Uint8Array | AsyncIterable<Uint8Array> | undefined;
-  /** The client's own word for the length of a streamed body. */
+  /** The client's own `content-length` for a streamed body. */
   readonly length: string | undefined;
 }
 
-/** Its response. */
+/** The response to a request that passes through. */
 export interface PassedResponse {
   readonly head: RelayHead;
   readonly body: Readable;
 }
 
-/** The way to the providers. */
+/** The connections to providers, and the paths over them. */
 export interface Upstream {
   readonly transport: RelayTransport;
-  /** Sends a request once, gives its response as it comes, also encoded; rejects with undici's error. */
+  /** Sends a request once and returns the response as it arrives, still encoded. Rejects with undici's error. */
   readonly pass: (request: PassedRequest, signal: AbortSignal) => Promise<PassedResponse>;
-  /** The path of requests to an address and how it can be asked, without whose credential it is. */
+  /** The path to an address, without the credential that it is requested with. */
   readonly pathOf: (url: string) => Path;
 }
 
-/** What a way to servers is made of. */
+/** The parts of an upstream. */
 export interface UpstreamParts {
   readonly wire: HttpConnections;
   readonly origins: Origins;
-  /** Monotonic milliseconds. */
+  /** Monotonic time, in milliseconds. */
   readonly monotonicMs: () => number;
-  /** Wall clock, milliseconds since the epoch. */
+  /** Wall clock, in milliseconds since the epoch. */
   readonly nowMs: () => number;
-  /** A request begins. @returns what is called once when it is over */
+  /** Called when a request starts. @returns a callback, called once when the request is over */
   readonly begin: () => () => void;
 }
 
-/** Puts a way together. */
+/** Creates an upstream from its parts. */
 export const of = ({ begin, monotonicMs, nowMs, origins, wire }: UpstreamParts): Upstream => ({
   transport: {
     open: (request, reporters) => {
@@ -81,7 +81,7 @@ export const of = ({ begin, monotonicMs, nowMs, origins, wire }: UpstreamParts):
 
 const originOf = (url: string): string => (readAddress(url) ?? new URL(url)).origin;
 
-/** The paths of a way, made once for each origin. */
+/** Caches one path per origin. */
 const remembering = (make: (origin: string) => Path): Upstream["pathOf"] => {
   const paths = new Map<string, Path>();
   return (url) => {
@@ -93,7 +93,7 @@ const remembering = (make: (origin: string) => Path): Upstream["pathOf"] => {
   };
 };
 
-/** Sends a request; one that is given up leaves no connection behind, also none that is still being opened. */
+/** Sends a request. An abandoned one leaves no connection open, not even one that is still being opened. */
 const sent = async (wire: HttpConnections, request: PassedRequest, signal: AbortSignal): Promise<PassedResponse> => {
   const waiting: Waiting = { connecting: undefined };
   const abandon = (): unknown => waiting.connecting?.destroy(new Error("The request was given up"));
@@ -129,7 +129,7 @@ const responseOf = async (
     bodyTimeout: 0,
     signal,
   });
-  // undici's type says an object; `raw` gives the flat list (its documentation of `responseHeaders`).
+  // undici's type says an object, but `raw` returns the flat list (its documentation of `responseHeaders`).
   const flat = raw as unknown as ReadonlyArray<string | Buffer>;
   return { head: { status: statusCode, statusText, headers: handedOn(pairsOf(flat)) }, body };
 };

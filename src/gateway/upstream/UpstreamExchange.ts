@@ -1,5 +1,5 @@
 /**
- * Carries one relayed request to a provider over undici: its head and bytes as they came, how far it got, and its end at once.
+ * Carries one relayed request to a provider over undici, and reports its head, its bytes, its progress, and its end at once.
  */
 import type {
   Arrivals,
@@ -22,19 +22,19 @@ import { type Bytes, decoded, isEncoded } from "./ContentDecoding.ts";
 import { forwarded, handedOn, pairsOf, without } from "./Headers.ts";
 import { slicedBody } from "./SlicedBody.ts";
 
-/** What an exchange needs of the gateway. */
+/** The parts of the gateway that an exchange depends on. */
 export interface ExchangeContext {
   readonly wire: HttpConnections;
   readonly origin: Origin;
-  /** Monotonic milliseconds. */
+  /** Monotonic time, in milliseconds. */
   readonly monotonicMs: () => number;
-  /** Wall clock, milliseconds since the epoch. */
+  /** Wall clock, in milliseconds since the epoch. */
   readonly nowMs: () => number;
   /** Called once, when the exchange is over. */
   readonly over: () => void;
 }
 
-/** An exchange that keeps the head as it came: an object of names loses spelling, order and repeated names. */
+/** An exchange that keeps the raw head: an object of headers loses spelling, order and duplicates. */
 class RawExchange extends Exchange {
   rawHead: RelayHead | undefined = undefined;
 
@@ -42,7 +42,7 @@ class RawExchange extends Exchange {
     const { rawHeaders } = controller;
     const flat: ReadonlyArray<string | Buffer> = Array.isArray(rawHeaders) ? rawHeaders : [];
     if (status >= 200) this.rawHead = { status, statusText: statusText ?? "", headers: handedOn(pairsOf(flat)) };
-    // They are views of the first bytes that were read, up to 64 KiB, which a stream must not hold for as long as it lasts (L11).
+    // The raw headers are views of the first bytes read, up to 64 KiB, which a stream must not retain for its whole duration (L11).
     controller.rawHeaders = null;
     super.onResponseStart(controller, status, headers);
   }
@@ -50,7 +50,7 @@ class RawExchange extends Exchange {
 
 type Given = Parameters<Required<Parameters<HttpConnections["agent"]["dispatch"]>[1]>["onResponseStart"]>;
 
-/** One request on its way. */
+/** A request in flight. */
 export class UpstreamExchange implements RelayExchange {
   readonly #exchange: RawExchange;
   readonly #context: ExchangeContext;
@@ -81,17 +81,17 @@ export class UpstreamExchange implements RelayExchange {
     return (await this.#arrived(() => this.pollHead())).head;
   }
 
-  /** The head as it goes on. @throws ProviderError where its body cannot be read */
+  /** The head to report. @throws ProviderError if its body cannot be decoded */
   #headOf(head: RelayHead): RelayHead {
     this.#context.origin.reached = true;
     const encoding = fieldOf(head.headers, "content-encoding");
     if (encoding === undefined || !isEncoded(encoding)) return head;
-    // It was asked to come plain and did not: what leaves here is plain all the same.
+    // The response came encoded although a plain one was requested. It is decoded here.
     const source = decoded(encoding, () => this.#raw());
     if (source === undefined) {
-      // A refusal says enough by its status, and leaves as it came.
+      // The status of a refusal says enough, so the body stays encoded.
       if (head.status < 200 || head.status > 299) return head;
-      // The next response would come in the same encoding.
+      // Not retryable: the next response would come in the same encoding.
       throw relayError({ kind: "protocol", reason: "not_a_stream", retryable: false, code: "unknown_encoding" });
     }
     this.#decoded = source[Symbol.asyncIterator]();
@@ -118,7 +118,7 @@ export class UpstreamExchange implements RelayExchange {
 
   abort(): void {
     this.#exchange.abort();
-    // A decoder that is given up may still fail: that no longer matters.
+    // An abandoned decoder may still fail, which no longer matters.
     this.#decoded?.return?.().catch(() => undefined);
   }
 
@@ -127,7 +127,7 @@ export class UpstreamExchange implements RelayExchange {
     return polled._tag === "end" ? undefined : polled.chunk;
   }
 
-  /** Waits for what is polled; rejects where the exchange has broken instead. */
+  /** Waits for the result of a poll; rejects if the exchange has broken. */
   async #arrived<A extends { readonly _tag: string }>(look: () => A | Failed | undefined): Promise<A> {
     for (;;) {
       const found = look();
@@ -170,7 +170,6 @@ const dispatch = ({ agent, connector }: HttpConnections, request: RelayRequest, 
   }
 };
 
-/** What a poll gives of an exchange that has broken. */
 interface Failed {
   readonly _tag: "error";
   readonly error: unknown;
@@ -178,5 +177,5 @@ interface Failed {
 
 const isFailed = (found: { readonly _tag: string } | undefined): found is Failed => found?._tag === "error";
 
-/** A poll gives one chunk at least; and undici's buffers are of plain memory, never of shared one, which their type leaves open. */
+/** A poll returns at least one chunk, and undici's buffers never use shared memory, which their type leaves open. */
 const plainBytes = (chunks: ReadonlyArray<Uint8Array>) => chunks as unknown as readonly [Bytes, ...Array<Bytes>];

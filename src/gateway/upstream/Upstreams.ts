@@ -1,9 +1,9 @@
 /**
- * Keeps the ways to all upstreams: connections of its own for each that differ in proxy, certificates, `connect` clock or HTTP version, kept for a
- * few seconds and never trusted for long, nothing repeated below.
+ * Keeps the connections to all upstreams, in one set for each combination of proxy, certificates and `connect` clock. Idle
+ * connections are kept for a few seconds, and nothing is repeated at this level.
  *
- * A new configuration changes the way of new requests only. A way that no upstream is reached by any more serves the requests and
- * repeats that began on it; its connections are closed as each of them ends.
+ * A new configuration affects new requests only. A set that no upstream uses any more serves the requests and repeats that started
+ * on it; its connections close as each of them ends.
  */
 import { Clock, Effect, Redacted, type Scope } from "effect";
 import { type ClientConfigError, directProxy, keepAliveMs, proxyChoice } from "../../client/ClientConfig.ts";
@@ -17,20 +17,20 @@ import { Derived } from "../config/Derived.ts";
 import type { UpstreamSettings } from "../config/UpstreamSettings.ts";
 import { of, type Upstream } from "./Upstream.ts";
 
-/** What makes the way to one server differ from that to another. */
+/** The settings that require separate connections. */
 export type WaySettings = Pick<UpstreamSettings, "proxy" | "ca" | "clientCert" | "connectMs">;
 
-/** The ways to all upstreams. */
+/** The connections to all upstreams. */
 export interface Upstreams {
-  /** The way to a server. Equal settings give the same way, also to different servers. */
+  /** The connections to a server. Equal settings share them, even between servers. */
   readonly reach: (server: WaySettings) => Upstream;
-  /** These servers are reached from now on, and no others. */
+  /** Retires the connections to all servers but these. */
   readonly keep: (servers: Iterable<WaySettings>) => void;
-  /** Ways that are open now, those among them whose last requests are still under way. */
+  /** The number of open sets, including retired ones with requests in flight. */
   readonly open: () => number;
 }
 
-/** Makes them; all connections are closed with the scope. */
+/** Creates them. All connections are closed with the scope. */
 export const make: Effect.Effect<Upstreams, ClientConfigError, Scope.Scope> = Effect.gen(function* () {
   const clock = yield* Clock.Clock;
   const times = { monotonicMs: () => monotonicMs(clock), nowMs: () => clock.currentTimeMillisUnsafe() };
@@ -68,7 +68,7 @@ interface Shared {
   readonly environment: EgressProxy.ProxyChoice;
 }
 
-/** Connections to any server, all opened in one way. */
+/** Connections to any server, all opened with the same settings. */
 class Way {
   readonly upstream: Upstream;
   readonly destroy: () => Promise<void>;
@@ -100,7 +100,7 @@ class Way {
     this.upstream = of({ ...times, wire: { agent, connector }, origins: this.#origins, begin: () => this.#begin() });
   }
 
-  /** Closes what is idle, now and after every request that ends. */
+  /** Closes idle connections now, and after each request that ends. */
   retire(): void {
     this.#retired = true;
     this.#settle();
@@ -111,7 +111,7 @@ class Way {
     if (this.#retired) this.#retiredWays.add(this);
     return () => {
       this.#running -= 1;
-      // undici takes a turn to give a connection back.
+      // undici releases a connection one turn later.
       if (this.#retired) setImmediate(() => this.#settle());
     };
   }
@@ -123,17 +123,17 @@ class Way {
   }
 }
 
-/** The proxy that a server names itself, else the environment's. */
+/** The server's own proxy, else the environment's. */
 const proxyOf = ({ proxy }: WaySettings, environment: EgressProxy.ProxyChoice): EgressProxy.ProxyChoice => {
   if (proxy === undefined) return environment;
   if (proxy === directProxy) return EgressProxy.always(undefined);
   const chosen = EgressProxy.read(Redacted.value(proxy));
-  // The configuration refuses such an address. No request goes direct because its proxy cannot be read.
+  // The configuration refuses such an address. A request never goes direct because its proxy cannot be read.
   if (chosen === undefined) throw new Error(`An upstream's proxy is not of the form ${EgressProxy.proxyForm}`);
   return EgressProxy.always(chosen);
 };
 
-/** Equal for equal settings. They hold a proxy's password, and stay in this module. */
+/** Equal for equal settings. The keys contain a proxy's password, so they stay in this module. */
 const keys = new Derived(({ ca, clientCert, connectMs, proxy }: WaySettings): string =>
   JSON.stringify([
     proxy === undefined || proxy === directProxy ? proxy : [Redacted.value(proxy)],

@@ -1,15 +1,15 @@
 /**
- * Makes keys for digests that several workers compare: one of their secret for each purpose.
+ * Derives keys for the digests that processes of a store compare, one per purpose.
  */
 import { createHmac, createSecretKey, type KeyObject } from "node:crypto";
 import { Redacted } from "effect";
 
 /**
- * Makes one.
+ * Derives a key from the store's secret.
  *
- * @param purpose a digest that is made for one says nothing of those for another
+ * @param purpose digests for one purpose reveal nothing about those for another
  */
 export const sharedKey = (
   secret: Redacted.Redacted<string>,
-  purpose: "attach" | "credential" | "repeat" | "response",
+  purpose: "attach" | "credential" | "hop" | "repeat" | "response",
 ): KeyObject => createSecretKey(createHmac("sha256", Redacted.value(secret)).update(purpose).digest());

@@ -1,20 +1,20 @@
 /**
- * Says where requests of Anthropic Messages go.
+ * Recognises and addresses requests of Anthropic Messages.
  */
 import * as Json from "../../domain/Json.ts";
 import { type Address, type Claim, choicesByN, type Target } from "../protocol/Address.ts";
 
-/** The version of the API that the decoder and the writer of this folder are made for. */
+/** The API version that this folder reads and writes. */
 const version = { "anthropic-version": "2023-06-01" };
 
-/** Anthropic's own path, one that only the header of its API tells from another's, and Claude on Vertex AI. */
+/** Accepts Anthropic's own path, other `/messages` paths that send the header of its API, and Claude on Vertex AI. */
 const claim = ({ has, path }: Target): Claim | undefined => {
   if (path.endsWith("/v1/messages") || (path.endsWith("/messages") && has("anthropic-version"))) return { model: "" };
   const model = /\/models\/([^/]+):(?:streamRawPredict|rawPredict)$/.exec(path)?.[1];
   return model === undefined ? undefined : { model };
 };
 
-/** `POST …/messages`. */
+/** The address of `POST …/messages`. */
 export const address: Address = {
   vendor: "https://api.anthropic.com/v1",
   path: () => "/messages",

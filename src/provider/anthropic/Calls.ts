@@ -1,6 +1,6 @@
 /**
- * Follows the calls of an Anthropic message from block to block: which side runs them, whether their arguments are whole, which
- * result settles which.
+ * Follows the calls of an Anthropic message from block to block: which side runs each, when its arguments are complete, and which
+ * result settles it.
  */
 
 import { lookup, mcpName } from "../../domain/HostedTools.ts";
@@ -8,13 +8,12 @@ import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
 import type { CallSignal } from "../../domain/Observation.ts";
 
-/** Most argument text held of calls whose block is open, in UTF-16 code units. The API itself caps a message far below. */
+/** Maximum argument text held for calls whose block is open, in UTF-16 code units. The API itself caps a message far below. */
 export const inputCharactersMax = 16 * 1024 * 1024;
 
-/** Most calls of a message that are open or wait for their result. */
+/** Maximum calls of a message that are open or wait for their result. */
 export const openCallsMax = 1024;
 
-/** A call whose block has begun. */
 interface Call {
   readonly ordinal: number;
   readonly id: string;
@@ -22,38 +21,36 @@ interface Call {
   readonly executor: "runtime" | "provider";
 }
 
-/** A call whose arguments still come. */
 interface OpenCall extends Call {
   readonly index: string;
-  /** Its block was closed without any argument text: whether it has none or lost it to a limit, only the end says. */
+  /** True if its block closed without any argument text. Only the end shows if a limit cut the arguments or there were none. */
   readonly closed: boolean;
   /** The `partial_json` so far. */
   readonly input: string;
-  /** The whole input, where a server sends it with the block instead of in deltas. */
+  /** The complete input, if a server sends it with the block instead of in deltas. */
   readonly given: Json.JsonRecord | undefined;
 }
 
-/** The calls of one message, immutable. */
+/** The immutable calls of one message. */
 export interface Calls {
   readonly count: number;
   readonly open: ReadonlyArray<OpenCall>;
-  /** Provider-executed calls without a result. */
   readonly waiting: ReadonlyArray<Call>;
   /** Argument text held in `open`, in UTF-16 code units. */
   readonly characters: number;
-  /** A block of a runtime call was closed over arguments that are no JSON. */
+  /** True if a block of a runtime call closed over invalid JSON. */
   readonly broken: boolean;
-  /** Argument text came whose call is unknown: a call without text may have lost it. */
+  /** True if argument text of an unknown call came: a call without text may have lost it. */
   readonly astray: boolean;
 }
 
 /** The calls of a message before its first block. */
 export const none: Calls = { count: 0, open: [], waiting: [], characters: 0, broken: false, astray: false };
 
-/** The next calls with what became known of them; undefined past a limit. */
+/** The next calls and their signals; undefined past a limit. */
 export type Change = readonly [Calls, ReadonlyArray<CallSignal>] | undefined;
 
-/** A `*tool_use` block opens. The same block sent twice is one call; an empty id proves nothing. */
+/** Opens a `*tool_use` block. The same block sent twice is one call; an empty id identifies nothing. */
 export const begin = (calls: Calls, index: string, block: Json.JsonRecord): Change => {
   const id = Json.string(block.id);
   const type = Json.string(block.type);
@@ -74,7 +71,7 @@ export const begin = (calls: Calls, index: string, block: Json.JsonRecord): Chan
   return [{ ...calls, count: calls.count + 1, open: [...calls.open, open], waiting }, [signal(call, "input_started")]];
 };
 
-/** An unknown block type is its own name, which no table holds: its effect is unknown. */
+/** An unknown block type is used as the tool's name, which no table holds, so its effect is unknown. */
 const toolOf = (block: Json.JsonRecord, type: string): string => {
   const name = Json.string(block.name);
   if (type === "mcp_tool_use") return mcpName(Json.string(block.server_name), name);
@@ -82,9 +79,8 @@ const toolOf = (block: Json.JsonRecord, type: string): string => {
 };
 
 /**
- * A piece of arguments. Gateways number a block and its deltas differently: with one call open there is no doubt whose it is.
- * Where its block was never opened, some call runs, and which side runs it is unknown: the worse case is taken, a provider-executed
- * call of unknown effect.
+ * Appends a piece of arguments. Gateways number a block and its deltas differently, so a single open call takes the piece. If no
+ * block was opened, an unknown side runs the call, and the worst case is assumed: a provider-executed call of unknown effect.
  */
 export const append = (calls: Calls, index: string, piece: string): Change => {
   const own = calls.open.findLastIndex((call) => call.index === index && !call.closed);
@@ -100,8 +96,8 @@ export const append = (calls: Calls, index: string, piece: string): Change => {
 };
 
 /**
- * A block closes. A runtime call is ready only if its arguments are JSON. One without any waits for the end: a limit that was
- * met before the first character leaves the same block.
+ * Closes a block. A runtime call is ready only if its arguments are JSON. One without any waits for the end, because a limit hit
+ * before the first character leaves the same block.
  */
 export const close = (calls: Calls, index: string): readonly [Calls, ReadonlyArray<CallSignal>] => {
   const at = calls.open.findLastIndex((call) => call.index === index && !call.closed);
@@ -118,8 +114,8 @@ export const close = (calls: Calls, index: string): readonly [Calls, ReadonlyArr
 };
 
 /**
- * A `*tool_result` block settles the oldest waiting call with its id. Without one it is of a call that an earlier turn began
- * (a paused turn goes on here) or that was lost: it counts as a call of its own, so that it is not missed.
+ * Settles the oldest waiting call with the id of a `*tool_result` block. Without such a call, the result belongs to one that an
+ * earlier turn began (a paused turn continues here) or that was lost, and counts as a separate call so that it is not missed.
  */
 export const settle = (calls: Calls, block: Json.JsonRecord): readonly [Calls, ReadonlyArray<CallSignal>] => {
   const id = Json.string(block.tool_use_id);
@@ -133,8 +129,8 @@ export const settle = (calls: Calls, block: Json.JsonRecord): readonly [Calls, R
 };
 
 /**
- * The message ended and the model says that it ended its calls itself: those whose block was never closed are whole all
- * the same, where their text is JSON. `broken` says that some call cannot be read.
+ * Finishes a message whose model says that it ended its calls itself: calls with an unclosed block are complete if their text is
+ * JSON. `broken` is true if some call cannot be parsed.
  */
 export const finish = (calls: Calls): { readonly ready: ReadonlyArray<CallSignal>; readonly broken: boolean } => {
   const isLost = (call: OpenCall): boolean => calls.astray && call.given === undefined && call.input.trim() === "";
@@ -144,7 +140,7 @@ export const finish = (calls: Calls): { readonly ready: ReadonlyArray<CallSignal
   return { ready: unclosed.flat(), broken: calls.broken || unclosed.some((ready) => ready.length === 0) };
 };
 
-/** The signal of a whole call; nothing for one that cannot be read. No text at all is a call without arguments. */
+/** The signal of a complete call; empty if it cannot be parsed. No text at all means a call without arguments. */
 const readyOf = (call: OpenCall): ReadonlyArray<CallSignal> => {
   const blank = call.input.trim() === "";
   if (!blank && Json.parse(call.input) === undefined) return [];

@@ -1,14 +1,14 @@
 /**
- * Reads what the content blocks of an Anthropic message say.
+ * Reads the content of the blocks of an Anthropic message.
  */
 import * as Json from "../../domain/Json.ts";
 import type { CallSignal } from "../../domain/Observation.ts";
 import { type Content, type ItemPiece, keyOfCall, nothing } from "../stream/Content.ts";
 
 /**
- * A `content_block_start`; the caller's own calls are said by `called`.
+ * Reads a `content_block_start`. Calls of the caller's tools are left to `called`.
  *
- * @param key the block's index, as all its events have it
+ * @param key the block's index, as in all its events
  */
 export const opened = (key: string, block: Json.JsonRecord): ReadonlyArray<Content> => {
   const type = Json.string(block.type);
@@ -39,13 +39,13 @@ export const opened = (key: string, block: Json.JsonRecord): ReadonlyArray<Conte
   return nothing;
 };
 
-/** The block of a call that begins. */
+/** Reads the block of a call that begins. */
 export const called = (signals: ReadonlyArray<CallSignal>, block: Json.JsonRecord): ReadonlyArray<Content> => {
   const [signal] = signals;
   return signal?.executor === "runtime" ? [said("call", keyOfCall(signal), "", { json: block })] : nothing;
 };
 
-/** A `content_block_delta`. Only text begins an item by itself, where a server has left its block's start out. */
+/** Reads a `content_block_delta`. Only text begins an item by itself, if a server omits the start of its block. */
 export const grown = (key: string, delta: Json.JsonRecord): ReadonlyArray<Content> => {
   switch (delta.type) {
     case "text_delta":
@@ -57,7 +57,7 @@ export const grown = (key: string, delta: Json.JsonRecord): ReadonlyArray<Conten
       return [{ ...said("reasoning", key, "", { texts: { signature } }), keep: { signature } }];
     }
     case "input_json_delta":
-      // Only a hosted call has an item under its block's key: the decoder's signals tell the caller's own calls whole.
+      // Only a hosted call has an item under its block's key: the decoder's signals carry the caller's own calls whole.
       return [said("item", key, "", { texts: { input_text: Json.string(delta.partial_json) } })];
     case "citations_delta":
       return delta.citation === undefined
@@ -68,7 +68,7 @@ export const grown = (key: string, delta: Json.JsonRecord): ReadonlyArray<Conten
   }
 };
 
-/** A `content_block_stop`. */
+/** Reads a `content_block_stop`. */
 export const closed = (key: string): ReadonlyArray<Content> => [said("item", key, "", { phase: "ends" })];
 
 const textItem: ItemPiece = { type: "text", field: "text" };

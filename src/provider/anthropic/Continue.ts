@@ -1,9 +1,9 @@
 /**
  * Builds the next request of Anthropic Messages from a broken response.
  *
- * The rules of the API that shape it: every `tool_use` has its `tool_result` in the next message, results first; thinking
- * goes back unchanged with its signature or not at all, and never as the last block; a hosted call goes back only with its
- * result; blank text blocks and assistant messages at the end are refused.
+ * The API requires a `tool_result` for every `tool_use` in the next message, results first. It takes thinking back only
+ * unchanged, with its signature and never as the last block, and a hosted call only with its result. It refuses blank text blocks
+ * and assistant messages at the end.
  */
 import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
@@ -12,7 +12,7 @@ import { budgeted, withoutHalf, wordsBehind } from "../continuation/SeamRequest.
 import type { TurnForm } from "../continuation/Turn.ts";
 import { freeText, idMaker, isSaid } from "../continuation/Words.ts";
 
-/** Where a message stands, and how it writes text. */
+/** The message list of a request and its form of text. */
 export const turn: TurnForm = {
   list: "messages",
   content: "content",
@@ -20,7 +20,7 @@ export const turn: TurnForm = {
   part: (text) => ({ type: "text", text }),
 };
 
-/** Builds the body. */
+/** Builds the body of the next request. */
 export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, ContinuationError> =>
   Result.gen(function* () {
     const { body, items, seam, whole } = prepared;
@@ -40,8 +40,8 @@ export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, Contin
 const textOf = ({ json }: KeptItem): string => Json.string(json.text);
 
 /**
- * The blocks of a response that goes on in its text. The API refuses white space at the end of a request, where that is the
- * assistant's.
+ * The blocks of a response that continues in its text. The API refuses white space at the end of a request that ends with the
+ * assistant's text.
  */
 const shownIn = (blocks: ReadonlyArray<Json.JsonRecord>, isLast: boolean): ReadonlyArray<Json.JsonRecord> =>
   blocks.map((block, at) => {
@@ -71,7 +71,7 @@ const blocksOf = (items: ReadonlyArray<KeptItem>, messages: ReadonlyArray<unknow
       if (whole && paired(json.id, "result")) assistant.push(hosted(json));
       else lostHosted = true;
     }
-    // A turn that the provider had paused goes on with the result of a call of the message before.
+    // A turn that the provider paused continues with the result of a call in the previous message.
     if (type === "result" && whole && (paired(json.tool_use_id, "hosted") || asked.has(Json.string(json.tool_use_id))))
       assistant.push(json);
     if (closing === undefined) continue;
@@ -91,13 +91,13 @@ const blocksOf = (items: ReadonlyArray<KeptItem>, messages: ReadonlyArray<unknow
   return { assistant, results, lostHosted };
 };
 
-/** The input of a hosted call comes with its block, or as text behind it. */
+/** Adds the input that came as text after the block of a hosted call. */
 const hosted = ({ input_text, ...block }: Json.JsonRecord): Json.JsonRecord => {
   const told = Json.parse(Json.string(input_text));
   return told === undefined ? block : { ...block, input: told.json };
 };
 
-/** The API takes objects only. */
+/** The API accepts only objects. */
 const inputOf = (input: unknown): unknown => {
   const json = typeof input === "string" ? (Json.parse(input)?.json ?? {}) : input;
   return Json.record(json) ?? { input: json };
@@ -109,7 +109,6 @@ const isBlocks = (output: unknown): boolean =>
 const isThinking = (block: Json.JsonRecord | undefined): boolean =>
   block?.type === "thinking" || block?.type === "redacted_thinking";
 
-/** Ids of the calls in messages. */
 const idsOf = (messages: ReadonlyArray<unknown>): ReadonlySet<string> =>
   new Set(
     messages.flatMap((message) =>
@@ -120,7 +119,7 @@ const idsOf = (messages: ReadonlyArray<unknown>): ReadonlySet<string> =>
     ),
   );
 
-/** Adds blocks to the last message where it is of that role (a prefill of the caller's), else as a message of their own. */
+/** Adds blocks to the last message if it has that role (a prefill by the caller), else as a new message. */
 const withBlocks = (
   messages: ReadonlyArray<unknown>,
   role: "assistant" | "user",
@@ -132,7 +131,7 @@ const withBlocks = (
   return messages.with(-1, { ...last, content: [...before, ...blocks] });
 };
 
-/** The field that wants the response as one JSON document. */
+/** The request field that asks for one JSON document. */
 const structured = (body: Json.JsonRecord): string | undefined => {
   if (Json.record(Json.record(body.output_config)?.format) !== undefined) return "output_config.format";
   return Json.record(body.output_format) === undefined ? undefined : "output_format";

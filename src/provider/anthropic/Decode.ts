@@ -1,10 +1,10 @@
 /**
- * Decodes streams of Anthropic Messages, also of other servers that speak it (Bedrock, Vertex, gateways).
+ * Decodes streams of Anthropic Messages, also from other servers that speak it (Bedrock, Vertex, gateways).
  *
- * Terminal rule: the `stop_reason` of a `message_delta`. The first one wins and what follows changes nothing. `message_stop`
- * proves nothing on its own: gateways write it behind a truncated stream. After an `error` event no marker counts. A second
- * `message_start` after content is two responses spliced together, which the provider's own SDKs refuse too: damage. Before
- * content it is a harmless repeat.
+ * Terminal rule: the `stop_reason` of a `message_delta`. The first one wins and later events change nothing. `message_stop` alone
+ * proves nothing, because gateways write it after a truncated stream, and after an `error` event no marker counts. A second
+ * `message_start` after content means two responses spliced together, which the provider's own SDKs refuse too, and counts as
+ * damage; before content it is a harmless repeat.
  */
 import { type Failure, incompleteCall } from "../../domain/Failure.ts";
 import * as Json from "../../domain/Json.ts";
@@ -20,10 +20,10 @@ import * as AnthropicContent from "./Content.ts";
 
 // state
 
-/** The fold's state, immutable. */
+/** The immutable state of the fold. */
 export interface State {
   readonly started: boolean;
-  /** A content block began. */
+  /** True if a content block began. */
   readonly content: boolean;
   readonly calls: AnthropicCalls.Calls;
   readonly usage: Observation.Usage;
@@ -43,17 +43,17 @@ export const id = "anthropic-messages";
 
 type Part = Stream.Part<typeof id>;
 
-/** Takes one event: the next state, and the event as a part with what it proves. */
+/** Folds one event into the state, and returns it as a part with its observation. */
 export const step = (state: State, event: SseEvent): readonly [State, Part] => {
   const parsed = event.data === done ? undefined : Json.parse(event.data);
   const [next, observation, content = nothing] = fold(state, event, parsed);
   return [next, { protocol: id, event, json: parsed?.json, content, observation }];
 };
 
-/** What the end of the bytes means: complete only after a `stop_reason`. */
+/** Judges the stream at the end of its bytes: complete only after a `stop_reason`. */
 export const halt = (state: State): End => state.end ?? { complete: false, failure: { kind: "truncated" } };
 
-/** What a part proves. */
+/** The observation of a part. */
 export const observe = (part: Observed): Observation.Observation => part.observation;
 
 /**
@@ -71,11 +71,11 @@ const fold = (state: State, event: SseEvent, parsed: { readonly json: unknown } 
   if (frame?.type === "ping" || event.event === "ping" || isBlank(event.data)) return [state, Observation.ping];
   if (state.end !== undefined)
     return [state, (frame?.type ?? event.event) === "message_stop" ? last : late(event, frame)];
-  // Gateways that translate from chat may close with its sentinel: here it is evidence of nothing.
+  // Gateways that translate from chat may close with its sentinel, which proves nothing here.
   if (event.data === done) return [state, Observation.none];
   if (parsed === undefined) return plain(state, unparsedNamed(id, event));
   if (frame === undefined) return other(state, event, {});
-  // Some servers say the type in the `event:` line alone.
+  // Some servers put the type in the `event:` line only.
   switch (frame.type ?? event.event) {
     case "content_block_delta":
       return delta(state, frame);
@@ -94,26 +94,22 @@ const fold = (state: State, event: SseEvent, parsed: { readonly json: unknown } 
   }
 };
 
-/** The protocol's last event. */
 const last: Observation.Observation = { ...Observation.lifecycle, closes: "now" };
 
-/** Data that is no JSON. */
 const plain = (state: State, observation: Observation.Observation): Step =>
   observation.failure === undefined ? [state, observation] : fail(state, observation.failure);
 
-/** After the marker or a failure parts pass through and prove nothing; a late error is named and changes nothing. */
+/** After the marker or a failure, parts pass through and prove nothing. A late error is reported and changes nothing. */
 const late = (event: SseEvent, frame: Json.JsonRecord | undefined): Observation.Observation => {
   const failure = frame && errorOf(event, frame);
   return failure === undefined ? Observation.none : Observation.failed(failure);
 };
 
-/** An error, or an unknown event. */
 const other = (state: State, event: SseEvent, frame: Json.JsonRecord): Step => {
   const failure = errorOf(event, frame);
   return failure === undefined ? [state, Observation.none] : fail(state, failure);
 };
 
-/** The error that an event carries, in any of its shapes. */
 const errorOf = (event: SseEvent, frame: Json.JsonRecord): Failure | undefined => {
   const named = frame.type === "error" || event.event === "error";
   if (!named && !frame.error) return undefined;
@@ -135,7 +131,7 @@ const opened = (state: State, frame: Json.JsonRecord): Step => {
   const said = AnthropicContent.opened(index, block);
   if (type === "text") return [next, visible(said), said];
   if (type === "image") return [next, Observation.text(0), said];
-  // A redacted or hidden thinking block has no deltas: that it opens is all the progress there is to see.
+  // A redacted or hidden thinking block has no deltas, so its start is the only visible progress.
   if (type === "thinking" || type === "redacted_thinking") return [next, Observation.reasoning(lengthOf(said)), said];
   if (type.endsWith("tool_result")) return calls(next, AnthropicCalls.settle(next.calls, block), produced, said);
   if (type.endsWith("tool_use")) {
@@ -147,7 +143,7 @@ const opened = (state: State, frame: Json.JsonRecord): Step => {
       type === "tool_use" ? AnthropicContent.called(change?.[1] ?? [], block) : said,
     );
   }
-  // compaction, container_upload, fallback and what comes next: produced, and not known to be visible.
+  // compaction, container_upload, fallback and future types: output that is not known to be visible.
   return [next, produced];
 };
 
@@ -172,19 +168,18 @@ const delta = (state: State, frame: Json.JsonRecord): Step => {
 const closed = (state: State, index: string): Step =>
   calls(state, AnthropicCalls.close(state.calls, index), Observation.lifecycle, AnthropicContent.closed(index));
 
-/** A block's index as text: servers send it as a number, as text, or leave it out. */
+/** A block's index as text. Servers send it as a number, as text, or not at all. */
 const indexOf = (frame: Json.JsonRecord): string => String(frame.index);
 
-/** An empty text block is how text begins, and is no progress. */
+/** Text begins with an empty block, which is no progress. */
 const visible = (said: ReadonlyArray<Content>): Observation.Observation => {
   const characters = lengthOf(said);
   return characters === 0 ? Observation.lifecycle : Observation.text(characters);
 };
 
-/** Output that shows nothing by itself. */
 const produced: Observation.Observation = { ...Observation.none, progress: "output" };
 
-/** Takes a change of the calls; without a signal the part proves `otherwise`. */
+/** Applies a change of the calls. A part without a signal has the observation `otherwise`. */
 const calls = (
   state: State,
   change: AnthropicCalls.Change,
@@ -214,7 +209,7 @@ const finished = (state: State, frame: Json.JsonRecord): Step => {
 };
 
 /**
- * These say that the model ended its calls itself; a limit, a refusal or a pause may have cut one. The last three are of
+ * With these reasons the model ended its calls itself; a limit, a refusal or a pause may have cut one. The last three come from
  * gateways that translate from chat and keep its words.
  */
 const vouching: ReadonlySet<string> = new Set(["tool_use", "end_turn", "tool_calls", "stop", "function_call"]);
@@ -227,7 +222,7 @@ const fail = (state: State, failure: Failure): Step => [
 
 const damaged = (state: State): Step => fail(state, { kind: "protocol", reason: "damaged_frame" });
 
-/** Totals so far. Input is the sum of the uncached and both cached counts; some servers repeat it as 0 at the end. */
+/** Accumulates totals so far. Input is the sum of the uncached and both cached counts; some servers repeat it as 0 at the end. */
 const withUsage = (state: State, value: unknown, observation: Observation.Observation): Step => {
   const told = Json.record(value);
   const input = Json.natural(told?.input_tokens);

@@ -1,8 +1,8 @@
 /**
- * Writes the events of our own that clients of Messages take: a ping, and an error.
+ * Writes this package's own events for clients of Messages: a ping and an error.
  *
- * Never an event that Messages does not have: the AI SDK's provider ends with an error at one before `message_start`. Measured
- * on 2026-11-22 with claude-code, opencode, copilot, pi and three SDKs.
+ * It never writes an event that Messages does not have: the AI SDK's provider fails on one before `message_start`. Measured on
+ * 2026-11-22 with claude-code, opencode, copilot, pi and three SDKs.
  */
 import {
   documentType,
@@ -13,21 +13,21 @@ import {
   told,
 } from "../protocol/StreamEvent.ts";
 
-/** A ping as Anthropic sends it: all clients swallow it. */
+/** A ping as Anthropic sends it. All clients ignore it. */
 export const noOp: NoOp = () => ({ event: "ping", data: { type: "ping" } });
 
-/** The type is what tells clients that asking again is of no use: `overloaded_error` is asked again four times. */
+/** Tells clients not to retry: `overloaded_error` is retried four times. */
 const type = "invalid_request_error";
 
 const failed = (message: string) => ({ type: "error", error: { type, message } });
 
-/** An error response of Messages. */
+/** The body of an error response. */
 export const document: GivenUpForm["document"] = (message, code) => ({
   type: "error",
   error: { type: documentType, message, ...told(code) },
 });
 
-/** An error behind a start: opencode asks again where the error is the first event. */
+/** Ends a stream with an error, after a start: opencode retries if the error is the first event. */
 export const ending: GivenUpForm["ending"] = (message, last, run) =>
   endingOf(...(last === undefined ? [started(run)] : []), { event: "error", data: failed(message) });
 

@@ -1,5 +1,5 @@
 /**
- * Puts together what the package knows of Anthropic Messages.
+ * Assembles the Anthropic Messages protocol from the modules of this folder.
  */
 import * as Json from "../../domain/Json.ts";
 import { wireProtocol } from "../protocol/WireProtocol.ts";
@@ -20,7 +20,7 @@ const eventsOf = (message: Json.JsonRecord): ReadonlyArray<Json.JsonRecord> => [
   { type: "message_stop" },
 ];
 
-/** Anthropic Messages. */
+/** The Anthropic Messages wire protocol. */
 export const anthropicMessages = wireProtocol(protocol, {
   name: "Anthropic Messages",
   address,

@@ -1,9 +1,9 @@
 /**
- * Says which requests of Anthropic Messages have responses that cannot go on.
+ * Decides which requests of Anthropic Messages rule out continuing their response.
  *
- * A tool that has to be called is how a schema was asked for before `output_config.format`: what is shown beside it is no answer
- * that could go on. `container` and `mcp_servers` forbid nothing: what they did in a response is a call that has left, which the
- * splice refuses.
+ * A forced tool is how a schema was requested before `output_config.format`: the text beside it is not an answer to continue.
+ * `container` and `mcp_servers` are allowed, because anything they did in a response is a call that has left, which the splice
+ * refuses.
  */
 import * as Json from "../../domain/Json.ts";
 import type { SeamRefusal } from "../../domain/SeamWords.ts";
@@ -19,5 +19,5 @@ const rows: ReadonlyArray<Refusals.RefusalRow> = [
   ["forced_tool", ({ tool_choice }) => Refusals.demandsCall(tool_choice)],
 ];
 
-/** Why the response to a request cannot go on; undefined where nothing of the request forbids it. */
+/** The reason a request's response cannot be continued; undefined if the request allows it. */
 export const seamRefusal = (body: Json.JsonRecord): SeamRefusal | undefined => Refusals.refusalOf(rows, body);

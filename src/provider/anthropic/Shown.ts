@@ -1,34 +1,33 @@
 /**
- * Follows what has left of an Anthropic message: which block is open, which index is free, what was said.
+ * Follows the part of an Anthropic message that has left: the open blocks, the next free index and the text.
  *
- * It reads the events of the first attempt and those that a splice wrote alike, so that a further continuation joins either.
+ * It reads the events of the first attempt and those of a splice alike, so that a further continuation can join either.
  */
 import * as Json from "../../domain/Json.ts";
 import { type ShownResponse, shownCharactersMax } from "../seam/Splice.ts";
 import { reason as reasonOf } from "../stream/Payload.ts";
 
-/** Most citations of a block, and open blocks and hosted calls of a message, that are remembered. */
+/** Maximum remembered citations of a block, and open blocks and hosted calls of a message. */
 const rememberedMax = 1024;
 
-/** A block that has begun and not ended. */
 interface OpenBlock {
   /** As the server wrote it. */
   readonly index: unknown;
   readonly type: string;
-  /** Its citations as text, so that none is told twice. */
+  /** The citations as text, so that none is repeated. */
   readonly citations: Set<string>;
-  /** Some text of it has come. */
+  /** True if some of its text has come. */
   spoken: boolean;
 }
 
-/** What of its cost a message has told so far. */
+/** The cost that a message has reported so far. */
 export interface ToldUsage {
-  /** The fields of the input, where one of them is more than nothing. */
+  /** The input fields, if one of them is above zero. */
   readonly input: Json.JsonRecord | undefined;
   readonly output: number;
 }
 
-/** The fields of a usage that say what the input cost. */
+/** The usage fields that report the cost of the input. */
 export const inputFields = [
   "input_tokens",
   "cache_creation_input_tokens",
@@ -36,11 +35,11 @@ export const inputFields = [
   "cache_creation",
 ] as const;
 
-/** An event with its type, which some servers say in the `event:` line alone. */
+/** An event with its type, which some servers put in the `event:` line only. */
 export const typed = (frame: Json.JsonRecord, event = "message"): Json.JsonRecord =>
   typeof frame.type === "string" || event === "message" ? frame : { ...frame, type: event };
 
-/** The type of an event; of one that says it nowhere its members tell it. */
+/** The type of an event, inferred from its members if it has none. */
 export const typeOf = (frame: Json.JsonRecord): string => {
   if (typeof frame.type === "string") return frame.type;
   if (frame.message !== undefined) return "message_start";
@@ -50,73 +49,68 @@ export const typeOf = (frame: Json.JsonRecord): string => {
   return frame.index === undefined ? "" : "content_block_stop";
 };
 
-/** What has left of one message. */
-export class Shown {
-  #run = "";
-  #characters = 0;
-  #thought = 0;
-  /** By their index as text, the latest last. */
-  #open = new Map<string, OpenBlock>();
-  #begun = 0;
-  #next = 0;
-  #usage: ToldUsage = { input: undefined, output: 0 };
-  #called = false;
-  #hosted = new Set<string>();
-  #finish = "";
-  /** The block that came last is no text. */
-  #other = false;
+const noUsage: ToldUsage = { input: undefined, output: 0 };
 
-  /** The same state for somebody who writes on without its having left. */
+const begin = () => ({
+  run: "",
+  characters: 0,
+  thought: 0,
+  /** Keyed by index as text, the latest last. */
+  open: new Map<string, OpenBlock>(),
+  begun: 0,
+  next: 0,
+  usage: noUsage,
+  called: false,
+  hosted: new Set<string>(),
+  finish: "",
+  /** True if the latest block is not text. */
+  other: false,
+});
+
+/** The part of one message that has left. */
+export class Shown {
+  readonly #it = begin();
+
+  /** A copy for a writer whose events have not left yet. */
   copy(): Shown {
     const copy = new Shown();
-    copy.#run = this.#run;
-    copy.#characters = this.#characters;
-    copy.#thought = this.#thought;
-    for (const [key, block] of this.#open) copy.#open.set(key, { ...block, citations: new Set(block.citations) });
-    copy.#begun = this.#begun;
-    copy.#next = this.#next;
-    copy.#usage = this.#usage;
-    copy.#called = this.#called;
-    copy.#hosted = new Set(this.#hosted);
-    copy.#finish = this.#finish;
-    copy.#other = this.#other;
+    Object.assign(copy.#it, structuredClone(this.#it));
     return copy;
   }
 
-  /** The block that has begun last, where it is open. */
+  /** The block that began last, if any is open. */
   get open(): OpenBlock | undefined {
-    // Asked with every delta: a list of them would be made each time.
+    // Read for every delta, so it avoids building a list.
     let last: OpenBlock | undefined;
-    for (const block of this.#open.values()) last = block;
+    for (const block of this.#it.open.values()) last = block;
     return last;
   }
 
   isOpen(index: unknown): boolean {
-    return this.#open.has(String(index));
+    return this.#it.open.has(String(index));
   }
 
-  /** The index that the next block gets. Servers that number every block 0 are read by their order. */
+  /** The index of the next block. Servers that number every block 0 are counted by order. */
   get next(): number {
-    return Math.max(this.#next, this.#begun);
+    return Math.max(this.#it.next, this.#it.begun);
   }
 
   get usage(): ToldUsage {
-    return this.#usage;
+    return this.#it.usage;
   }
 
   /** Text and thinking that have left, in UTF-16 code units. */
   get produced(): number {
-    return this.#characters + this.#thought;
+    return this.#it.characters + this.#it.thought;
   }
 
   response(): ShownResponse {
-    return { run: this.#run, characters: this.#characters, refusal: this.#refusal() };
+    return { run: this.#it.run, characters: this.#it.characters, refusal: this.#refusal() };
   }
 
-  /** Takes an event that leaves. */
   apply(json: unknown, event?: string): void {
     const record = Json.record(json);
-    if (record === undefined || this.#finish !== "") return;
+    if (record === undefined || this.#it.finish !== "") return;
     const frame = typed(record, event);
     switch (typeOf(frame)) {
       case "message_start":
@@ -133,48 +127,51 @@ export class Shown {
         return;
       case "message_delta":
         this.#cost(frame.usage);
-        this.#finish = reasonOf(Json.record(frame.delta)?.stop_reason);
+        this.#it.finish = reasonOf(Json.record(frame.delta)?.stop_reason);
         return;
     }
   }
 
   #refusal(): ShownResponse["refusal"] {
-    if (this.#finish === "refusal") return "refusal_shown";
-    if (this.#characters > shownCharactersMax) return "too_long";
-    const behind = this.#other && this.#characters > 0;
-    return behind || this.#called || this.#hosted.size > 0 || this.#finish !== "" ? "not_text_last" : undefined;
+    if (this.#it.finish === "refusal") return "refusal_shown";
+    if (this.#it.characters > shownCharactersMax) return "too_long";
+    const behind = this.#it.other && this.#it.characters > 0;
+    return behind || this.#it.called || this.#it.hosted.size > 0 || this.#it.finish !== ""
+      ? "not_text_last"
+      : undefined;
   }
 
   #begins(index: unknown, block: Json.JsonRecord): void {
     const type = Json.string(block.type);
     const key = String(index);
-    // Servers that number every block 0 begin another one under the index of one that is open.
-    this.#open.delete(key);
-    if (this.#open.size < rememberedMax) this.#open.set(key, { index, type, citations: new Set(), spoken: false });
-    this.#begun += 1;
-    this.#next = Math.max(this.#next, (Json.natural(index) ?? -1) + 1);
+    // Servers that number every block 0 begin a block under the index of an open one.
+    this.#it.open.delete(key);
+    if (this.#it.open.size < rememberedMax)
+      this.#it.open.set(key, { index, type, citations: new Set(), spoken: false });
+    this.#it.begun += 1;
+    this.#it.next = Math.max(this.#it.next, (Json.natural(index) ?? -1) + 1);
     if (type === "text") {
       this.#says(Json.string(block.text));
       for (const citation of Json.list(block.citations)) this.#cites(citation);
       return;
     }
-    this.#run = "";
-    this.#other = true;
-    this.#thought += Json.string(block.thinking).length;
-    if (type === "tool_use") this.#called = true;
+    this.#it.run = "";
+    this.#it.other = true;
+    this.#it.thought += Json.string(block.thinking).length;
+    if (type === "tool_use") this.#it.called = true;
     else if (type.endsWith("tool_use")) this.#hosts(Json.string(block.id), true);
     else if (type.endsWith("tool_result")) this.#hosts(Json.string(block.tool_use_id), false);
   }
 
-  /** A block that was numbered otherwise than its end is the one that has begun last. */
+  /** A block numbered differently from its end is the one that began last. */
   #ends(key: string): void {
-    if (!this.#open.delete(key)) this.#open.delete([...this.#open.keys()].at(-1) ?? "");
+    if (!this.#it.open.delete(key)) this.#it.open.delete([...this.#it.open.keys()].at(-1) ?? "");
   }
 
   #grows(index: unknown, delta: Json.JsonRecord): void {
     switch (delta.type) {
       case "text_delta":
-        // A server has left the start of the block out.
+        // The server omitted the start of the block.
         if (this.open?.type !== "text") this.#begins(index, { type: "text" });
         this.#says(Json.string(delta.text));
         return;
@@ -182,18 +179,18 @@ export class Shown {
         this.#cites(delta.citation);
         return;
       case "thinking_delta":
-        this.#thought += Json.string(delta.thinking).length;
+        this.#it.thought += Json.string(delta.thinking).length;
         return;
     }
   }
 
   #says(text: string): void {
     const { open } = this;
-    if (text !== "") this.#other = false;
+    if (text !== "") this.#it.other = false;
     if (text !== "" && open !== undefined) open.spoken = true;
-    this.#characters += text.length;
-    // Longer than that it is not gone on with, and is not held.
-    this.#run = this.#characters > shownCharactersMax ? "" : this.#run + text;
+    this.#it.characters += text.length;
+    // A longer response is not continued, so its text is not kept.
+    this.#it.run = this.#it.characters > shownCharactersMax ? "" : this.#it.run + text;
   }
 
   #cites(citation: unknown): void {
@@ -202,12 +199,12 @@ export class Shown {
     open.citations.add(JSON.stringify(citation));
   }
 
-  /** A hosted call waits for its result: without one it cannot go back to the provider. */
+  /** Tracks a hosted call until its result: without one it cannot be sent back to the provider. */
   #hosts(id: string, begins: boolean): void {
-    if (!begins) this.#hosted.delete(id);
-    else if (this.#hosted.size < rememberedMax) this.#hosted.add(id);
-    // One that is not remembered would be forgotten to have no result.
-    else this.#called = true;
+    if (!begins) this.#it.hosted.delete(id);
+    else if (this.#it.hosted.size < rememberedMax) this.#it.hosted.add(id);
+    // A call past the limit could lose track of its missing result, so no continuation is allowed.
+    else this.#it.called = true;
   }
 
   #cost(value: unknown): void {
@@ -215,9 +212,9 @@ export class Shown {
     if (told === undefined) return;
     const input = Object.fromEntries(inputFields.filter((name) => name in told).map((name) => [name, told[name]]));
     const says = inputFields.some((name) => (Json.natural(told[name]) ?? 0) > 0);
-    this.#usage = {
-      input: this.#usage.input ?? (says ? input : undefined),
-      output: Math.max(this.#usage.output, Json.natural(told.output_tokens) ?? 0),
+    this.#it.usage = {
+      input: this.#it.usage.input ?? (says ? input : undefined),
+      output: Math.max(this.#it.usage.output, Json.natural(told.output_tokens) ?? 0),
     };
   }
 }

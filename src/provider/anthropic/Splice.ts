@@ -1,19 +1,20 @@
 /**
  * Joins continuations to an Anthropic message that a client has read.
  *
- * The text behind the seam goes on in the block that is open, and what comes behind that gets the next free indexes. The second
- * `message_start` is dropped, because SDKs throw at it, and so is thinking in front of the seam: its signature is of another
- * turn. The blocks of the continuation are its own, so the seam may lie in one of them or between two.
+ * Text after the seam continues the open block, and everything after that gets the next free indexes. The second `message_start`
+ * is dropped because SDKs throw on it, and so is thinking before the seam because its signature belongs to another turn. The
+ * continuation has its own blocks, so the seam may lie inside one of them or between two.
  */
 import * as Json from "../../domain/Json.ts";
 import { ofCharacters } from "../../domain/Prices.ts";
 import { AttemptGate } from "../seam/AttemptGate.ts";
 import type { Splice, SplicedAttempt, SplicedEvent, TextGate } from "../seam/Splice.ts";
+import { type TextBlock, TextBlocks } from "../seam/TextBlocks.ts";
 import { reason as reasonOf } from "../stream/Payload.ts";
 import type { Part } from "../stream/Protocol.ts";
 import { inputFields, Shown, type ToldUsage, typed, typeOf } from "./Shown.ts";
 
-/** A splice of a message. */
+/** Creates the splice of one message. */
 export const splice = (): Splice => {
   const shown = new Shown();
   return {
@@ -23,60 +24,49 @@ export const splice = (): Splice => {
   };
 };
 
-/** Most citations that wait for their block to be joined. */
+/** Maximum citations of a block that wait for it to be joined. */
 const waitingMax = 1024;
 
-/** A block of the continuation. */
-interface Slot {
+interface Slot extends TextBlock {
   readonly key: string;
   readonly type: string;
   readonly block: Json.JsonRecord;
-  /** How much text of the continuation stands in front of it. */
-  readonly start: number;
-  /** The first block with text: with a prefill it begins at the seam, and goes on with the block that is open. */
-  readonly first: boolean;
   closed: boolean;
-  /** It is not written at all. */
   dropped: boolean;
-  /** Where the client reads it, once it does. */
+  /** The client's index of the block, once it is written. */
   at: { readonly index: unknown } | undefined;
-  /** That is a block which the break has left open. */
+  /** True if `at` is the block that the break left open. */
   goesOn: boolean;
   waiting: Array<Json.JsonRecord>;
 }
 
 const isBlank = (text: string): boolean => text.trim() === "";
 
-/** The blocks that a provider signs, and refuses anywhere but where it has put them. */
+/** Providers sign thinking blocks and refuse them anywhere but in their original place. */
 const isThinking = (type: string): boolean => type === "thinking" || type === "redacted_thinking";
 
 class Attempt implements SplicedAttempt {
   readonly #gate: AttemptGate;
-  /** What the client has read when all that is written has left. */
+  /** The client's view once everything written has left. */
   readonly #wire: Shown;
-  /** The block that the break has left open, until it is closed. */
+  /** The block that the break left open, until it is closed. */
   #left: Shown["open"];
-  /** Some of its text had left: what the continuation says of the block that joins is of the same one. */
+  /** True if some of its text had left, so that citations of the joining block belong to the same block. */
   readonly #spoken: boolean;
-  /** What the response had told of its cost when the continuation began, and what had left then, in UTF-16 code units. */
+  /** The reported cost of the response, and the text produced, in UTF-16 code units, when the continuation began. */
   readonly #told: ToldUsage;
   readonly #before: number;
   readonly #slots = new Map<string, Slot>();
-  /** The text blocks whose text is not all out yet. */
-  #texts: Array<Slot> = [];
+  readonly #texts: TextBlocks<Slot>;
   #current: Slot | undefined;
-  /** The block that the seam lies in or behind. */
-  #joining: Slot | undefined;
-  /** Text given to the gate, and taken from it. */
-  #fed = 0;
-  #out = 0;
-  /** White space that would be a block of its own: alone it is one that the API refuses in the next turn. */
+  /** White space that would be a block by itself, which the API refuses in the next turn. */
   #blank = "";
   #written: Array<SplicedEvent> = [];
   #state: "open" | "finished" | "over" = "open";
 
   constructor(shown: Shown, gate: TextGate) {
     this.#gate = new AttemptGate(gate);
+    this.#texts = new TextBlocks(this.#gate, this.#said);
     this.#wire = shown.copy();
     this.#left = this.#wire.open;
     this.#spoken = this.#left?.spoken === true;
@@ -91,7 +81,7 @@ class Attempt implements SplicedAttempt {
     if (json === undefined) return [];
     const frame = typed(json, name);
     const type = typeOf(frame);
-    // Behind its end a body may hold another message, which is a response of its own.
+    // After its end a body may hold another message, which is a separate response.
     if (this.#state === "over") return [{ event: name, json: frame }];
     switch (type) {
       case "message_start":
@@ -120,7 +110,7 @@ class Attempt implements SplicedAttempt {
 
   readonly end = (): ReadonlyArray<SplicedEvent> => {
     this.#written = [];
-    if (this.#state === "open" && this.#gate.joined) this.#says(this.#gate.close());
+    if (this.#state === "open" && this.#gate.joined) this.#texts.close();
     return this.#written;
   };
 
@@ -132,18 +122,14 @@ class Attempt implements SplicedAttempt {
     const key = String(frame.index);
     if (type === "text") {
       this.#opened({ key, type, block });
-      this.#text(Json.string(block.text));
+      this.#texts.take(Json.string(block.text));
       return;
     }
     if (isThinking(type) && !this.#gate.joined) {
       this.#opened({ key, type, block }).dropped = true;
       return;
     }
-    this.#says(this.#gate.close());
-    if (!this.#gate.joined) {
-      this.#gate.fail("not_text");
-      return;
-    }
+    if (!this.#texts.closeForOther()) return;
     this.#closes();
     const slot = this.#opened({ key, type, block });
     this.#blank = "";
@@ -156,9 +142,9 @@ class Attempt implements SplicedAttempt {
     const key = String(frame.index);
     const found = this.#slotOf(key);
     if (delta.type === "text_delta") {
-      // A server has left the start of the block out.
+      // The server omitted the start of the block.
       if (found?.type !== "text") this.#opened({ key, type: "text", block: { type: "text", text: "" } });
-      this.#text(Json.string(delta.text), name, frame);
+      this.#texts.take(Json.string(delta.text), name, frame);
       return;
     }
     if (found === undefined) {
@@ -175,12 +161,14 @@ class Attempt implements SplicedAttempt {
     if (slot === undefined) return;
     slot.closed = true;
     if (slot.dropped || !this.#gate.joined) return;
-    // White space at the end of what was shown may still come, in the next block: until text has left nothing ends here.
-    if (slot.type === "text" && this.#out === 0) return;
-    if (slot.type === "text") this.#says(this.#gate.close());
-    // An empty block that is open on the wire is the next one.
-    if (slot === this.#seamBlock() && this.#left?.spoken === true) this.#closes();
-    else if (slot.at !== undefined && this.#isOpen(slot)) this.#writes(name, { ...frame, index: slot.at.index });
+    // White space that ends the shown text may still come in the next block, so nothing ends until text has left.
+    if (slot.type === "text" && !this.#texts.hasLeft) return;
+    if (slot.type === "text") this.#texts.close();
+    // An empty block that is open on the wire becomes the next one.
+    if (slot === this.#texts.findJoining() && this.#left?.spoken === true) this.#closes();
+    // A joined block may have been closed early, for a block that began before its end.
+    else if (slot.at !== undefined && this.#wire.isOpen(slot.at.index))
+      this.#writes(name, { ...frame, index: slot.at.index });
   }
 
   #finishes(name: string, frame: Json.JsonRecord): void {
@@ -194,14 +182,13 @@ class Attempt implements SplicedAttempt {
       this.#gate.fail("not_text");
       return;
     }
-    this.#says(this.#gate.close());
+    this.#texts.close();
     if (!this.#gate.joined) return;
     this.#closes();
     this.#state = "finished";
     this.#writes(name, this.#costing(frame));
   }
 
-  /** An event that is of no block, or that nobody knows. */
   #passes(name: string, frame: Json.JsonRecord): void {
     if (!this.#gate.joined) return;
     const slot = frame.index === undefined ? undefined : this.#slotOf(String(frame.index));
@@ -211,22 +198,13 @@ class Attempt implements SplicedAttempt {
 
   // blocks
 
-  /** A joined block may have been closed in front of a block that began before its end. */
-  #isOpen(slot: Slot): boolean {
-    return this.#wire.isOpen(slot.at?.index);
-  }
-
   #opened({ block, key, type }: Pick<Slot, "key" | "type" | "block">): Slot {
-    // A block without text is as if it had not been.
-    const idle = this.#texts.at(-1);
-    if (type === "text" && idle?.start === this.#fed && idle.closed && idle.at === undefined) this.#texts.pop();
-    const first = type === "text" && this.#texts.length === 0 && this.#joining === undefined;
+    // A block without text is ignored.
     const slot: Slot = {
+      ...this.#texts.next((idle) => type === "text" && idle.closed && idle.at === undefined),
       key,
       type,
       block,
-      start: this.#fed,
-      first,
       closed: false,
       dropped: false,
       at: undefined,
@@ -236,32 +214,23 @@ class Attempt implements SplicedAttempt {
     this.#current = slot;
     this.#slots.set(key, slot);
     if (type !== "text") return slot;
-    // A text block that begins behind text which has left is the provider's own, whole.
-    const behind = this.#out > 0;
-    this.#texts.push(slot);
-    if (behind) this.#places(slot);
+    this.#texts.add(slot);
+    if (this.#texts.hasLeft) this.#places(slot);
     return slot;
   }
 
-  /** The block of an index; servers number a block and its deltas differently, and then it is the one that is open. */
+  /** The block of an index. Servers number a block and its deltas differently; then it is the open one. */
   #slotOf(key: string): Slot | undefined {
     const slot = this.#slots.get(key);
     if (slot !== undefined && !slot.closed) return slot;
     return this.#current?.closed === false ? this.#current : undefined;
   }
 
-  /** The text block of the continuation that goes on with the last one that the client has read: known once the seam is proven. */
-  #seamBlock(): Slot | undefined {
-    if (!this.#gate.joined) return undefined;
-    this.#joining ??= this.#texts.findLast((slot) => slot.first || slot.start < this.#gate.cut);
-    return this.#joining;
-  }
-
-  /** Begins a block of text on the wire, or goes on with the one that is open. */
+  /** Begins a text block on the wire, or continues the open one. */
   #places(slot: Slot): void {
     const left = this.#left;
-    const joins = slot === this.#seamBlock();
-    // A block that has begun and said nothing is the next one: closed, it would be one that the API refuses in the next turn.
+    const joins = slot === this.#texts.findJoining();
+    // A block that began without text becomes the next one: closed, the API would refuse it in the next turn.
     if (left !== undefined && (joins || !left.spoken)) {
       slot.at = { index: left.index };
       slot.goesOn = true;
@@ -272,7 +241,7 @@ class Attempt implements SplicedAttempt {
     this.#closes();
     slot.at = { index: this.#wire.next };
     const { citations: _citations, ...bare } = slot.block;
-    // Its citations are of the whole block, half of which the client reads as another one.
+    // Its citations cover the whole block, but the client reads half of it as another block.
     const block = joins ? bare : slot.block;
     this.#writes("content_block_start", {
       type: "content_block_start",
@@ -281,17 +250,17 @@ class Attempt implements SplicedAttempt {
     });
     if (joins) slot.waiting = [];
     this.#cites(slot);
-    // Its end has come already.
+    // Its end has already come.
     if (slot.closed) this.#left = this.#wire.open;
   }
 
-  /** Closes the block that the break has left open; what the continuation's own block has left to say of it is said first. */
+  /** Closes the block that the break left open, after writing the rest of the continuation's own block. */
   #closes(): void {
     const left = this.#left;
     if (left === undefined) return;
-    const slot = this.#seamBlock();
+    const slot = this.#texts.findJoining();
     if (slot !== undefined && slot.at === undefined && left.spoken) this.#places(slot);
-    // A block of text that has begun cannot be taken back, and the API refuses an empty one in the next turn.
+    // A text block that has begun cannot be revoked, and the API refuses an empty one in the next turn.
     if (left.type === "text" && !left.spoken && slot?.at === undefined) {
       this.#gate.fail("unwritable");
       return;
@@ -306,7 +275,7 @@ class Attempt implements SplicedAttempt {
     for (const frame of waiting) this.#onto(slot, "content_block_delta", frame);
   }
 
-  /** Writes a delta of a block where the client reads it; a citation that stands there already is not told again. */
+  /** Writes a delta at the client's index of its block. Skips a citation that the client already has. */
   #onto(slot: Slot, name: string, frame: Json.JsonRecord): void {
     const { citation, type } = Json.record(frame.delta) ?? {};
     const told = type === "citations_delta" && slot.goesOn ? this.#wire.open?.citations : undefined;
@@ -316,38 +285,10 @@ class Attempt implements SplicedAttempt {
 
   // text
 
-  /** Takes a piece of text of the block that has begun last; its event is the mould of what is written for it. */
-  #text(piece: string, name = "content_block_delta", frame: Json.JsonRecord = {}): void {
-    if (piece === "") return;
-    this.#fed += piece.length;
-    this.#says(this.#gate.text(piece), name, frame);
-  }
-
-  /** Writes text that has passed the gate into the blocks that it is of. */
-  #says(text: string, name = "content_block_delta", frame: Json.JsonRecord = {}): void {
-    let rest = text;
-    while (rest !== "") {
-      const from = this.#gate.cut + this.#out;
-      const at = this.#texts.findLastIndex((slot) => slot.start <= from);
-      const slot = this.#texts[Math.max(at, 0)];
-      if (slot === undefined) {
-        this.#gate.fail("unwritable");
-        return;
-      }
-      this.#seamBlock();
-      this.#texts = this.#texts.slice(Math.max(at, 0));
-      const next = this.#texts[1];
-      const piece = next === undefined ? rest : rest.slice(0, Math.max(1, next.start - from));
-      rest = rest.slice(piece.length);
-      this.#out += piece.length;
-      this.#said(slot, piece, name, frame);
-    }
-  }
-
-  #said(slot: Slot, text: string, name: string, frame: Json.JsonRecord): void {
+  readonly #said = (slot: Slot, text: string, name = "content_block_delta", frame: Json.JsonRecord = {}): void => {
     const piece = this.#blank + text;
-    const alone = slot.at === undefined && slot === this.#joining && this.#left?.spoken !== true;
-    if (alone && isBlank(piece)) {
+    const joins = slot === this.#texts.findJoining();
+    if (slot.at === undefined && joins && this.#left?.spoken !== true && isBlank(piece)) {
       this.#blank = piece;
       return;
     }
@@ -355,13 +296,13 @@ class Attempt implements SplicedAttempt {
     if (slot.at === undefined) this.#places(slot);
     const delta = { ...Json.record(frame.delta), type: "text_delta", text: piece };
     this.#writes(name, { ...frame, type: "content_block_delta", index: slot.at?.index, delta });
-  }
+  };
 
   // the end
 
   /**
-   * The usage of one answer: the input is what the first request has told, the output what both have. Of a response that broke
-   * nothing tells the output, so what has left of it is counted, and the anchor that came twice is not.
+   * The usage of the whole answer: the input that the first request reported, and the output of both. A broken response never
+   * reports its output, so its text is counted instead, without the repeated anchor.
    */
   #costing(frame: Json.JsonRecord): Json.JsonRecord {
     const told = Json.record(frame.usage);

@@ -1,48 +1,47 @@
 /**
- * Gathers from the parts of a response what a continuation needs, and forgets again what a caller had to throw away.
+ * Collects from the parts of a response the items that a continuation needs, and discards those that the caller had to discard.
  *
- * Bounded: text is held once and each delta costs one mark, so that everything after an ordinal can be cut off later.
+ * Memory is bounded: text is held once and each delta costs one mark, so that everything after an ordinal can be cut off later.
  */
 import { callKey } from "../../domain/AttemptFacts.ts";
 import { type Content, type ItemPiece, keyOfCall, running, single, textOf as textIn } from "../stream/Content.ts";
 import type { Part } from "../stream/Protocol.ts";
 import type { ReceivedAnswer, ReceivedItem } from "./Received.ts";
 
-/** Most that a collector holds, in bytes: two a UTF-16 code unit, and what its marks take. */
+/** Maximum size of a collector, in bytes: two per UTF-16 code unit, plus the size of its marks. */
 export const collectedBytesMax = 64 * 1024 * 1024;
 
-/** What a collector may hold. */
+/** The limits of a collector. */
 export interface Options {
-  /** In bytes; default `collectedBytesMax`. */
+  /** Maximum bytes; default `collectedBytesMax`. */
   readonly bytesMax?: number;
 }
 
-/** Gathers the parts of one response, also over the attempts that resumed it. */
+/** Collects the parts of one response, across the attempts that resumed it. */
 export interface Collector<Id extends string = string> {
   /**
-   * Takes a part that was handed over.
+   * Adds a delivered part.
    *
    * @param attempt the attempt's number
    * @param ordinal the part's ordinal in it, from 1
    */
   readonly take: (attempt: number, ordinal: number, part: Part) => void;
-  /** Forgets what came after an ordinal of an attempt, as `AttemptDiscarded` says; 0 forgets all of it. */
+  /** Discards everything after an ordinal of an attempt, as `AttemptDiscarded` reports it; 0 discards all of it. */
   readonly discard: (attempt: number, keepThrough: number) => void;
-  /** What is kept by now: plain JSON. */
+  /** The items kept so far, as plain JSON. */
   readonly received: () => ReceivedAnswer<Id>;
 }
 
-/** Makes a collector for one response. */
+/** Creates a collector for one response. */
 export const make = <Id extends string>(protocol: Id, options: Options = {}): Collector<Id> =>
   new ItemCollector(protocol, options);
 
-/** When something was taken. */
 interface Moment {
   readonly attempt: number;
   readonly ordinal: number;
 }
 
-/** A text that grows: `ends` holds, for every delta, attempt, ordinal and the length after it. */
+/** A growing text. `ends` holds, for every delta, attempt, ordinal and the length after it. */
 interface Text {
   text: string;
   readonly ends: Array<number>;
@@ -56,7 +55,7 @@ interface Slot extends Moment {
   closed: Moment | undefined;
 }
 
-/** What a slot and a mark take beside their text, in bytes. */
+/** Overhead of a slot and of a mark, in bytes. */
 const slotBytes = 128;
 const markBytes = 24;
 
@@ -69,9 +68,8 @@ class ItemCollector<Id extends string> implements Collector<Id> {
   readonly #choices = new Set<number>();
   #bytes = 0;
   #overflow = false;
-  /** When the terminal marker came. */
   #whole: Moment | undefined;
-  /** The last part says that a clean end behind it is the marker. */
+  /** Set if the last part says that a clean end after it is the marker. */
   #atEnd: Moment | undefined;
 
   constructor(protocol: Id, options: Options) {
@@ -119,7 +117,7 @@ class ItemCollector<Id extends string> implements Collector<Id> {
     overflow: this.#overflow,
   });
 
-  /** Calls of the caller's own tools: the decoder says what they are. */
+  /** Adds the calls of the caller's own tools, which the decoder reports as signals. */
   #signals(moment: Moment, { observation }: Part): void {
     for (const signal of observation.calls) {
       this.#choices.add(signal.choice);
@@ -146,9 +144,9 @@ class ItemCollector<Id extends string> implements Collector<Id> {
     if (piece.phase === "ends") slot.closed ??= moment;
   }
 
-  /** The slot that a piece belongs to; a new one where it begins an item. */
+  /** The slot that a piece belongs to, or a new one if it begins an item. */
   #slotOf(moment: Moment, key: string, piece: ItemPiece, call?: string): Slot | undefined {
-    // Calls of a resumed attempt are counted anew.
+    // A resumed attempt restarts the ordinals of its calls.
     const own = key.startsWith("call ") ? `${moment.attempt} ${key}` : key;
     return this.#find(own, piece) ?? this.#open(moment, own, piece.type, call);
   }
@@ -156,11 +154,11 @@ class ItemCollector<Id extends string> implements Collector<Id> {
   #find(key: string, { phase, type }: ItemPiece): Slot | undefined {
     if (key === single) return undefined;
     const slot = this.#byKey.get(key);
-    // A text without a name ends where something else begins.
+    // An unnamed text ends when another item begins.
     if (key === running) return slot === this.#slots.at(-1) ? slot : undefined;
-    // A server that skips the events around its items goes on under one key with something else.
+    // A server that skips the events around its items may send another type of item under the same key.
     if (slot !== undefined && slot.call === undefined && type !== undefined && type !== slot.type) return undefined;
-    // Servers that number every block 0 begin the next one where the one before it has ended.
+    // Servers that number every block 0 begin the next one after the previous one has ended.
     return phase === "begins" && slot?.closed !== undefined && slot.call === undefined ? undefined : slot;
   }
 
@@ -189,10 +187,10 @@ class ItemCollector<Id extends string> implements Collector<Id> {
   }
 }
 
-/** Something was shown that no request can hold. */
+/** Stands for shown content that no request can hold. */
 const untold: ItemPiece = { type: "text", phase: "ends", json: { untold: true } };
 
-/** Whether something of what a part shows goes back to the provider. */
+/** True if any shown content of a part is sent back to the provider. */
 const goesBack = ({ item }: Content): boolean => {
   if (item === undefined) return false;
   return item.type === undefined
@@ -200,10 +198,10 @@ const goesBack = ({ item }: Content): boolean => {
     : item.type === "text" || item.type === "hosted" || item.type === "result";
 };
 
-/** The visible text of a part: what its characters count. Empty for a part that shows none. */
+/** The visible text of a part, as counted by `characters`. Empty if the part shows none. */
 export const textOf = (part: Part): string => textIn(part.content);
 
-/** Cuts a text before the first piece that came after an ordinal of an attempt. */
+/** Cuts a text before the first piece after an ordinal of an attempt. */
 const truncate = (text: Text, attempt: number, keepThrough: number): void => {
   for (let at = 0; at < text.ends.length; at += 3) {
     if (text.ends[at] !== attempt || (text.ends[at + 1] ?? 0) <= keepThrough) continue;
@@ -218,7 +216,7 @@ const itemOf = (slot: Slot): ReceivedItem => {
   const citations: Array<unknown> = [];
   for (const set of slot.sets) {
     for (const [name, value] of Object.entries(set.json)) {
-      // Lists that come piece by piece (citations) grow; everything else is said anew.
+      // Lists that arrive in pieces (citations) grow; every other field is replaced.
       if (name === "citations" && Array.isArray(value)) {
         citations.push(...value);
         json[name] = citations;

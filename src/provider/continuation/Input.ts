@@ -1,6 +1,6 @@
 /**
- * Checks and prepares what a continuation is built from: a copy of the body, the kept items, and how each whole call is
- * closed. Everything that comes in is of unknown origin: a runtime may have read it back from its own storage.
+ * Checks and prepares the input of a continuation: a copy of the body, the kept items, and the closing of each complete call. All
+ * input is untrusted, because a runtime may have read it back from its own storage.
  */
 import * as Result from "effect/Result";
 import * as Schema from "effect/Schema";
@@ -8,17 +8,17 @@ import * as Json from "../../domain/Json.ts";
 import type { SeamPlan } from "../../seam/TextSeam.ts";
 import { ReceivedAnswer, type ReceivedItem } from "./Received.ts";
 
-/** Largest request body that is continued, as JSON, in UTF-16 code units. Anthropic takes 32 MB, the others less. */
+/** Maximum size of a request body that is continued, as JSON, in UTF-16 code units. Anthropic accepts 32 MB, the others less. */
 export const bodyCharactersMax = 32 * 1024 * 1024;
 
 /**
- * A continuation that cannot be built; `field` names what is wrong.
+ * A continuation that cannot be built; `field` names the invalid input.
  *
- * `not_json` and `too_large`: body or received state. `invalid`: a field is not what its protocol says. `several_choices`:
- * no protocol can go on with several responses at once. `structured_output`: a response that must be whole JSON cannot go on in
- * its middle. `not_text`: something was shown that no request can hold (a picture, audio without its words). `server_state`:
- * the provider keeps the conversation itself, so that its content is not known here. `contradiction`: a result for a call
- * that did not run, or two for one. `seam`: the kept response is not one that goes on behind the text that was shown.
+ * `not_json` and `too_large`: body or received state. `invalid`: a field violates its protocol. `several_choices`: no protocol
+ * can continue several responses at once. `structured_output`: a response that must be one JSON document cannot continue in the
+ * middle. `not_text`: something was shown that no request can hold (a picture, audio without its words). `server_state`: the
+ * provider keeps the conversation, so its content is unknown here. `contradiction`: a result for a call that did not run, or two
+ * for one. `seam`: the kept response does not continue the text that was shown.
  */
 export class ContinuationError extends Schema.TaggedError<ContinuationError>()("ContinuationError", {
   reason: Schema.Literals([
@@ -36,47 +36,47 @@ export class ContinuationError extends Schema.TaggedError<ContinuationError>()("
   message: Schema.String,
 }) {}
 
-/** What became of a call: what `AttemptContext.calls` of a run says, of which nothing more is read. */
+/** The outcome of a call, as in `AttemptContext.calls` of a run. No other field is read. */
 export interface CallOutcome {
   readonly attempt: number;
   readonly call: string;
   readonly outcome: "settled" | "not_run" | "unknown" | "it_ran" | "it_did_not_run";
 }
 
-/** The result of a settled call, as its runtime has it. */
+/** The result of a settled call, as its runtime reports it. */
 export interface CallResult {
   readonly attempt: number;
   readonly call: string;
-  /** A text, or what the protocol takes in its place: a list of content blocks, Gemini's response object, a whole output item. */
+  /** A text, or the protocol's own form: a list of content blocks, Gemini's response object, or a complete output item. */
   readonly output: unknown;
-  /** The tool says that it failed. Default false. */
+  /** True if the tool reported a failure. Default false. */
   readonly failed?: boolean;
 }
 
-/** What a continuation is built from. */
+/** The input of a continuation. */
 export interface ContinuationInput {
-  /** The request body that the broken attempt sent, as parsed JSON. It is not changed. */
+  /** The request body of the broken attempt, as parsed JSON. It is not changed. */
   readonly body: unknown;
-  /** What was received and kept of the broken response: of `Continuation.collect`, or read back from storage. */
+  /** The kept part of the broken response, from `Continuation.collect` or read back from storage. */
   readonly received: unknown;
-  /** What became of every call of the run; calls of other responses are not looked at. */
+  /** The outcome of every call of the run. Calls of other responses are ignored. */
   readonly calls: ReadonlyArray<CallOutcome>;
-  /** The results of settled calls, as far as they are there. */
+  /** The available results of settled calls. */
   readonly results: ReadonlyArray<CallResult>;
   /**
-   * How the response goes on behind text that was shown: `AttemptContext.seam`. Left out, the model is asked for the rest in words
+   * The plan for continuing after shown text: `AttemptContext.seam`. If omitted, the request asks the model for the rest in words
    * that prove nothing.
    */
   readonly seam?: SeamPlan | undefined;
 }
 
-/** How a call is closed: by its result, or by a sentence that says why there is none. */
+/** The closing of a call: its result, or a sentence that explains why there is none. */
 export interface Closing {
   readonly output: unknown;
   readonly failed: boolean;
 }
 
-/** A piece of the response; a call that is whole has its closing. */
+/** A piece of the response. A complete call has a closing. */
 export interface KeptItem {
   readonly type: ReceivedItem["type"];
   readonly whole: boolean;
@@ -84,17 +84,15 @@ export interface KeptItem {
   readonly closing: Closing | undefined;
 }
 
-/** What a builder gets. */
+/** The checked input that a protocol's builder receives. */
 export interface Prepared {
-  /** A copy. */
   readonly body: Json.JsonRecord;
   readonly items: ReadonlyArray<KeptItem>;
-  /** The response came to its end. */
   readonly whole: boolean;
   readonly seam: SeamPlan | undefined;
 }
 
-/** What the model reads of a call that has no result. */
+/** The text that the model reads instead of a missing result. */
 export const sentences: Readonly<Record<CallOutcome["outcome"], string>> = {
   settled:
     "This tool call ran to its end, but its result was lost when the connection broke. Do not run it again just to see the result; check what it did if you need to know.",
@@ -106,7 +104,7 @@ export const sentences: Readonly<Record<CallOutcome["outcome"], string>> = {
   it_did_not_run: "This tool call was confirmed not to have run. Call it again if it is still needed.",
 };
 
-/** Makes the error of a field. */
+/** Fails with the error of a field. */
 export const refusal = (
   reason: ContinuationError["reason"],
   field: string,
@@ -117,7 +115,7 @@ export const refusal = (
 /**
  * Checks the input.
  *
- * @param protocol the protocol that the body is of
+ * @param protocol the protocol of the body
  */
 export const prepare = (protocol: string, input: ContinuationInput): Result.Result<Prepared, ContinuationError> =>
   Result.gen(function* () {
@@ -125,7 +123,7 @@ export const prepare = (protocol: string, input: ContinuationInput): Result.Resu
     const received = yield* readReceived(protocol, input.received);
     const results = yield* resultsOf(received, input);
     const whole = received.whole === true;
-    // The rest of a response would begin with what the caller has seen already.
+    // The rest of the response would begin with content that the caller has already seen.
     if (!whole && received.items.some(isUntold))
       return yield* refusal("not_text", "received", "something was shown that cannot be sent back");
     const items = received.items
@@ -153,12 +151,12 @@ const copyOf = (body: unknown): Result.Result<Json.JsonRecord, ContinuationError
   return Result.succeed(copy);
 };
 
-/** Undefined for what JSON cannot say (a cycle, a BigInt). */
+/** Undefined for values that JSON cannot represent (a cycle, a BigInt). */
 const jsonOf = (value: unknown): string | undefined => {
   try {
     return JSON.stringify(value);
   } catch {
-    // The caller of this gets a typed error that names the field.
+    // The caller turns undefined into a typed error that names the field.
     return undefined;
   }
 };

@@ -1,5 +1,6 @@
 /**
- * Goes on behind text that was shown: what the request says for it, where it ends with that text, and what is left of its budget.
+ * Continues a response after shown text: the instructions to the model, the fields that mark the final message, and the remaining
+ * token budget.
  */
 import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
@@ -9,9 +10,9 @@ import { withRest } from "./TokenBudget.ts";
 import { closingWords } from "./Words.ts";
 
 /**
- * Asks for the anchor and what comes behind it.
+ * Asks the model for the anchor and the text after it.
  *
- * @param quote the end of what was shown
+ * @param quote the end of the shown text
  */
 export const seamWords = (quote: string): string => {
   const mark = markFor(quote);
@@ -25,19 +26,15 @@ const markFor = (quote: string): string => {
   return mark;
 };
 
-/** What a builder has made of a response. */
+/** Facts about the kept response that its builder determined. */
 export interface Kept {
-  /** It has text or blocks, and no call whose result asks for the next turn. */
+  /** True if it has text or blocks, and no call whose result starts the next turn. */
   readonly spoken: boolean;
-  /** A provider's call was dropped. */
   readonly lostHosted: boolean;
-  /** The text of an item that is one. */
   readonly textOf: (item: KeptItem) => string;
 }
 
-/**
- * What the user says behind the kept response; undefined where there is nothing to say, or the request ends with the response.
- */
+/** The user message after the kept response; undefined if there is nothing to say or the request ends with the response. */
 export const wordsBehind = (prepared: Prepared, kept: Kept): Result.Result<string | undefined, ContinuationError> => {
   const { items, seam, whole } = prepared;
   if (seam === undefined) return Result.succeed(closingWords(items, { ...kept, whole }));
@@ -47,8 +44,8 @@ export const wordsBehind = (prepared: Prepared, kept: Kept): Result.Result<strin
 };
 
 /**
- * Why what was kept does not go on by a plan: what is joined would not stand behind what the model reads. Whether the response came
- * whole only its run knows: some servers send a finish with every piece, of which the last one counts.
+ * The reason that the kept items do not match the plan, so that the joined text would not follow the text that the model reads.
+ * Only the run knows if the response was complete: some servers send a finish with every piece, and only the last one counts.
  */
 const misfit = ({ items, seam }: Prepared, { lostHosted, spoken, textOf }: Kept): string | undefined => {
   const said = items.filter(({ type }) => type !== "note" && type !== "reasoning");
@@ -60,23 +57,22 @@ const misfit = ({ items, seam }: Prepared, { lostHosted, spoken, textOf }: Kept)
     : "the text that was kept does not end with the quote";
 };
 
-/** A text without what no request can hold at its end: white space, and half a character. */
+/** Strips an ending that no request can hold: white space, and half a character. */
 const bare = (text: string): string => {
   let end = text.length;
   while (end > 0 && (isHalf(text.charCodeAt(end - 1)) || text.slice(end - 1, end).trim() === "")) end -= 1;
   return text.slice(0, end);
 };
 
-/** A text without the first half of a surrogate pair at its end: servers refuse such JSON. */
+/** A text without a trailing first half of a surrogate pair, which servers reject in JSON. */
 export const withoutHalf = (text: string): string =>
   isHalf(text.charCodeAt(text.length - 1)) ? text.slice(0, -1) : text;
 
-/** Whether a code unit is the first half of a surrogate pair. */
 const isHalf = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdbff;
 
 /**
- * The budget of the rest, in those of the fields that hold one. What servers demand at least (`min_tokens`) has been shown in part,
- * and may not be more than the budget.
+ * Applies the budget of the rest to the fields that hold one. Drops `min_tokens`: part of that minimum was already shown, and it
+ * may not exceed the budget.
  */
 export const budgeted = (
   request: Json.JsonRecord,
@@ -91,8 +87,8 @@ export const budgeted = (
 };
 
 /**
- * Says in the words of the OpenAI family and its imitators whether the last message is to be gone on with. A request whose last
- * message is the user's must not say so: its server would go on with that.
+ * Marks the last message as one to continue, in the form of the OpenAI family and its imitators. Removes the mark if the last
+ * message is the user's, because the server would continue that one.
  *
  * @param list the field of the messages
  */

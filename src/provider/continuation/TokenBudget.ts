@@ -1,25 +1,25 @@
 /**
- * Says how many tokens the rest of a response may have: what the whole was asked to have, without what was shown of it.
+ * Computes the token budget for the rest of a response: the requested budget minus the shown text.
  */
 import * as Json from "../../domain/Json.ts";
 import { ofCharacters } from "../../domain/Prices.ts";
 
-/** Fewest tokens that a rest is asked to have, unless the whole was asked to have fewer: an estimate must not cut it at once. */
+/** Minimum tokens of a rest, unless the request asked for fewer: an estimate must not cut it at once. */
 export const restTokensMin = 256;
 
-/** What a rest is made of. */
+/** The sizes that determine the budget of a rest. */
 export interface Rest {
   /** Text of the response that was shown, in UTF-16 code units. */
   readonly shown: number;
-  /** Text of it that the rest says once more. */
+  /** Shown text that the rest repeats, in UTF-16 code units. */
   readonly quoted: number;
 }
 
 /**
- * The budget of a rest. Thinking is paid again, and its budget stays below the whole one, as providers demand it.
+ * The budget of a rest. Thinking is paid again, and its budget stays below the total, as providers require.
  *
- * @param asked what the request asked for; what is no count stays as it is
- * @param thinking the part of it that the model may think, where the request says so
+ * @param asked the requested budget; returned unchanged if it is not a count
+ * @param thinking the part reserved for thinking, if the request sets one
  */
 export const restOf = (asked: unknown, { quoted, shown }: Rest, thinking?: unknown): unknown => {
   const whole = Json.natural(asked);
@@ -30,9 +30,9 @@ export const restOf = (asked: unknown, { quoted, shown }: Rest, thinking?: unkno
 };
 
 /**
- * A request with the budget of a rest in some of its fields.
+ * Replaces the budget in some fields of a request by that of a rest.
  *
- * @param names the fields that may hold the budget; those that the request has not stay away
+ * @param names the fields that may hold the budget; missing ones are not added
  */
 export const withRest = (
   request: Json.JsonRecord,

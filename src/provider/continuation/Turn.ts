@@ -1,33 +1,32 @@
 /**
- * Adds what a user says next to a request of any of the four protocols, behind a response that `Continuation.build` wrote.
+ * Adds the user's next message to a request of any of the four protocols, after a response that `Continuation.build` wrote.
  */
 import * as Json from "../../domain/Json.ts";
 import { carryOn, goOn } from "./Words.ts";
 
-/** Where a protocol keeps its messages, and how it writes text in them. */
+/** The message list of a protocol's requests and its form of text. */
 export interface TurnForm {
   /** The field of the body that lists the messages. */
   readonly list: string;
-  /** The field of a message that holds what it says. */
+  /** The field of a message that holds its content. */
   readonly content: string;
-  /** A message may be a bare text. */
+  /** True if the content of a message may be a bare string. */
   readonly bare: boolean;
-  /** The field that holds the whole request, where a server wraps it. */
+  /** The field that holds the whole request, if a server wraps it. */
   readonly wrapper?: string;
-  /** Text as a part of a message. */
   readonly part: (text: string) => unknown;
 }
 
-/** The words with which `Continuation.build` ends a request, so that the user's own take their place. */
+/** The words with which `Continuation.build` ends a request, which the user's own message replaces. */
 const asked = [goOn, carryOn];
 
 /**
- * Adds what the user says. The words by which the last response was to be gone on with give way to it, and a message of the
- * user's that stands last becomes one with it: some servers refuse two in a row.
+ * Adds the user's message. It replaces the words that ask for a continuation, and merges with a trailing user message, because
+ * some servers refuse two in a row.
  *
- * @param form of the body's protocol
+ * @param form the form of the body's protocol
  * @param body the request so far, as parsed JSON; it is not changed
- * @param text what the user says
+ * @param text the user's message
  */
 export const userTurn = (form: TurnForm, body: Json.JsonRecord, text: string): Json.JsonRecord => {
   const { wrapper } = form;
@@ -57,7 +56,7 @@ const joined = (before: unknown, text: string, part: (text: string) => unknown):
   return parts.with(-1, { ...open, text: words });
 };
 
-/** What stands before the words that ask to go on; undefined where a text does not end with them. */
+/** The text before the words that ask for a continuation; undefined if it does not end with them. */
 const asking = (text: string): string | undefined => {
   const words = asked.find((it) => text.endsWith(it));
   return words === undefined ? undefined : text.slice(0, -words.length);

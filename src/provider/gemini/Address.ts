@@ -1,17 +1,17 @@
 /**
- * Says where requests of Gemini go. The model and the streaming stand in the path.
+ * Recognises and addresses requests of Gemini, which name the model and streaming in the path.
  */
 import * as Json from "../../domain/Json.ts";
 import type { Address, Claim, Target } from "../protocol/Address.ts";
 
-/** Without `alt=sse` Gemini streams one JSON array, which has no events: such a request is none that can be recovered. */
+/** Without `alt=sse` Gemini streams one JSON array, which has no events, so such a request cannot be recovered. */
 const claim = ({ path, query }: Target): Claim | undefined => {
   const [, model = "", call] = /\/models\/([^/]+):(\w+)$/.exec(path) ?? [];
   if (call === "generateContent") return { model, streaming: false };
   return call === "streamGenerateContent" && query.get("alt") === "sse" ? { model, streaming: true } : undefined;
 };
 
-/** `POST …/models/MODEL:streamGenerateContent?alt=sse`. */
+/** The address of `POST …/models/MODEL:streamGenerateContent?alt=sse`. */
 export const address: Address = {
   vendor: "https://generativelanguage.googleapis.com/v1beta",
   path: (model) => `/models/${encodeURIComponent(model)}:streamGenerateContent`,

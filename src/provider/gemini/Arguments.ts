@@ -4,25 +4,25 @@
  */
 import * as Json from "../../domain/Json.ts";
 
-/** One value at its path. Text that comes in pieces is joined. */
+/** A value at its path. Text that arrives in pieces is joined. */
 export interface Piece {
   readonly path: string;
   readonly value: string | number | boolean | null;
   readonly open: boolean;
 }
 
-/** Most pieces of one call. */
+/** Maximum pieces of one call. */
 export const piecesMax = 4096;
 
-/** Longest path, in steps. */
+/** Maximum length of a path, in steps. */
 export const stepsMax = 64;
 
-/** Takes the `partialArgs` of one part. */
+/** Gathers the `partialArgs` of one part. */
 export const gather = (pieces: ReadonlyArray<Piece>, partialArgs: ReadonlyArray<unknown>): ReadonlyArray<Piece> => {
   let gathered = pieces;
   for (const entry of partialArgs) {
     const piece = read(Json.record(entry) ?? {});
-    // Past the limit the call is unreadable anyway: nothing more is held of it.
+    // Past the limit the call is unreadable anyway, so no more of it is held.
     if (piece === undefined || gathered.length > piecesMax) continue;
     const last = gathered.at(-1);
     const joins = last?.open === true && last.path === piece.path && typeof last.value === "string";
@@ -36,8 +36,8 @@ export const gather = (pieces: ReadonlyArray<Piece>, partialArgs: ReadonlyArray<
 /**
  * Builds the arguments.
  *
- * @param base arguments that came whole, before or beside the pieces
- * @returns their JSON text; undefined where a path cannot be followed
+ * @param base arguments that arrived whole, before or beside the pieces
+ * @returns their JSON text; undefined if a path cannot be followed
  */
 export const build = (base: unknown, pieces: ReadonlyArray<Piece>): string | undefined => {
   // Gateways that translate from chat leave the arguments as text.
@@ -66,7 +66,7 @@ const read = (entry: Json.JsonRecord): Piece | undefined => {
   return "nullValue" in entry ? { path, value: null, open } : undefined;
 };
 
-/** `$.a['b c'][0]` as `["a", "b c", 0]`; undefined for what is no such path. */
+/** Parses `$.a['b c'][0]` into `["a", "b c", 0]`; undefined for an invalid path. */
 const stepsOf = (path: string): ReadonlyArray<string | number> | undefined => {
   if (!path.startsWith("$")) return undefined;
   const steps: Array<string | number> = [];
@@ -80,7 +80,7 @@ const stepsOf = (path: string): ReadonlyArray<string | number> | undefined => {
   return steps.length === 0 ? undefined : steps;
 };
 
-/** Puts a value; an index may only go on with a list, so that a path cannot ask for a billion holes. */
+/** Sets a value. An index may only extend a list by one, so that a path cannot ask for a billion holes. */
 const put = (holder: Fields, steps: ReadonlyArray<string | number>, value: Node): boolean => {
   let at: Node = holder;
   for (const [depth, step] of steps.entries()) {
@@ -93,7 +93,7 @@ const put = (holder: Fields, steps: ReadonlyArray<string | number>, value: Node)
     } else if (typeof at === "object" && at !== null) {
       const key = String(step);
       const there = Object.hasOwn(at, key) ? Reflect.get(at, key) : undefined;
-      // defineProperty, because assigning `__proto__` would change the object instead of its data.
+      // Uses defineProperty because assigning `__proto__` would change the object instead of its data.
       if (next === undefined || typeof there !== "object" || there === null)
         Object.defineProperty(at, key, { value: made, enumerable: true, writable: true, configurable: true });
       at = Object.hasOwn(at, key) ? Reflect.get(at, key) : undefined;

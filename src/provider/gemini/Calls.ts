@@ -7,10 +7,10 @@ import type { CallSignal } from "../../domain/Observation.ts";
 import type { Executor } from "../../domain/SideEffects.ts";
 import * as GeminiArguments from "./Arguments.ts";
 
-/** Most calls of one candidate. */
+/** Maximum calls of one candidate. */
 export const callsMax = 512;
 
-/** One call as gathered so far. `open`: its arguments go on. */
+/** A call as gathered so far. `open` is true while its arguments, or the result of a tool that Google runs, may follow. */
 export interface Call {
   readonly id: string;
   readonly tool: string;
@@ -20,21 +20,21 @@ export interface Call {
   readonly pieces: ReadonlyArray<GeminiArguments.Piece>;
 }
 
-/** The calls of a candidate with what a chunk says about them, gathered in place while one chunk is read. */
+/** The calls of a candidate and the signals of one chunk, gathered in place while the chunk is read. */
 export interface Gathering {
   readonly candidate: number;
   calls: ReadonlyArray<Call>;
   readonly signals: Array<CallSignal>;
-  /** Code units of argument text in this chunk. */
+  /** Argument text in this chunk, in UTF-16 code units. */
   characters: number;
-  /** A call whose arguments cannot be built. */
+  /** True if the arguments of a call cannot be built. */
   invalid: boolean;
 }
 
 /**
- * Takes a part of a candidate's content.
+ * Gathers a part of a candidate's content.
  *
- * @returns undefined where it was not about a call; `ordinal` is the caller's function that it was about
+ * @returns undefined if the part is not about a call; `ordinal` is set for a function of the caller
  */
 export const take = (gathering: Gathering, part: Json.JsonRecord): { readonly ordinal?: number } | undefined => {
   const called = Json.record(part.functionCall);
@@ -52,13 +52,13 @@ export const take = (gathering: Gathering, part: Json.JsonRecord): { readonly or
   return ordinal === undefined ? {} : { ordinal };
 };
 
-/** A tool of Google that only its results show: begun and settled at once, once a candidate. */
+/** Records a tool of Google that only its results reveal: it begins and settles at once, at most once per candidate. */
 export const takeSettled = (gathering: Gathering, tool: string): void => {
   if (gathering.calls.some((call) => call.executor === "provider" && call.tool === tool)) return;
   settleHosted(gathering, tool, "");
 };
 
-/** Whether a function call waits for the rest of its arguments. */
+/** True if a function call waits for the rest of its arguments. */
 export const isOpen = (calls: ReadonlyArray<Call>): boolean =>
   calls.some((call) => call.open && call.executor === "runtime");
 
@@ -68,7 +68,7 @@ const takeFunction = (gathering: Gathering, called: Json.JsonRecord): number | u
   const open = called.willContinue === true;
   const ordinal = tool === "" ? gathering.calls.findLastIndex((call) => call.open && call.executor === "runtime") : -1;
   const known = gathering.calls[ordinal];
-  // A piece of no call: `functionCall: {}` closes the call before it, and there is none.
+  // A piece without a call: `functionCall: {}` closes the previous call, and there is none.
   if (known === undefined && tool === "") return undefined;
   const before: Call = known ?? {
     id: Json.string(called.id),
@@ -113,7 +113,7 @@ const settleHosted = (gathering: Gathering, tool: string, id: string): void => {
   gathering.signals.push(signal(gathering, at, "settled"));
 };
 
-/** `toolType` by the names of the hosted-tool table: GOOGLE_SEARCH_WEB and GOOGLE_SEARCH_IMAGE are one tool. */
+/** Maps `toolType` to the names of the hosted-tool table: GOOGLE_SEARCH_WEB and GOOGLE_SEARCH_IMAGE are one tool. */
 const hostedName = (toolType: string): string => {
   const name = toolType.toLowerCase();
   return name.startsWith("google_search") ? "google_search" : name;

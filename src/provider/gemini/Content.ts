@@ -1,5 +1,5 @@
 /**
- * Reads what a part of a Gemini candidate's content says.
+ * Reads the content of a part of a Gemini candidate.
  */
 import * as Json from "../../domain/Json.ts";
 import { type Content, type ItemPiece, keyOfCall, nothing, running, single } from "../stream/Content.ts";
@@ -8,7 +8,7 @@ import { type Content, type ItemPiece, keyOfCall, nothing, running, single } fro
  * Reads a part that is about a call.
  *
  * @param choice the candidate's index
- * @param ordinal the caller's function that it is about; undefined for a tool of Google's
+ * @param ordinal the ordinal of the caller's function; undefined for a tool of Google
  */
 export const called = (part: Json.JsonRecord, choice: number, ordinal: number | undefined): ReadonlyArray<Content> => {
   const call = Json.record(part.functionCall);
@@ -23,7 +23,7 @@ export const called = (part: Json.JsonRecord, choice: number, ordinal: number | 
   return [{ kind: "item", choice, key: single, text: "", item: whole(type, part) }];
 };
 
-/** Reads any other part: text, a thought, a picture. What is signed goes back as it came, all else as its text. */
+/** Reads any other part: text, a thought, a picture. Signed parts are sent back as received, all others as their text. */
 export const words = (part: Json.JsonRecord, choice: number): ReadonlyArray<Content> => {
   const text = Json.string(part.text);
   const thought = part.thought === true;
@@ -41,10 +41,10 @@ export const words = (part: Json.JsonRecord, choice: number): ReadonlyArray<Cont
   return [said, { kind: thought ? "item" : "media", choice, key: single, text: "", ...fileOf(media) }];
 };
 
-/** Whether a part is seen and has no words: a picture, a sound, a file. */
+/** True if a part is visible but has no words: a picture, a sound, a file. */
 export const isMedia = (part: Json.JsonRecord): boolean => mediaOf(part) !== undefined;
 
-/** What a part proves that is not seen: a thought that is kept back, or content of a kind that is not known. */
+/** The progress that an invisible part proves: a hidden thought, or content of an unknown kind. */
 export const unseen = (part: Json.JsonRecord): "started" | "reasoning" | "output" => {
   if (part.thought === true) return "reasoning";
   return Object.entries(part).some(([name, value]) => name !== "text" && Json.record(value) !== undefined)
@@ -54,7 +54,7 @@ export const unseen = (part: Json.JsonRecord): "started" | "reasoning" | "output
 
 const says = (choice: number, text: string): Content => ({ kind: "text", choice, key: "text", text });
 
-/** Thoughts themselves are not wanted back. */
+/** Thoughts themselves are not sent back. */
 const thinks = (choice: number, text: string): Content => ({ kind: "reasoning", choice, key: "thought", text });
 
 const textItem: ItemPiece = { type: "text", key: running, field: "text" };

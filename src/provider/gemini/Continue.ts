@@ -1,9 +1,9 @@
 /**
  * Builds the next request of Gemini from a broken response.
  *
- * The response goes back as one `model` content with its thought signatures where they stood; thoughts themselves are not
- * wanted back. Each `functionCall` has one `functionResponse`, in the same order, in the content directly behind it. A tool
- * of Google's goes back only with its result.
+ * The response becomes one `model` content with its thought signatures in place and without the thoughts themselves. Each
+ * `functionCall` has one `functionResponse`, in the same order, in the next content. A tool of Google is sent back only with its
+ * result.
  */
 import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
@@ -14,7 +14,7 @@ import type { TurnForm } from "../continuation/Turn.ts";
 import { freeText } from "../continuation/Words.ts";
 import { fieldOf, nameIn } from "./Field.ts";
 
-/** Where a message stands, and how it writes text. Code Assist holds the request one level deeper. */
+/** The message list of a request and its form of text. Code Assist nests the request one level deeper. */
 export const turn: TurnForm = {
   list: "contents",
   content: "parts",
@@ -23,7 +23,7 @@ export const turn: TurnForm = {
   part: (text) => ({ text }),
 };
 
-/** Builds the body; one of Code Assist holds the request one level deeper. */
+/** Builds the body of the next request. Code Assist nests the request one level deeper. */
 export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, ContinuationError> =>
   Result.gen(function* () {
     const { body, items, seam, whole } = prepared;
@@ -52,7 +52,7 @@ export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, Contin
 const shownPart = (part: Json.JsonRecord): Json.JsonRecord =>
   typeof part.text === "string" ? { ...part, text: withoutHalf(part.text) } : part;
 
-/** The request with what is left of its budget; the API reads each field in two spellings. */
+/** Applies the remaining token budget. The API accepts each field in two spellings. */
 const withBudget = (request: Json.JsonRecord, seam: SeamPlan | undefined): Json.JsonRecord => {
   const name = nameIn(request, "generationConfig");
   const config = Json.record(request[name]);
@@ -85,13 +85,13 @@ const partsOf = (items: ReadonlyArray<KeptItem>): Parts => {
     answer.push({ functionCall: { ...id, name: json.name, args }, ...signature });
     responses.push({ functionResponse: { ...id, name: json.name, response: responseOf(closing) } });
   }
-  // A signature in an empty part belongs to what came before it; alone it says nothing.
+  // A signature in an empty part belongs to the content before it; alone it says nothing.
   return { answer: answer.every(isEmpty) ? [] : answer, responses, lostHosted };
 };
 
 const isEmpty = (part: Json.JsonRecord): boolean => part.text === "";
 
-/** Hosted calls with their results: by id, and without one by their order. */
+/** Pairs hosted calls with their results: by id, or without one by order. */
 const pairs = (items: ReadonlyArray<KeptItem>): ReadonlySet<KeptItem> => {
   const found = new Set<KeptItem>();
   for (const result of items.filter((item) => item.type === "result")) {
@@ -110,11 +110,11 @@ const kindOf = ({ json }: KeptItem): string =>
 const idOf = ({ json }: KeptItem): unknown =>
   Json.record(json.executableCode ?? json.codeExecutionResult ?? json.toolCall ?? json.toolResponse)?.id;
 
-/** The API takes objects only, and reads a result under `output` and what went wrong under `error`. */
+/** The API accepts only objects, and reads a result from `output` and a failure from `error`. */
 const responseOf = ({ failed, output }: Closing): unknown =>
   Json.record(output) ?? (failed ? { error: output } : { output });
 
-/** Adds parts to the last content where it is of that role, else as a content of their own. */
+/** Adds parts to the last content if it has that role, else as a new content. */
 const withParts = (
   contents: ReadonlyArray<unknown>,
   role: "model" | "user",

@@ -1,12 +1,13 @@
 /**
- * Decodes streams of Gemini's `streamGenerateContent?alt=sse`, of the Gemini API and of Vertex AI.
+ * Decodes streams of Gemini's `streamGenerateContent?alt=sse`, from the Gemini API and Vertex AI.
  *
- * The terminal rule (law L5). There is no terminal event: a stream is complete when the bytes end cleanly and the last
- * content of every candidate came with a `finishReason`. Some servers send one in every chunk, so a finish is a marker only
- * together with the clean end (`terminal_at_end`), and content without one takes it back. A prompt that was blocked has no
- * candidates: `promptFeedback.blockReason` stands for the finish. `MALFORMED_FUNCTION_CALL` and `UNEXPECTED_TOOL_CALL` are
- * a finish whose call cannot be read. STOP behind a tool of Google's that has not answered (code without its result) says
- * that the model waits for it: more has to come.
+ * Terminal rule (law L5): there is no terminal event. A stream is complete when the bytes end cleanly and the last content of
+ * every candidate came with a `finishReason`. Some servers send one in every chunk, so a finish is a marker only with the clean
+ * end (`terminal_at_end`), and later content without one revokes it.
+ *
+ * A blocked prompt has no candidates: `promptFeedback.blockReason` replaces the finish. `MALFORMED_FUNCTION_CALL` and
+ * `UNEXPECTED_TOOL_CALL` are a finish with an unparseable call. STOP after an unanswered tool of Google (code without its result)
+ * means that the model waits for it and more must follow.
  */
 import { type Failure, incompleteCall } from "../../domain/Failure.ts";
 import * as Json from "../../domain/Json.ts";
@@ -20,10 +21,10 @@ import type { End, Observed, Protocol, SseEvent, Tolerance } from "../stream/Pro
 import * as GeminiCalls from "./Calls.ts";
 import * as GeminiContent from "./Content.ts";
 
-/** Most candidates of one stream; the API allows 8. */
+/** Maximum candidates of one stream. The API allows 8. */
 export const candidatesMax = 128;
 
-/** Most argument text that a stream may gather over all its calls, in UTF-16 code units. */
+/** Maximum argument text gathered over all calls of a stream, in UTF-16 code units. */
 export const argumentCharactersMax = 16 * 1024 * 1024;
 
 interface Candidate {
@@ -31,11 +32,11 @@ interface Candidate {
   readonly calls: ReadonlyArray<GeminiCalls.Call>;
   /** The finishReason that came with, or after, the last content. */
   readonly finish: string | undefined;
-  /** Tools that metadata has shown before the finish. */
+  /** Tools that metadata revealed before the finish. */
   readonly hosted: ReadonlyArray<string>;
 }
 
-/** The fold's state, immutable. */
+/** The immutable state of the fold. */
 export interface State {
   readonly tolerance: Tolerance;
   readonly candidates: ReadonlyArray<Candidate>;
@@ -58,9 +59,9 @@ export const id = "google-gemini";
 
 type Part = Stream.Part<typeof id>;
 
-/** Takes one event. */
+/** Folds one event into the state. */
 export const step = (state: State, event: SseEvent): readonly [State, Part] => {
-  // Gateways close every stream with the sentinel of the OpenAI family: here it is evidence of nothing.
+  // Gateways close every stream with the OpenAI sentinel, which proves nothing here.
   if (Payload.isDone(event.data)) {
     const observation = atEnd(state, { ...none, quiet: true });
     return [state, { protocol: id, event, json: undefined, content: nothing, observation }];
@@ -82,13 +83,13 @@ export const step = (state: State, event: SseEvent): readonly [State, Part] => {
   return [next, { protocol: id, event, json: parsed.json, content, observation }];
 };
 
-/** The bytes ended cleanly. */
+/** Judges the stream at a clean end of its bytes. */
 export const halt = (state: State): End => {
   if (state.failure !== undefined) return { complete: false, failure: state.failure };
   return finishOf(state) === undefined ? { complete: false, failure: { kind: "truncated" } } : { complete: true };
 };
 
-/** What a part proves. */
+/** The observation of a part. */
 export const observe = (part: Observed): Observation => part.observation;
 
 /**
@@ -115,7 +116,7 @@ const finishOf = (state: State): string | undefined => {
   return open || candidates.length < (state.tolerance.choices ?? 1) ? undefined : candidates[0]?.finish;
 };
 
-/** Whether a tool that runs at Google has been called and has given no result; a limit may end the response there. */
+/** True if a tool run by Google has no result yet. A limit may end the response there. */
 const waits = (calls: ReadonlyArray<GeminiCalls.Call>): boolean =>
   calls.some((call) => call.executor === "provider" && call.open);
 
@@ -143,17 +144,16 @@ const onChunk = (state: State, chunk: Json.JsonRecord): Stepped => {
   return [next, atEnd(next, observation), seen.content];
 };
 
-/** Every part after the last finish says again that the stream may end here: one that does not takes it back. */
+/** Marks every part after the last finish as a possible end. A part without the mark revokes it. */
 const atEnd = (state: State, observation: Observation): Observation => {
   const finish = finishOf(state);
   return finish === undefined ? observation : { ...observation, terminal_at_end: true, finish };
 };
 
-/** What the candidates of one chunk said, gathered in place. */
 interface Seen {
   readonly content: Array<Content>;
   shows: Observation["shows"];
-  /** What parts without words prove. */
+  /** The progress that parts without words prove. */
   unseen: "started" | "reasoning" | "output";
   text: number;
   reasoning: number;
@@ -177,13 +177,13 @@ const onCandidate = (state: State, entry: Json.JsonRecord, seen: Seen): State =>
   for (const part of Json.list(Json.record(entry.content)?.parts)) {
     if (onPart(Json.record(part) ?? {}, gathering, seen)) content = true;
   }
-  // A candidate that says nothing yet counts all the same: no continuation goes on with several.
+  // A candidate counts before it says anything, because a response with several candidates is never continued.
   if (position === -1 && !content) seen.content.push({ kind: "text", choice: index, key: "text", text: "" });
   const reason = Payload.reason(entry.finishReason);
   const ended = reason !== "";
   const found = hostedIn(entry);
   const hosted = found.length === 0 ? before.hosted : [...new Set([...before.hosted, ...found])];
-  // Metadata comes with the text that it is about; as a call it stands at the finish, where the text is over.
+  // Metadata comes with the text that it is about. As a call it is reported at the finish, after all text.
   if (ended) for (const tool of hosted) GeminiCalls.takeSettled(gathering, tool);
   if (gathering.signals.length > 0) seen.calls = [...seen.calls, ...gathering.signals];
   seen.failure ??= failureOf(gathering, ended ? reason : "");
@@ -202,7 +202,7 @@ const onCandidate = (state: State, entry: Json.JsonRecord, seen: Seen): State =>
   return { ...state, candidates, argumentCharacters };
 };
 
-/** Reads one part of the content; whether there was anything in it. */
+/** Reads a part of the content; true if it held anything. */
 const onPart = (part: Json.JsonRecord, gathering: GeminiCalls.Gathering, seen: Seen): boolean => {
   const about = GeminiCalls.take(gathering, part);
   if (about !== undefined) {
@@ -231,7 +231,7 @@ const onPart = (part: Json.JsonRecord, gathering: GeminiCalls.Gathering, seen: S
 const unreadable = new Set(["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"]);
 
 const failureOf = (gathering: GeminiCalls.Gathering, reason: string): Failure | undefined => {
-  // STOP says that the model was done, so a call that still waits for arguments is broken; at a limit it is only cut.
+  // STOP means that the model was done, so a call that still waits for arguments is broken. At a limit it is only cut.
   const broken = reason === "STOP" && GeminiCalls.isOpen(gathering.calls);
   if (broken || gathering.invalid) return { kind: "invalid_tool_input", in_band: true, code: incompleteCall };
   return unreadable.has(reason) ? { kind: "invalid_tool_input", in_band: true } : undefined;
@@ -239,7 +239,7 @@ const failureOf = (gathering: GeminiCalls.Gathering, reason: string): Failure | 
 
 const noTools: ReadonlyArray<string> = [];
 
-/** Google's own tools, by the metadata that their results leave. */
+/** Google's own tools, detected by the metadata of their results. */
 const hostedIn = (entry: Json.JsonRecord): ReadonlyArray<string> => {
   if (entry.groundingMetadata === undefined && entry.urlContextMetadata === undefined) return noTools;
   const grounding = Json.record(entry.groundingMetadata);
@@ -250,7 +250,7 @@ const hostedIn = (entry: Json.JsonRecord): ReadonlyArray<string> => {
   return found;
 };
 
-/** A call that cannot be read is the one failure that stands with the marker: where every candidate has finished. */
+/** An unparseable call is the only failure that comes with the marker, once every candidate has finished. */
 const withFailure = (observation: Observation, failure: Failure | undefined, state: State): Observation => {
   if (failure === undefined) return observation;
   const finish = failure.kind === "invalid_tool_input" ? finishOf(state) : undefined;
@@ -273,7 +273,7 @@ const observed = (seen: Seen, candidates: number, usage: Observation["usage"]): 
   };
 };
 
-/** Thinking is output that is billed as such; tool use is input. */
+/** Thinking is billed as output, tool use as input. */
 const usageOf = (chunk: Json.JsonRecord): Observation["usage"] => {
   const usage = Json.record(chunk.usageMetadata);
   if (usage === undefined) return undefined;

@@ -1,28 +1,31 @@
 /**
- * Writes the events of our own that clients of Gemini take: an empty part, and an error in the two forms that they read.
+ * Writes this package's own events for clients of Gemini: an empty part, and an error in the two forms that they read.
  *
- * Never a comment, at which gemini-cli loses its place, nor a `finishReason`, which it takes for the whole. Measured on
- * 2026-11-22 with gemini-cli and three SDKs.
+ * It never writes a comment, at which gemini-cli loses its place, nor a `finishReason`, which gemini-cli takes for a complete
+ * response. Measured on 2026-11-22 with gemini-cli and three SDKs.
  */
 import { endingPauseMs, type GivenUpForm, type NoOp, told, written } from "../protocol/StreamEvent.ts";
 
-/** A part with no text in it. */
+/** A part with empty text. */
 export const noOp: NoOp = () => ({
   data: { candidates: [{ content: { parts: [{ text: "" }], role: "model" }, index: 0 }] },
 });
 
-/** The status is what tells clients that asking again is of no use. */
+/** Tells clients not to retry. */
 const status = "FAILED_PRECONDITION";
 
-/** An error response of Gemini. */
+/** The body of an error response. */
 export const document: GivenUpForm["document"] = (message, code, httpStatus) => ({
   error: { code: httpStatus, message, status, ...told(code) },
 });
 
-/** gemini-cli reads the bare line if it comes alone, in milliseconds behind it. */
+/** Pause after the bare line, in milliseconds: gemini-cli reads the line only if it arrives alone. */
 const bareLinePauseMs = 100;
 
-/** A line of bare JSON in a write of its own, which Google's SDK reads, and the same as data, which the AI SDK reads. */
+/**
+ * Ends a stream with a line of bare JSON in a separate write, which Google's SDK reads, and the same as data, which the AI SDK
+ * reads.
+ */
 export const ending: GivenUpForm["ending"] = (message) => {
   const data = { error: { code: 400, message, status } };
   return [

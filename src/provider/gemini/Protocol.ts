@@ -1,5 +1,5 @@
 /**
- * Puts together what the package knows of Google Gemini.
+ * Assembles the Google Gemini protocol from the modules of this folder.
  */
 import { wireProtocol } from "../protocol/WireProtocol.ts";
 import { address } from "./Address.ts";
@@ -9,7 +9,7 @@ import { document, ending, noOp } from "./OwnEvents.ts";
 import { seamRefusal } from "./Seam.ts";
 import { splice } from "./Splice.ts";
 
-/** Google Gemini. */
+/** The Google Gemini wire protocol. */
 export const googleGemini = wireProtocol(protocol, {
   name: "Google Gemini",
   address,
@@ -19,7 +19,7 @@ export const googleGemini = wireProtocol(protocol, {
   givenUp: { document, ending },
   takesComments: false,
   usage: { cachedApart: false, reasoningApart: true },
-  // A document has the form of a chunk.
+  // A document has the shape of a chunk.
   eventsOf: (document) => [document],
   splice,
 });

@@ -1,7 +1,7 @@
 /**
- * Says which requests of Gemini have responses that cannot go on. The API reads every field in two spellings.
+ * Decides which requests of Gemini rule out continuing their response. The API accepts every field in two spellings.
  *
- * The mode `VALIDATED` forbids nothing: it lets the model choose between words and a call, as `AUTO` does.
+ * The mode `VALIDATED` is allowed: like `AUTO`, it lets the model choose between text and a call.
  */
 import * as Json from "../../domain/Json.ts";
 import type { SeamRefusal } from "../../domain/SeamWords.ts";
@@ -51,6 +51,6 @@ const rows: ReadonlyArray<Refusals.RefusalRow> = [
 
 const configOf = (request: Json.JsonRecord): Json.JsonRecord => Json.record(fieldOf(request, "generationConfig")) ?? {};
 
-/** Why the response to a request cannot go on; undefined where nothing of the request forbids it. */
+/** The reason a request's response cannot be continued; undefined if the request allows it. */
 export const seamRefusal = (body: Json.JsonRecord): SeamRefusal | undefined =>
   Refusals.refusalOf(rows, requestIn(body));

@@ -1,24 +1,24 @@
 /**
- * Reads and rewrites the parts of a Gemini candidate where a response goes on with another one's beginning.
+ * Reads and rewrites the parts of a Gemini candidate that continues the beginning of another response.
  */
 import * as Json from "../../domain/Json.ts";
 import type { AttemptGate } from "../seam/AttemptGate.ts";
 import type { ShownText } from "../seam/ShownText.ts";
 import { isMedia, unseen } from "./Content.ts";
 
-/** What is left of the parts of a chunk. */
+/** The parts of a chunk that passed the gate. */
 export interface JoinedParts {
   readonly parts: ReadonlyArray<Json.JsonRecord>;
-  /** Something was taken out. */
+  /** True if a part was removed. */
   readonly isCut: boolean;
-  /** They said something of the response, be it held or dropped. */
+  /** True if the parts belong to the response, even if they were held or dropped. */
   readonly goesOn: boolean;
 }
 
 /**
- * Asks the gate for the parts of a candidate, in order.
+ * Passes the parts of a candidate through the gate, in order.
  *
- * @returns undefined where they cannot be joined: the gate has been told
+ * @returns undefined if they cannot be joined, after the gate has failed
  */
 export const joinParts = (items: ReadonlyArray<unknown>, gate: AttemptGate): JoinedParts | undefined => {
   const parts: Array<Json.JsonRecord> = [];
@@ -37,32 +37,24 @@ export const joinParts = (items: ReadonlyArray<unknown>, gate: AttemptGate): Joi
 };
 
 /**
- * Notes a part that has left.
+ * Records a part that has left.
  *
- * @returns the words of it
+ * @returns its words
  */
 export const leftPart = (
   part: Json.JsonRecord,
   shown: ShownText,
 ): { readonly text: string; readonly thought: string } => {
   const words = Json.string(part.text);
-  switch (kindOf(part)) {
-    case "thought":
-      return { text: "", thought: words };
-    case "text":
-      shown.say(words);
-      return { text: words, thought: "" };
-    case "other":
-      leftOther(part, shown);
-      // A picture may have words beside it, which the decoder counts.
-      if (words !== "") shown.say(words);
-      return { text: words, thought: "" };
-    case "empty":
-      return { text: "", thought: "" };
-  }
+  const kind = kindOf(part);
+  if (kind === "thought") return { text: "", thought: words };
+  if (kind === "other") leftOther(part, shown);
+  // A picture may have words beside it, which the decoder counts.
+  shown.say(words);
+  return { text: words, thought: "" };
 };
 
-/** `other` is no text: a call, a hosted tool, a picture, or what is not known. `empty` says nothing, and may have a signature. */
+/** `other` is not text: a call, a hosted tool, a picture, or an unknown part. `empty` has no words but may have a signature. */
 const kindOf = (part: Json.JsonRecord): "text" | "thought" | "other" | "empty" => {
   if (isCalled(part)) return "other";
   if (part.thought === true) return "thought";
@@ -91,7 +83,7 @@ const leftOther = (part: Json.JsonRecord, shown: ShownText): void => {
   shown.breaks();
 };
 
-/** A signature stays with its text; one whose text was cut off goes with the text that stands there already. */
+/** A signature stays with its text. If the text was cut off, an empty part carries it to the text that is already there. */
 const textOf = (part: Json.JsonRecord, gate: AttemptGate): ReadonlyArray<Json.JsonRecord> => {
   const text = gate.text(Json.string(part.text));
   return text !== "" || isSigned(part) ? [{ ...part, text }] : [];

@@ -1,22 +1,22 @@
 /**
- * Moves the places that Gemini's sources and citations have in a text, in bytes, to where that text stands for the client.
+ * Moves the byte positions of Gemini's sources and citations to the text that the client has.
  *
- * What is about text in front of the seam is kept only where the shown text has those very bytes there: the seam is proven with
- * white space and quotation marks folded, so that bytes in front of it need not be the same.
+ * A source of text before the seam is kept only if the shown text has the same bytes at that position. The seam is proven with
+ * white space and quotation marks folded, so the bytes before it may differ.
  */
 import * as Json from "../../domain/Json.ts";
 
-/** Where the text of a continuation stands. */
+/** The position of a continuation's text. */
 export interface Places {
   /** All text that was shown, in bytes. */
   readonly bytes: number;
-  /** The end of it: the text run. */
+  /** The end of the shown text: the text run. */
   readonly run: string;
-  /** What of the new text stands in front of the seam, in bytes. */
+  /** The new text before the seam, in bytes. */
   readonly cut: number;
 }
 
-/** The fields of a candidate with their places moved. */
+/** The fields of a candidate with their positions moved. */
 export const moved = (fields: Json.JsonRecord, places: Places): Json.JsonRecord => {
   const next: Record<string, unknown> = { ...fields };
   const grounding = Json.record(fields.groundingMetadata);
@@ -39,7 +39,7 @@ const supportOf = (support: unknown, places: Places): ReadonlyArray<unknown> => 
   return [{ ...record, segment: { ...segment, ...at } }];
 };
 
-/** Google's API names the list after its sources, Vertex AI after its citations. */
+/** Google's API calls the list `citationSources`, Vertex AI `citations`. */
 const citationsOf = (citations: Json.JsonRecord, places: Places): Json.JsonRecord => {
   const next: Record<string, unknown> = { ...citations };
   for (const name of ["citationSources", "citations"]) {
@@ -59,7 +59,7 @@ interface Span {
   readonly endIndex: number;
 }
 
-/** A place that is left out is the beginning. */
+/** A missing position means the beginning. */
 const startOf = (place: Json.JsonRecord): number => Json.natural(place.startIndex) ?? 0;
 
 const spanOf = (place: Json.JsonRecord, { bytes, cut }: Places): Span => {
@@ -70,7 +70,7 @@ const spanOf = (place: Json.JsonRecord, { bytes, cut }: Places): Span => {
 
 const isBehind = (place: Json.JsonRecord, { cut }: Places): boolean => startOf(place) >= cut;
 
-/** Whether the shown text has the beginning of a segment at that place. */
+/** True if the shown text has the beginning of a segment at its position. */
 const isThere = (text: string, { endIndex, startIndex }: Span, { bytes, run }: Places): boolean => {
   const shown = encoder.encode(run);
   const from = startIndex - (bytes - shown.length);

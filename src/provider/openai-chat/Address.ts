@@ -1,17 +1,17 @@
 /**
- * Says where requests of OpenAI Chat Completions go.
+ * Recognises and addresses requests of OpenAI Chat Completions.
  */
 import * as Json from "../../domain/Json.ts";
 import { type Address, bearer, choicesByN } from "../protocol/Address.ts";
 
-/** `POST …/chat/completions`. */
+/** The address of `POST …/chat/completions`. */
 export const address: Address = {
   vendor: "https://api.openai.com/v1",
   path: () => "/chat/completions",
   headers: bearer,
   claim: ({ path }) => {
     if (!path.endsWith("/chat/completions")) return undefined;
-    // Azure's limits are those of a deployment, whatever its requests call the model.
+    // Azure limits apply per deployment, whatever model name its requests send.
     return { model: /\/deployments\/([^/]+)\/chat\/completions$/.exec(path)?.[1] ?? "" };
   },
   speaks: (body) => Array.isArray(body.messages),

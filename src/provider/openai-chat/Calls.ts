@@ -1,10 +1,10 @@
 /**
  * Gathers the tool calls of one choice of a chat completion from its deltas.
  *
- * OpenAI gives every call an index of its own, an id and a name in its first delta, and argument text in the rest. Servers
- * that imitate it leave the index out, repeat index 0 for every call, send the id empty, anew in every delta or as `0`,
- * and put a whole call into one delta; all of these are read here. So are argument fragments under an index that began no call, or
- * under that of a call whose arguments are whole: without id and name they belong to the open call.
+ * OpenAI gives every call its own index, with id and name in the first delta and argument text in the rest. Servers that imitate
+ * it omit the index, repeat index 0 for every call, send an id that is empty, new in every delta or `0`, or put a whole call into
+ * one delta. All of these are accepted. So are argument fragments under an index that began no call, or under that of a call
+ * whose arguments are complete: without id and name they belong to the open call.
  */
 import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
@@ -13,64 +13,63 @@ import type { Executor } from "../../domain/SideEffects.ts";
 import * as JsonScan from "../stream/JsonScan.ts";
 import { isBlank } from "../stream/Payload.ts";
 
-/** Most calls of one choice. */
+/** Maximum calls of one choice. */
 export const callsMax = 512;
 
-/** One call as gathered so far. */
+/** A call as gathered so far. */
 export interface Call {
-  /** The server's index, `hosted` and its index for a call that the provider runs; undefined where it sent none. */
+  /** The server's index, or `hosted` and its index for a call that the provider runs; undefined if the server sent none. */
   readonly key: number | string | undefined;
   readonly id: string;
   readonly tool: string;
   readonly executor: Executor;
   readonly input: string;
-  /** How far the input has come as JSON: no delta reads what came before it (L11). */
+  /** Progress of the input as JSON, so that no delta rereads earlier text (L11). */
   readonly scan: JsonScan.JsonScan;
-  /** The input is whole JSON: an object with fields, one without, or another value. */
+  /** Set once the input is complete JSON: an object with fields, an empty object, or another value. */
   readonly whole: "object" | "empty" | "value" | undefined;
-  /** A custom tool: its input is any text. */
+  /** True for a custom tool, whose input is any text. */
   readonly text: boolean;
   readonly settled: boolean;
-  /** Said to be ready. */
+  /** True once the call was reported ready. */
   readonly ready: boolean;
 }
 
-/** What a delta did to the calls: the calls after it, what became known, and how many code units of arguments came. */
+/** The effect of a delta: the resulting calls, the new signals, and the argument text, in UTF-16 code units. */
 export interface Gathered {
   readonly calls: ReadonlyArray<Call>;
   readonly signals: ReadonlyArray<CallSignal>;
   readonly characters: number;
-  /** A call of the caller began. */
+  /** True if a call of the caller began. */
   readonly begins: boolean;
 }
 
-/** The server's index of a choice or call: a number, which some send as text. */
+/** The server's index of a choice or call. Some servers send it as text. */
 export const indexOf = (index: unknown): number | undefined =>
   typeof index === "string" && /^\d{1,6}$/.test(index) ? Number(index) : Json.natural(index);
 
 /**
- * Takes the call fields of a delta: `tool_calls`, the first form `function_call`, and Groq's `executed_tools`.
+ * Gathers the call fields of a delta: `tool_calls`, the legacy `function_call`, and Groq's `executed_tools`.
  *
  * @param calls the choice's calls so far
  * @param choice the choice's index
- * @param delta the delta
  */
 export const gather = (calls: ReadonlyArray<Call>, choice: number, delta: Json.JsonRecord): Gathered => {
   const gathered: Gathering = { calls, signals: [], characters: 0, begins: false };
   const entries = Json.record(delta.tool_calls) === undefined ? Json.list(delta.tool_calls) : [delta.tool_calls];
   for (const entry of entries) take(gathered, choice, Json.record(entry) ?? {});
   const legacy = Json.record(delta.function_call);
-  // Servers that fill both forms say the same call twice.
+  // Servers that fill both forms repeat the same call.
   if (legacy !== undefined && entries.length === 0) takeCall(gathered, choice, { function: legacy });
   for (const entry of Json.list(delta.executed_tools)) takeExecuted(gathered, choice, Json.record(entry) ?? {});
   return gathered;
 };
 
 /**
- * Closes the calls of a choice that has finished.
+ * Closes the calls of a finished choice.
  *
- * @param finish whether more may come: then only a call whose arguments can be read is closed, and none without arguments
- * @returns the calls, a signal for each runtime call, and whether an argument text could not be read
+ * @param finish `unsure` if more may come: then only JSON calls with complete arguments are closed, and none without arguments
+ * @returns the calls, their signals, and `invalid` if some arguments could not be parsed
  */
 export const close = (
   calls: ReadonlyArray<Call>,
@@ -92,9 +91,9 @@ export const close = (
 };
 
 /**
- * Whether the arguments of every call can be read.
+ * True if the arguments of every call can be parsed.
  *
- * @param blank whether no arguments at all are `{}`
+ * @param blank whether missing arguments count as `{}`
  */
 export const areReadable = (calls: ReadonlyArray<Call>, blank = true): boolean =>
   calls.every(
@@ -103,7 +102,7 @@ export const areReadable = (calls: ReadonlyArray<Call>, blank = true): boolean =
       (call.tool !== "" && (call.text ? blank : isReadable(call) && (blank || !isEmpty(call)))),
   );
 
-/** No argument text at all is a call without arguments. */
+/** A call without argument text has no arguments. */
 const isEmpty = (call: Call): boolean => call.scan.phase === "blank";
 
 const isReadable = (call: Call): boolean => isEmpty(call) || call.whole !== undefined;
@@ -117,7 +116,7 @@ interface Gathering {
   begins: boolean;
 }
 
-/** Zhipu lists its own tools among the calls, by type and with their output; a function's type is often left out. */
+/** Zhipu lists its own tools among the calls, by type and with their output. A function's type is often missing. */
 const take = (gathering: Gathering, choice: number, entry: Json.JsonRecord): void => {
   const hosted = Json.record(entry[Json.string(entry.type)]);
   if (hosted === undefined || entry.function || entry.custom) takeCall(gathering, choice, entry);
@@ -138,7 +137,7 @@ const takeCall = (gathering: Gathering, choice: number, entry: Json.JsonRecord):
   const call = ordinal === undefined ? undefined : gathering.calls[ordinal];
   gathering.characters += delta.input.length;
   if (ordinal === undefined || call === undefined) {
-    // Servers that fill every field send calls of nothing beside text.
+    // Servers that fill every field send empty calls beside text.
     if (delta.id === "" && delta.tool === "" && delta.input === "") return;
     const begun: Call = { ...delta, ...grown(fresh, delta.input, delta.text), ...unsettled, executor: "runtime" };
     gathering.begins = true;
@@ -160,7 +159,7 @@ type Input = Pick<Call, "input" | "scan" | "whole">;
 
 const fresh: Input = { input: "", scan: JsonScan.start, whole: undefined };
 
-/** An input with a further piece. It is parsed once, where its end has come. */
+/** Appends a piece to an input, and parses it once it has ended. */
 const grown = (before: Input, piece: string, text: boolean): Input => {
   const input = before.input + piece;
   const scan = text ? before.scan : JsonScan.scan(before.scan, piece);
@@ -176,8 +175,8 @@ const wholeOf = (input: string): Call["whole"] => {
 };
 
 /**
- * The argument text with a further piece. Nothing may follow whole JSON, so that what follows it stands in its place: the
- * same arguments said again, or those that an empty object held the place for.
+ * Appends a piece of argument text. Nothing may follow complete JSON, so a piece that repeats the arguments, or that follows an
+ * empty object sent as a placeholder, replaces it.
  */
 const joined = (call: Call, piece: string): Input => {
   if (call.ready) return { input: call.input, scan: call.scan, whole: call.whole };
@@ -195,7 +194,7 @@ interface Delta {
   readonly text: boolean;
 }
 
-/** The call that a delta goes on with; undefined when it begins one. */
+/** The ordinal of the call that a delta continues; undefined if it begins one. */
 const belongsTo = (calls: ReadonlyArray<Call>, delta: Delta): number | undefined => {
   const sameKey = calls.findLastIndex((call) => call.executor === "runtime" && call.key === delta.key);
   const sameId = delta.id === "" ? -1 : calls.findLastIndex((call) => call.id === delta.id);
@@ -212,7 +211,7 @@ const belongsTo = (calls: ReadonlyArray<Call>, delta: Delta): number | undefined
   return call === undefined || begins(call, delta) ? undefined : ordinal;
 };
 
-/** The call of a delta without a name. Its index may have drifted, or collide with that of another call. */
+/** Finds the call of a delta without a name. Its index may have drifted, or collide with that of another call. */
 const fragmentOf = (
   calls: ReadonlyArray<Call>,
   { id, input, text }: Delta,
@@ -228,26 +227,26 @@ const fragmentOf = (
   return open === -1 ? sameKey : open;
 };
 
-/** Whether arguments of a call may still follow. */
 const isOpen = (call: Call): boolean => call.executor === "runtime" && !call.ready && call.whole !== "object";
 
-/** Whether a delta that has the place of `call` begins another one all the same. */
+/** True if a delta under the index of `call` nevertheless begins another call. */
 const begins = (call: Call, delta: Delta): boolean => {
-  // Only a delta with a name can begin a call, and one with the call's own id goes on with it.
+  // Only a delta with a name can begin a call. One with the call's own id continues it.
   if (delta.tool === "" || call.tool === "") return false;
   if (delta.id !== "" && delta.id === call.id) return false;
   if (delta.tool !== call.tool) return true;
   const whole = call.whole !== undefined;
-  // The same name with another id is a second call, unless the first one's arguments are still open: then ids are made up per delta.
+  // The same name with another id is a second call, unless the first one's arguments are incomplete: then the server makes up an
+  // id per delta.
   if (delta.id !== "" && call.id !== "") return call.input === "" || whole;
   return whole && delta.input !== "";
 };
 
-/** Arguments are JSON as text; some servers send the object itself. */
+/** Arguments are JSON text, but some servers send the object itself. */
 const inputText = (value: unknown): string =>
   typeof value === "string" ? value : value === null || value === undefined ? "" : JSON.stringify(value);
 
-/** Groq's compound systems run tools themselves and say so with the tool's kind, its arguments and, later, its output. */
+/** Groq's compound systems run tools themselves, and report the tool's kind, its arguments and, later, its output. */
 const takeExecuted = (gathering: Gathering, choice: number, entry: Json.JsonRecord): void => {
   const key = executedKey(entry);
   const type = Json.string(entry.type) || Json.string(entry.name);
@@ -270,17 +269,17 @@ const takeExecuted = (gathering: Gathering, choice: number, entry: Json.JsonReco
   gathering.calls = known === undefined ? [...gathering.calls, next] : gathering.calls.with(at, next);
 };
 
-/** What tells the calls apart that the provider runs. */
+/** The key of a call that the provider runs. */
 export const executedKey = (entry: Json.JsonRecord): string =>
   `hosted ${indexOf(entry.index) ?? Json.string(entry.id)}`;
 
-/** Whether a tool that the provider ran has said its result. */
+/** True if a tool run by the provider has returned a result. */
 export const isSettled = (entry: Json.JsonRecord): boolean =>
   [entry.output, entry.search_results, entry.code_results, entry.browser_results].some(isPresent);
 
 const isPresent = (value: unknown): boolean => (Array.isArray(value) ? value.length > 0 : Boolean(value));
 
-/** Groq's kinds by the names of the hosted-tool table. */
+/** Groq's tool kinds, mapped to the names of the hosted-tool table. */
 const executedNames: ReadonlyMap<string, string> = new Map([
   ["search", "web_search"],
   ["browser_search", "web_search"],

@@ -1,10 +1,10 @@
 /**
- * Reads what a delta of a chat completion says: text, reasoning in any of its spellings, pictures and sounds, and what stands
- * beside a call (Google's signatures, custom tools).
+ * Reads the content of a chat completion delta: text, reasoning in every spelling, media, and data beside a call (Google's
+ * signatures, custom tools).
  *
- * Where the spellings of reasoning come from: `reasoning_content` DeepSeek, Qwen, Moonshot, vLLM · `reasoning`,
- * `reasoning_details` OpenRouter, Groq, Ollama, Cerebras · `reasoning_text`, `reasoning_opaque` GitHub Copilot ·
- * `thinking_blocks` LiteLLM · `thinking` and content lists with `{ type: "thinking" }` Mistral.
+ * Spellings of reasoning by server: `reasoning_content` DeepSeek, Qwen, Moonshot, vLLM · `reasoning`, `reasoning_details`
+ * OpenRouter, Groq, Ollama, Cerebras · `reasoning_text`, `reasoning_opaque` GitHub Copilot · `thinking_blocks` LiteLLM ·
+ * `thinking` and content lists with `{ type: "thinking" }` Mistral.
  */
 import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
@@ -12,8 +12,8 @@ import { type Content, type ItemPiece, nothing, textOf } from "../stream/Content
 import { indexOf } from "./Calls.ts";
 
 /**
- * Reads the words of a delta, or of the `message` that some servers send in its place. What counts as shown and what a
- * continuation sends back are read here alone.
+ * Reads the content of a delta, or of the `message` that some servers send instead. Only this function decides what counts as
+ * shown and what a continuation sends back.
  */
 export const words = (delta: Json.JsonRecord, choice: number): ReadonlyArray<Content> => {
   if (isPlain(delta)) {
@@ -30,10 +30,12 @@ export const words = (delta: Json.JsonRecord, choice: number): ReadonlyArray<Con
   return found;
 };
 
-/** The text of a message, in all its spellings. */
+/** The text of a message, in every spelling. */
 export const messageText = (message: Json.JsonRecord): string => textOf(words(message, 0));
 
-/** Reads what a decoder's signals do not carry of the calls: ids longer than a label, custom tools, Google's signatures. */
+/**
+ * Reads call data that a decoder's signals omit: ids longer than a label, custom tools, Google's signatures and the legacy form.
+ */
 export const notes = (delta: Json.JsonRecord, choice: number): ReadonlyArray<Content> => {
   const calls = Json.list(delta.tool_calls);
   if (calls.length === 0 && Json.record(delta.function_call) !== undefined)
@@ -55,7 +57,9 @@ const textItem: ItemPiece = { type: "text", field: "text" };
 
 const said = (choice: number, text: string): Content => ({ kind: "text", choice, key: "text", text, item: textItem });
 
-/** The common delta, a role and a text: told by its keys, because looking for every spelling costs more than the rest. */
+/**
+ * True for the common delta of a role and a text. Checks the keys, because looking for every spelling costs more than the rest.
+ */
 export const isPlain = (delta: Json.JsonRecord): boolean => {
   for (const key in delta) {
     const value = delta[key];
@@ -64,7 +68,7 @@ export const isPlain = (delta: Json.JsonRecord): boolean => {
   return true;
 };
 
-/** Pictures come with their bytes or as an address. Annotations are sources of a text that stands there: they do not go back. */
+/** Images arrive as bytes or as an address. Annotations are sources of text in the response and are not sent back. */
 const addMedia = (found: Array<Content>, delta: Json.JsonRecord, choice: number): void => {
   if (isPresent(delta.audio)) found.push({ kind: "media", choice, key: "audio", text: "" });
   if (isPresent(delta.images)) {
@@ -86,7 +90,9 @@ const addMedia = (found: Array<Content>, delta: Json.JsonRecord, choice: number)
 
 const dataUrl = /^data:([^;,]+);base64,(.*)$/s;
 
-/** An entry of a content list: `text`, `refusal`, a bare text, `thinking` or `reasoning`, else media; references are none. */
+/**
+ * Reads an entry of a content list: `text`, `refusal`, a bare string, `thinking` or `reasoning`, else media. Skips a `reference`.
+ */
 const addEntry = (found: Array<Content>, entry: unknown, choice: number): void => {
   const part = Json.record(entry) ?? { type: "text", text: entry };
   const type = Json.string(part.type);
@@ -101,10 +107,10 @@ const addEntry = (found: Array<Content>, entry: unknown, choice: number): void =
     found.push({ kind: "media", choice, key: type, text: "" });
 };
 
-/** Whether an entry of a content list is reasoning. */
+/** True if an entry of a content list is reasoning. */
 export const isReasoningEntry = (entry: unknown): boolean => reasoningTypes.has(Json.string(Json.record(entry)?.type));
 
-/** Whether a field of a delta is reasoning, in any of its spellings: what signs it has the same beginning. */
+/** True if a field of a delta is reasoning, in any spelling. Signatures share the prefix. */
 export const isReasoningField = (name: string): boolean => /^(?:reasoning|thinking)/.test(name);
 
 const reasoningTypes: ReadonlySet<string> = new Set(["thinking", "reasoning", "redacted_thinking"]);
@@ -113,7 +119,10 @@ const reasoned = (choice: number, text: string): Content => ({ kind: "reasoning"
 
 const reasoningItem: ItemPiece = { type: "reasoning", field: "reasoning_content" };
 
-/** One spelling is read, because servers say the same words in several. Without readable words it is encrypted, or a signature. */
+/**
+ * Reads a single spelling, because servers repeat the same words in several. A field without readable words is encrypted or a
+ * signature.
+ */
 const addReasoning = (found: Array<Content>, delta: Json.JsonRecord, choice: number): void => {
   const field = reasoningField(delta);
   if (field === undefined) return;
@@ -122,7 +131,7 @@ const addReasoning = (found: Array<Content>, delta: Json.JsonRecord, choice: num
   found.push({
     ...reasoned(choice, text),
     ...(text === "" ? {} : { keep: { field } }),
-    // DeepSeek and Moonshot want their own spelling back; the details of OpenRouter go back as they came.
+    // DeepSeek and Moonshot want their own spelling back. OpenRouter's details are returned as received.
     ...(field === "reasoning_content" ? { item: reasoningItem } : {}),
   });
   for (const entry of Json.list(delta.reasoning_details)) addDetail(found, Json.record(entry) ?? {}, choice);
@@ -132,12 +141,12 @@ const reasoningField = (delta: Json.JsonRecord): string | undefined =>
   plainReasoning.find((name) => typeof delta[name] === "string" && delta[name] !== "") ??
   structuredReasoning.find((name) => isPresent(delta[name]));
 
-/** Plain texts come first: servers that send details too repeat the same words there. */
+/** Plain strings, tried first: servers that also send details repeat the same words there. */
 const plainReasoning = ["reasoning_content", "reasoning", "reasoning_text", "thinking", "thinking_content"];
-/** Fields with reasoning inside of objects or lists. */
+/** Structured or opaque fields, tried next. */
 const structuredReasoning = ["reasoning_details", "thinking_blocks", "reasoning_opaque", "thinking", "reasoning"];
 
-/** OpenRouter's reasoning comes in pieces of entries that are known by their index. */
+/** OpenRouter streams entries of reasoning in pieces, identified by index and type. */
 const addDetail = (found: Array<Content>, detail: Json.JsonRecord, choice: number): void => {
   const key = `detail ${indexOf(detail.index) ?? 0} ${Json.string(detail.type)}`;
   const { text, summary, data, ...rest } = detail;
@@ -148,10 +157,10 @@ const addDetail = (found: Array<Content>, detail: Json.JsonRecord, choice: numbe
   found.push({ ...reasoned(choice, ""), item: { type: "reasoning", key, json, texts } });
 };
 
-/** How deep texts are looked for inside a reasoning object. */
+/** Maximum nesting searched for text inside a reasoning object. */
 const depthMax = 4;
 
-/** The texts inside a reasoning object, whatever its shape. */
+/** Extracts the text of a reasoning object of any shape. */
 const readable = (value: unknown, depth = 0): string => {
   if (depth > depthMax) return "";
   if (Array.isArray(value)) return value.map((item) => readable(item, depth + 1)).join("");
@@ -165,7 +174,7 @@ const readable = (value: unknown, depth = 0): string => {
   return "";
 };
 
-/** Whether a field says something: servers with typed languages fill those that do not. */
+/** True if a field has a value: servers written in typed languages also send empty fields. */
 export const isPresent = (value: unknown): boolean =>
   typeof value === "string" ? value !== "" : Array.isArray(value) ? value.length > 0 : hasKeys(Json.record(value));
 

@@ -1,8 +1,8 @@
 /**
- * Builds the next request of OpenAI Chat Completions from a broken response, also for the servers that imitate it.
+ * Builds the next Chat Completions request from a broken response, for OpenAI and the servers that imitate it.
  *
- * The response goes back as one assistant message; each of its calls is followed by its `tool` message. Reasoning goes back
- * only beside calls, where DeepSeek, Moonshot and OpenRouter want it; in front of text they ignore or refuse it.
+ * The response becomes one assistant message, and each of its calls is followed by its `tool` message. Reasoning is sent back
+ * only beside calls: DeepSeek, Moonshot and OpenRouter require it there, and ignore or refuse it in front of text.
  */
 import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
@@ -13,7 +13,7 @@ import type { TurnForm } from "../continuation/Turn.ts";
 import { freeText, idMaker, isSaid, textOf } from "../continuation/Words.ts";
 import { messageText } from "./Content.ts";
 
-/** Where a message stands, and how it writes text. */
+/** The message list of a request and its form of text. */
 export const turn: TurnForm = {
   list: "messages",
   content: "content",
@@ -21,7 +21,7 @@ export const turn: TurnForm = {
   part: (text) => ({ type: "text", text }),
 };
 
-/** Builds the body. */
+/** Builds the body of the next request. */
 export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, ContinuationError> =>
   Result.gen(function* () {
     const { body, items, seam, whole } = prepared;
@@ -45,11 +45,13 @@ export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, Contin
     return budgeted(next, seam, ["max_tokens", "max_completion_tokens"], thinkingBudget(body));
   });
 
-/** Of the budget what the model may think: OpenRouter's and LiteLLM's fields, which their servers hold against the whole. */
+/**
+ * The part of the token budget reserved for thinking: OpenRouter's and LiteLLM's servers count these fields against the whole.
+ */
 const thinkingBudget = ({ reasoning, thinking }: Json.JsonRecord): unknown =>
   Json.record(reasoning)?.max_tokens ?? Json.record(thinking)?.budget_tokens;
 
-/** The text of all deltas; what was stored before has the one message of a server that sends no deltas beside it. */
+/** Joins the text of all deltas. Older records keep the only message of a server without deltas in a note. */
 const textIn = (items: ReadonlyArray<KeptItem>): string => {
   const text = items.find((item) => item.type === "text");
   if (text !== undefined) return Json.string(text.json.text);
@@ -58,7 +60,7 @@ const textIn = (items: ReadonlyArray<KeptItem>): string => {
 };
 
 interface Calls {
-  /** The fields of the assistant message. */
+  /** Fields for the assistant message. */
   readonly calls: Json.JsonRecord;
   readonly results: ReadonlyArray<Json.JsonRecord>;
 }
@@ -76,7 +78,7 @@ const callsOf = (items: ReadonlyArray<KeptItem>, messages: ReadonlyArray<unknown
       results: [{ role: "function", name, content: textOf(first.closing.output) }],
     };
   }
-  // Servers that say `0` for every call take it back: only ids that are empty, or stand twice here, are made anew.
+  // Servers that send id `0` for every call accept it back. Only ids that are empty or duplicated here are replaced.
   const idOf = idMaker([]);
   const calls: Array<Json.JsonRecord> = [];
   const results: Array<Json.JsonRecord> = [];
@@ -98,7 +100,7 @@ const callOf = (id: string, json: Json.JsonRecord, note: Json.JsonRecord | undef
     : { id, type: "function", function: { name, arguments: input }, ...extra };
 };
 
-/** Some servers want the tool's name beside its result: the request's own tool messages show it. */
+/** Some servers require the tool's name beside its result, as the request's own tool messages show. */
 const nameOf = (messages: ReadonlyArray<unknown>, { name }: Json.JsonRecord): Json.JsonRecord => {
   const named = messages.some((message) => {
     const { name, role } = Json.record(message) ?? {};
@@ -107,7 +109,7 @@ const nameOf = (messages: ReadonlyArray<unknown>, { name }: Json.JsonRecord): Js
   return named ? { name } : {};
 };
 
-/** A text, or a list of text parts. */
+/** Keeps a list of text parts and turns anything else into text. */
 const contentOf = (output: unknown): unknown =>
   Array.isArray(output) && output.length > 0 && output.every((part) => Json.record(part)?.type === "text")
     ? output
@@ -123,7 +125,7 @@ const reasoningOf = (items: ReadonlyArray<KeptItem>): Json.JsonRecord => {
   };
 };
 
-/** A response that went on with an assistant message of the caller's becomes one with it. */
+/** Merges the answer into the caller's trailing assistant message, if the response continued one. */
 const withAnswer = (messages: ReadonlyArray<unknown>, answer: Json.JsonRecord): ReadonlyArray<unknown> => {
   const last = Json.record(messages.at(-1));
   if (last?.role !== "assistant" || last.tool_calls !== undefined) return [...messages, answer];

@@ -1,23 +1,23 @@
 /**
  * Decodes streams of OpenAI Chat Completions and of the many servers that imitate it.
  *
- * The terminal rule (law L5). A stream is complete when every choice has sent its `finish_reason`:
+ * Terminal rule (law L5): a stream is complete when every choice has sent its `finish_reason`.
  *
- * - with `choices` given (the request's `n`), when that many have finished;
- * - without it, when all choices from 0 to the highest seen have; if one below the highest was never seen, the finish is
- *   the marker only together with a clean end or `[DONE]`;
- * - `[DONE]` stands for the finish of the other choices where at least one has finished (LiteLLM finishes choice 0 only), and
- *   for that of a choice whose audio has said when it expires (OpenAI's audio models never send a finish);
- * - `[DONE]` without a finish is the marker where the server never sends the field `finish_reason` at all (Snowflake), and
- *   on demand (`doneWithoutFinish: true`) also where it sends it as null; never after an error.
+ * - With `choices` given (the request's `n`): when that many have finished.
+ * - Without it: when all choices from 0 to the highest seen have finished. If one below the highest was never seen, the finish is
+ *   the marker only with a clean end or `[DONE]`.
+ * - `[DONE]` replaces the finish of the other choices if at least one has finished (LiteLLM finishes choice 0 only), and that of
+ *   a choice whose audio has said when it expires (OpenAI's audio models never send a finish).
+ * - `[DONE]` without a finish is the marker if the server never sends the field `finish_reason` at all (Snowflake), and with
+ *   `doneWithoutFinish: true` also if it sends null. It is never the marker after an error.
  *
- * OpenRouter finishes a call that a limit cut with `tool_calls` and names the limit in `native_finish_reason`: the limit speaks.
+ * OpenRouter finishes a call that a limit cut with `tool_calls` and names the limit in `native_finish_reason`: the limit wins.
  *
- * A finish that comes with a call, or with the first content of its choice, may stand in every chunk (gateways in front of
- * Gemini do that): it is the marker only together with a clean end or `[DONE]`, and content without one takes it back.
+ * Gateways in front of Gemini may send a finish in every chunk. A finish that comes with a call, or with the first content of its
+ * choice, is therefore the marker only with a clean end or `[DONE]`, and later content without one revokes it.
  *
- * `[DONE]` is not needed after a finish: healthy servers leave it out. The first marker wins, and an error object or
- * `finish_reason: "error"` is never one.
+ * `[DONE]` is not needed after a finish: healthy servers omit it. The first marker wins, and neither an error object
+ * nor `finish_reason: "error"` is ever one.
  */
 import type { Failure } from "../../domain/Failure.ts";
 import * as Json from "../../domain/Json.ts";
@@ -32,36 +32,36 @@ import * as ChatCalls from "./Calls.ts";
 import * as ChatContent from "./Content.ts";
 import * as ChatFinish from "./Finish.ts";
 
-/** Most choices of one stream (the API's own limit for `n`). */
+/** Maximum choices of one stream (the API's own limit for `n`). */
 export const choicesMax = 128;
 
-/** Most argument text that a stream may gather over all its calls, in UTF-16 code units. */
+/** Maximum argument text gathered over all calls of a stream, in UTF-16 code units. */
 export const argumentCharactersMax = 16 * 1024 * 1024;
 
 interface Choice {
   readonly index: number;
   readonly calls: ReadonlyArray<ChatCalls.Call>;
   readonly finish: string | undefined;
-  /** The finish came after content that had none, so that this server does not send one with everything. */
+  /** True if the finish came after content without one, so this server does not send one in every chunk. */
   readonly sure: boolean;
-  /** Content came without a finish. */
+  /** True if content came without a finish. */
   readonly spoke: boolean;
-  /** Content came as deltas, so that a whole message repeats it. */
+  /** True if content came as deltas, so that a whole message repeats it. */
   readonly streamed: boolean;
-  /** The finish says that the calls are whole. */
+  /** True if the finish says that the calls are complete. */
   readonly whole: boolean;
-  /** Its audio is over: the last delta of audio says when the audio expires. */
+  /** True once the audio is over: the last delta of audio says when it expires. */
   readonly audioOver: boolean;
 }
 
-/** The fold's state. Immutable; a text delta leaves it as it is. */
+/** The immutable state of the fold. A text delta normally leaves it unchanged. */
 export interface State {
   readonly tolerance: Tolerance;
   readonly choices: ReadonlyArray<Choice>;
   readonly argumentCharacters: number;
-  /** The server sends the field `finish_reason`, be it null. */
+  /** True if the server sends the field `finish_reason`, even as null. */
   readonly saysFinish: boolean;
-  /** A choice finished with a call that cannot be read. */
+  /** True if a choice finished with a call that cannot be parsed. */
   readonly invalid: boolean;
   readonly terminal: boolean;
   readonly failure: Failure | undefined;
@@ -83,7 +83,7 @@ export const id = "openai-chat";
 
 type Part = Stream.Part<typeof id>;
 
-/** Takes one event. */
+/** Folds one event into the state. */
 export const step = (state: State, event: SseEvent): readonly [State, Part] => {
   if (Payload.isDone(event.data)) return withPart(onDone(state), event, undefined);
   const parsed = Json.parse(event.data);
@@ -91,7 +91,7 @@ export const step = (state: State, event: SseEvent): readonly [State, Part] => {
     const part = Payload.unparsed(id, event);
     return [fail(state, part.observation.failure), part];
   }
-  // Errors come in a list of one (Google's compatible endpoint).
+  // Google's compatible endpoint sends errors in a list of one.
   const chunk = Json.record(parsed.json) ?? Json.record(Json.list(parsed.json)[0]);
   const failure = errorOf(event, chunk);
   if (failure !== undefined) return withPart([fail(state, failure), failed(failure)], event, parsed.json);
@@ -109,18 +109,18 @@ export const step = (state: State, event: SseEvent): readonly [State, Part] => {
   return withPart(stepped, event, parsed.json, seen.content);
 };
 
-/** The bytes ended cleanly. */
+/** Judges the stream at a clean end of its bytes. */
 export const halt = (state: State): End => {
   if (state.failure !== undefined) return { complete: false, failure: state.failure };
   const finished = state.choices.length > 0 && state.choices.every((choice) => choice.finish !== undefined);
   const enough = state.terminal || state.choices.length >= (state.tolerance.choices ?? 1);
   if (!finished || !enough) return { complete: false, failure: { kind: "truncated" } };
-  // A finish that only the clean end made sure of is the last that can say that a call cannot be read.
+  // The clean end is the last chance to report an unparseable call behind a finish that nothing else confirmed.
   const unread = state.choices.some((choice) => choice.whole && !choice.sure && !ChatCalls.areReadable(choice.calls));
   return unread ? { complete: false, failure: ChatFinish.callUnread } : { complete: true };
 };
 
-/** What a part proves. */
+/** The observation of a part. */
 export const observe = (part: Observed): Observation => part.observation;
 
 /**
@@ -143,13 +143,13 @@ const withPart = (
   content: ReadonlyArray<Content> = nothing,
 ): readonly [State, Part] => [state, { protocol: id, event, json, content, observation }];
 
-/** After the marker an error changes nothing. */
+/** An error after the marker changes nothing. */
 const fail = (state: State, failure: Failure | undefined): State =>
   state.terminal || state.failure !== undefined ? state : { ...state, failure };
 
 const errorOf = (event: SseEvent, chunk: Json.JsonRecord | undefined): Failure | undefined => {
   const named = event.event === "error" || chunk?.type === "error" || chunk?.object === "error";
-  // Looked for only where an error can be: this runs for every delta.
+  // This runs for every delta, so it skips chunks that cannot hold an error.
   const error = Payload.saysError(chunk?.error);
   if (!named && !error && Json.list(chunk?.choices).length > 0 && chunk?.base_resp === undefined) return undefined;
   const failure = classifyEvent(error || !named ? chunk : { error: chunk ?? {} });
@@ -163,7 +163,7 @@ const onDone = (state: State): Stepped => {
   const open = state.choices.filter((choice) => choice.finish === undefined);
   const finished = open.length < state.choices.length || open.every((choice) => choice.audioOver);
   const tolerated = finished || (state.tolerance.doneWithoutFinish ?? !state.saysFinish);
-  // No arguments at all are no proof here: this server would not say that they were cut.
+  // Missing arguments prove nothing here: this server would not say that they were cut.
   if (open.length > 0 && (!tolerated || !open.every((choice) => ChatCalls.areReadable(choice.calls, false))))
     return [state, quiet];
   let { invalid } = state;
@@ -189,13 +189,12 @@ const onChunk = (state: State, chunk: Json.JsonRecord, seen: Seen): Stepped => {
   return finish(next, observation, false);
 };
 
-/** What the choices of one chunk said, gathered in place. */
 interface Seen {
   content: ReadonlyArray<Content>;
   text: number;
   shows: Observation["shows"];
   reasoning: number;
-  /** A part of a call's input came, which says nothing new about the call. */
+  /** True if call fields came, even without a new signal. */
   input: boolean;
   calls: ReadonlyArray<CallSignal>;
   failure: Failure | undefined;
@@ -207,7 +206,7 @@ const onChoice = (state: State, entry: Json.JsonRecord, seen: Seen, chunk: Json.
   const delta = Json.record(entry.delta) ?? message ?? { content: entry.text };
   const position = state.choices.findIndex((choice) => choice.index === index);
   const before: Choice = state.choices[position] ?? { ...fresh, index };
-  // A message that repeats the whole response at its end (MiniMax) shows nothing new, and repeats its calls.
+  // A message that repeats the whole response at its end (MiniMax) shows nothing new and repeats its calls.
   const said = message !== undefined && before.streamed ? nothing : ChatContent.words(delta, index);
   const spoke = said.length > 0;
   look(said, seen);
@@ -219,7 +218,7 @@ const onChoice = (state: State, entry: Json.JsonRecord, seen: Seen, chunk: Json.
     seen.calls = [...seen.calls, ...gathered.signals];
     add(seen, ChatContent.notes(delta, index));
   }
-  // A choice that says nothing yet counts all the same: no continuation goes on with several.
+  // A choice counts before it says anything, because a response with several choices is never continued.
   if (position === -1 && !spoke) add(seen, [{ kind: "text", choice: index, key: "text", text: "" }]);
   const reason = Payload.reason(entry.finish_reason);
   const saysFinish = state.saysFinish || "finish_reason" in entry;
@@ -275,7 +274,6 @@ const fresh: Choice = {
   audioOver: false,
 };
 
-/** Counts what a choice says. */
 const look = (said: ReadonlyArray<Content>, seen: Seen): void => {
   for (const { kind, text } of said) {
     if (kind === "reasoning") {
@@ -293,7 +291,7 @@ const add = (seen: Seen, content: ReadonlyArray<Content>): void => {
   seen.content = seen.content.length === 0 ? content : [...seen.content, ...content];
 };
 
-/** The choice's finish, and beside it the word of the server behind a gateway; empty where there is none. */
+/** The choice's finish reason, and that of the server behind a gateway. Each is empty if missing. */
 interface Finish {
   readonly reason: string;
   readonly native: string;
@@ -324,7 +322,6 @@ const end = (choice: Choice, { native, reason }: Finish, sure: boolean, carrier:
   };
 };
 
-/** Raises the marker with this part if every choice has finished. */
 const finish = (state: State, observation: Observation, done: boolean): Stepped => {
   const { choices, tolerance } = state;
   const first = choices.find((choice) => choice.finish !== undefined)?.finish;
@@ -332,7 +329,7 @@ const finish = (state: State, observation: Observation, done: boolean): Stepped 
   const expected = tolerance.choices ?? Math.max(...choices.map((choice) => choice.index)) + 1;
   const sure = choices.every((choice) => choice.sure);
   if ((choices.length < expected || !sure) && !done && !state.invalid) {
-    // `[DONE]` may follow, so that only a clean end or that proves such a finish, and no silence.
+    // `[DONE]` may follow, so only it or a clean end proves this finish. Silence does not.
     return tolerance.choices === undefined || choices.length >= expected
       ? [state, { ...observation, terminal_at_end: true, closes: "later", finish: first }]
       : [state, observation];
@@ -340,7 +337,7 @@ const finish = (state: State, observation: Observation, done: boolean): Stepped 
   const closes = done ? {} : ({ closes: "later" } as const);
   const marked: Observation = { ...observation, ...closes, terminal: true, finish: first };
   if (!state.invalid) return [{ ...state, terminal: true }, marked];
-  // The one case of a marker with a failure: everything was seen, and a call in it cannot be read.
+  // The only marker with a failure: everything was seen, but a call in it cannot be parsed.
   const unread = choices.some(({ calls }) => !ChatCalls.areReadable(calls));
   const failure = unread ? ChatFinish.callUnread : ChatFinish.invalidToolInput;
   return [
@@ -361,7 +358,8 @@ const observed = (seen: Seen, choices: number, usage: Observation["usage"]): Obs
     shows,
     characters: shows === "text" ? seen.text : seen.reasoning,
     calls,
-    // In one delta the content stands before the calls; with several choices, or an older call going on, the order is unknown.
+    // Within one delta the content precedes the calls. With several choices, or an older call still streaming, the order is
+    // unknown.
     ...(shows === "text" && choices === 1 && allBegin(calls) ? { text_before_calls: true } : {}),
     ...(usage === undefined ? {} : { usage }),
   };
@@ -371,13 +369,13 @@ const allBegin = (calls: ReadonlyArray<CallSignal>): boolean =>
   calls.length > 0 &&
   calls.every((call) => calls.some((other) => other.ordinal === call.ordinal && other.phase === "input_started"));
 
-/** Usage stands at the top, and in Groq's streams under `x_groq`. */
+/** Usage is at the top level, or under `x_groq` in Groq's streams. */
 const usageOf = (chunk: Json.JsonRecord): Observation["usage"] => {
   const usage = Json.record(chunk.usage) ?? Json.record(Json.record(chunk.x_groq)?.usage);
   if (usage === undefined) return undefined;
   const output = usage.completion_tokens ?? usage.output_tokens;
   const reasoning = Json.natural(Json.record(usage.completion_tokens_details)?.reasoning_tokens) ?? 0;
-  // xAI counts reasoning beside the completion: more of it than of the whole cannot stand in it.
+  // xAI reports reasoning beside the completion: more reasoning than output cannot be part of it.
   const beside = reasoning > (Json.natural(output) ?? reasoning) ? reasoning : 0;
   return Payload.usage(usage.prompt_tokens ?? usage.input_tokens, beside === 0 ? output : Number(output) + beside);
 };

@@ -1,21 +1,21 @@
 /**
- * Reads a `finish_reason` of a chat completion: did the choice end, was it cut, or did the server fail.
+ * Classifies the `finish_reason` of a chat completion: the choice ended, was cut, or the server failed.
  */
 import { type Failure, incompleteCall } from "../../domain/Failure.ts";
 
 /**
- * `whole`: the choice ended by itself and its calls are whole. `cut`: it ended at a limit or a filter; that is the marker,
- * and its calls may be cut. `failed`: the server broke off, which is never the marker. `invalid_call`: it ended with a
- * call that the server could not read.
+ * `whole`: the choice ended by itself and its calls are complete. `cut`: it ended at a limit or a filter, which counts as the
+ * marker, but its calls may be cut. `failed`: the server broke off, which is never the marker. `invalid_call`: it ended with a
+ * call that the server could not parse.
  */
 export type Ending = "whole" | "cut" | "failed" | "invalid_call";
 
 const endings: ReadonlyMap<string, Ending> = new Map<string, Ending>([
-  // OpenAI, Mistral (model_length), Anthropic and Gemini behind compatible endpoints.
+  // OpenAI, Mistral (model_length), and Anthropic and Gemini behind compatible endpoints.
   ...["length", "model_length", "max_tokens", "max_output_tokens", "content_filter", "safety", "refusal"].map(
     (reason) => [reason, "cut"] as const,
   ),
-  // The API's own name for a window that is full, Cohere, watsonx, and Gemini's and Bedrock's filters behind gateways.
+  // The API's own name for a full window, Cohere, watsonx, and the filters of Gemini and Bedrock behind gateways.
   ...[
     "model_context_window_exceeded",
     "context_length_exceeded",
@@ -31,7 +31,7 @@ const endings: ReadonlyMap<string, Ending> = new Map<string, Ending>([
   // TensorRT-LLM, Cohere, watsonx: the server gave up.
   ...["timeout", "server_error", "internal_error"].map((reason) => [reason, "failed"] as const),
   ...["cancelled", "canceled", "user_cancel"].map((reason) => [reason, "failed"] as const),
-  // Zhipu GLM: `sensitive` is its content filter, `network_error` an inference that broke.
+  // Zhipu GLM: `sensitive` is its content filter, `network_error` a failed inference.
   ["sensitive", "cut"],
   ["network_error", "failed"],
   // OpenRouter and Mistral.
@@ -46,10 +46,10 @@ const endings: ReadonlyMap<string, Ending> = new Map<string, Ending>([
 ]);
 
 /**
- * The ending that a reason names; a reason that no row knows is an end as any other.
+ * Maps a finish reason to its ending. An unknown reason counts as `whole`.
  *
- * @param native the word of the server behind a gateway (OpenRouter's `native_finish_reason`): a limit or a filter that it
- *   names may have cut a call, whatever the gateway makes of it
+ * @param native the reason of the server behind a gateway (OpenRouter's `native_finish_reason`): a limit or a filter that it
+ *   names may have cut a call, whatever the gateway reports
  */
 export const ending = (reason: string, native = ""): Ending => {
   const known = endings.get(reason.toLowerCase());
@@ -59,7 +59,7 @@ export const ending = (reason: string, native = ""): Ending => {
   return /malformed_function_call|unexpected_tool_call/i.test(reason) ? "invalid_call" : "whole";
 };
 
-/** The failure of a `failed` ending without an error object beside it. */
+/** The failure of a `failed` ending that came without an error object. */
 export const failureOf = (reason: string): Failure => {
   const by = reason.toLowerCase();
   if (by === "insufficient_system_resource") return { kind: "overloaded", in_band: true };
@@ -67,8 +67,8 @@ export const failureOf = (reason: string): Failure => {
   return { kind: "server_error", in_band: true };
 };
 
-/** What a finish with a call that cannot be read is: the marker was seen, and the call is not usable. */
+/** The failure of a finish with an unparseable call: the marker was seen, but the call is unusable. */
 export const invalidToolInput: Failure = { kind: "invalid_tool_input", in_band: true };
 
-/** The same, if the call stands in the response. */
+/** The failure if the unparseable call is part of the response. */
 export const callUnread: Failure = { ...invalidToolInput, code: incompleteCall };

@@ -1,15 +1,15 @@
 /**
- * Writes the events of our own that clients of Chat Completions take: a delta with nothing in it, and an error.
+ * Writes this package's own events for clients of Chat Completions: an empty delta and an error.
  *
- * Never an object without `choices` but an error: OpenAI's own helper throws at one, and the AI SDK makes four errors of it.
- * Measured on 2026-11-22 with six agents and five SDKs.
+ * Every object except an error has `choices`. OpenAI's own helper throws on one without, and the AI SDK turns it into four
+ * errors. Measured on 2026-11-22 with six agents and five SDKs.
  */
 import type * as Json from "../../domain/Json.ts";
 import { documentType, endingOf, type GivenUpForm, type NoOp, told } from "../protocol/StreamEvent.ts";
 
 /**
- * A delta with nothing in it, of the response that has begun. The first one has the role, as a provider's first delta has: behind
- * one without, LangChain loses the calls of the response.
+ * An empty delta of the current response. The first one carries the role, as a provider's first delta does: without it, LangChain
+ * loses the calls of the response.
  */
 export const noOp: NoOp = (last, run) => {
   const delta = last === undefined ? { role: "assistant" } : {};
@@ -23,14 +23,14 @@ const namesOf = (last: Json.JsonRecord | undefined, { id, model }: Parameters<No
   model: last?.model ?? model ?? "",
 });
 
-/** The type is what tells clients that asking again is of no use: `server_error` is asked again by three of them. */
+/** Tells clients not to retry: three of them retry `server_error`. */
 const type = "invalid_request_error";
 
-/** An error response of Chat Completions. */
+/** The body of an error response. */
 export const document: GivenUpForm["document"] = (message, code) => ({
   error: { message, type: documentType, param: null, code: documentType, ...told(code) },
 });
 
-/** One error chunk. */
+/** Ends a stream with one error chunk. */
 export const ending: GivenUpForm["ending"] = (message) =>
   endingOf({ data: { error: { message, type, param: null, code: type } } });

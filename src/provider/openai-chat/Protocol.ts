@@ -1,5 +1,5 @@
 /**
- * Puts together what the package knows of OpenAI Chat Completions.
+ * Assembles the OpenAI Chat Completions protocol from the modules of this folder.
  */
 import { wireProtocol } from "../protocol/WireProtocol.ts";
 import { address } from "./Address.ts";
@@ -9,7 +9,7 @@ import { document, ending, noOp } from "./OwnEvents.ts";
 import { seamRefusal } from "./Seam.ts";
 import { splice } from "./Splice.ts";
 
-/** OpenAI Chat Completions. */
+/** The OpenAI Chat Completions wire protocol. */
 export const openAiChat = wireProtocol(protocol, {
   name: "OpenAI Chat Completions",
   address,
@@ -19,7 +19,7 @@ export const openAiChat = wireProtocol(protocol, {
   givenUp: { document, ending },
   takesComments: true,
   usage: { cachedApart: false, reasoningApart: false },
-  // A document has the form of a chunk.
+  // A document has the shape of a chunk.
   eventsOf: (document) => [document],
   splice,
 });

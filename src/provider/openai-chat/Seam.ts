@@ -1,9 +1,9 @@
 /**
- * Says which requests of OpenAI Chat Completions have responses that cannot go on.
+ * Decides which requests of OpenAI Chat Completions rule out continuing their response.
  *
- * `prediction` forbids nothing: it makes tokens faster and not other ones. Neither do `web_search_options`: a model that searches
- * does so again before it goes on, and what it says of its sources stands with the events that the splice writes. Penalties of
- * frequency and presence may keep a model from the anchor; then the seam is unproven, as with any other text.
+ * `prediction` is allowed: it makes tokens faster, not different. `web_search_options` is allowed: a model that searches does so
+ * again before it continues, and the splice writes the annotations of its sources. Frequency and presence penalties may keep a
+ * model from repeating the anchor; the seam is then unproven, as with any other text.
  */
 import type * as Json from "../../domain/Json.ts";
 import type { SeamRefusal } from "../../domain/SeamWords.ts";
@@ -21,8 +21,8 @@ const rows: ReadonlyArray<Refusals.RefusalRow> = [
   ],
 ];
 
-/** The older spelling: a record names the function. */
+/** In the legacy `function_call`, an object names the function to call. */
 const demandsFunction = (choice: unknown): boolean => typeof choice === "object" && choice !== null;
 
-/** Why the response to a request cannot go on; undefined where nothing of the request forbids it. */
+/** The reason a request's response cannot be continued; undefined if the request allows it. */
 export const seamRefusal = (body: Json.JsonRecord): SeamRefusal | undefined => Refusals.refusalOf(rows, body);

@@ -1,49 +1,55 @@
 /**
- * Rewrites what a choice of a chat completion says for a client that has read the beginning of another response.
+ * Rewrites the words of a choice for a client that has read the beginning of another response.
  *
- * In one delta the content stands before the calls. What was held in front of something that is no text goes with the content.
+ * Within one delta the content precedes the calls. Text held in front of something that is not text leaves with the content.
  */
 import * as Json from "../../domain/Json.ts";
 import type { AttemptGate } from "../seam/AttemptGate.ts";
 import { executedKey, indexOf } from "./Calls.ts";
 import { isPresent, isReasoningEntry, isReasoningField, words } from "./Content.ts";
 
-/** What a delta is rewritten by. */
+/** The parts of a response, other than its text, that were handed over. */
+export interface ChatShown {
+  object: unknown;
+  hasRole: boolean;
+  /** True if text is in `text`, as in the API of completions before chat. */
+  isBare: boolean;
+  /** True if content came as deltas, so that a whole message repeats it. */
+  streamed: boolean;
+  /** Number of call indexes in use, by the caller's tools (`calls`) and the provider's (`executed`). */
+  calls: number;
+  executed: number;
+}
+
+/** The state that the deltas of one attempt are rewritten with. */
 export interface Joining {
   readonly gate: AttemptGate;
-  readonly before: {
-    readonly hasRole: boolean;
-    readonly isBare: boolean;
-    /** Text that was shown, in UTF-16 code units. */
-    readonly characters: number;
-    /** Places of calls that are taken, of the caller's tools and of the provider's. */
-    readonly calls: number;
-    readonly executed: number;
-  };
-  /** Content of this attempt came as deltas, so that a whole message repeats it. */
+  /** The response when the attempt began, with the length of its text, in UTF-16 code units. */
+  readonly before: Readonly<ChatShown> & { readonly characters: number };
+  /** True if content of this attempt came as deltas, so that a whole message repeats it. */
   streamed: boolean;
-  /** A call of this attempt came. */
+  /** True if this attempt sent a call. */
   called: boolean;
 }
 
-/** What a choice says, as far as the gate let it pass. */
+/** The words of a choice that passed the gate. */
 export interface JoinedWords {
   /**
-   * Its fields as they are written.
+   * Writes the fields of the choice.
    *
-   * @param held what was held and ends the text, behind the words
+   * @param held text that was held and ends the content
    */
   readonly write: (held: string) => Json.JsonRecord;
-  /** Nothing is left of them. */
+  /** True if nothing is left to write. */
   readonly isEmpty: boolean;
-  /** They said something of the response, be it held or dropped. */
+  /** True if the words belong to the response, even if they were held or dropped. */
   readonly goesOn: boolean;
 }
 
-/** Where the words of a choice stand. */
+/** The field of a choice that holds its words. */
 export type WordsForm = "delta" | "message" | "text";
 
-/** The words of a choice: in its delta, in the message that some servers send in its place, or in a bare text. */
+/** Finds the words of a choice: in its delta, in the message that some servers send instead, or in a bare text. */
 export const wordsOf = (entry: Json.JsonRecord): { readonly delta: Json.JsonRecord; readonly form: WordsForm } => {
   const delta = Json.record(entry.delta);
   if (delta !== undefined) return { delta, form: "delta" };
@@ -51,7 +57,7 @@ export const wordsOf = (entry: Json.JsonRecord): { readonly delta: Json.JsonReco
   return message === undefined ? { delta: { content: entry.text }, form: "text" } : { delta: message, form: "message" };
 };
 
-/** The places of the calls of the caller's tools that a delta speaks of; undefined where the server says none. */
+/** The index of each call of the caller's tools in a delta; undefined if the server sends none. */
 export const callPlaces = (delta: Json.JsonRecord): ReadonlyArray<number | undefined> => {
   const places = entriesOf(delta.tool_calls)
     .filter(isCall)
@@ -59,18 +65,18 @@ export const callPlaces = (delta: Json.JsonRecord): ReadonlyArray<number | undef
   return places.length === 0 && isPresent(delta.function_call) ? [undefined] : places;
 };
 
-/** Whether a delta says a refusal of the provider's. */
+/** True if a delta contains a refusal by the provider. */
 export const isRefusal = (delta: Json.JsonRecord): boolean =>
   Json.string(delta.refusal) !== "" || Json.list(delta.content).some((entry) => Json.record(entry)?.type === "refusal");
 
 /**
- * Asks the gate for the words of a choice.
+ * Passes the words of a choice through the gate.
  *
- * @returns undefined where they cannot be joined: the gate has been told
+ * @returns undefined if they cannot be joined, after the gate has failed
  */
 export const joinWords = (entry: Json.JsonRecord, joining: Joining): JoinedWords | undefined => {
   const { form, delta: said } = wordsOf(entry);
-  // A message that repeats the whole response at its end says nothing new.
+  // A message that repeats the whole response at its end adds nothing.
   const delta = form === "message" && joining.streamed ? repeatedBy(said, joining.called) : said;
   const { gate } = joining;
   const isBehind = gate.joined;
@@ -102,13 +108,13 @@ const textDelta = (content: unknown): Json.JsonRecord => (isPresent(content) ? {
 const repeatedBy = (message: Json.JsonRecord, called: boolean): Json.JsonRecord =>
   called ? {} : { tool_calls: message.tool_calls, function_call: message.function_call };
 
-/** Whether a delta says something that is neither text nor reasoning. */
+/** True if a delta has more than text and reasoning. */
 const isOther = (delta: Json.JsonRecord): boolean =>
   callPlaces(delta).length > 0 ||
   isRefusal(delta) ||
   ["executed_tools", "audio", "images"].some((name) => isPresent(delta[name]));
 
-/** The content that may leave: a text, a list of entries, or what says that there is none. */
+/** The content that may leave: a string, a list of entries, or an empty value. */
 const contentOf = (content: unknown, gate: AttemptGate): unknown => {
   if (typeof content === "string") return gate.text(content);
   if (!Array.isArray(content)) return content;
@@ -136,7 +142,6 @@ const withText = (content: unknown, text: string): unknown => {
   return Array.isArray(content) ? [...content, { type: "text", text }] : Json.string(content) + text;
 };
 
-/** All fields but the content. */
 const restOf = (delta: Json.JsonRecord, form: WordsForm, isBehind: boolean, joining: Joining): Json.JsonRecord => {
   const rest: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(delta)) {
@@ -162,13 +167,13 @@ const fieldOf = (name: string, value: unknown, form: WordsForm, { before, gate }
   return value;
 };
 
-/** A call behind those that are out; `place` is its own where the server says none. */
+/** Moves a call past the indexes already sent. `place` applies if the server sends no index. */
 const atPlace = (call: Json.JsonRecord, taken: number, place: number | undefined): Json.JsonRecord => {
   const index = indexOf(call.index) ?? place;
   return index === undefined ? call : { ...call, index: index + taken };
 };
 
-/** An annotation at its place in the text that the client has; what is about the repeated text was said before. */
+/** Moves an annotation to its place in the client's text. Drops those of repeated text, which the client already has. */
 const annotationOf = (annotation: unknown, cut: number, characters: number): ReadonlyArray<unknown> => {
   const record = Json.record(annotation);
   const type = Json.string(record?.type);
@@ -186,13 +191,13 @@ const annotationOf = (annotation: unknown, cut: number, characters: number): Rea
 const entriesOf = (value: unknown): ReadonlyArray<Json.JsonRecord> =>
   (Json.record(value) === undefined ? Json.list(value) : [value]).map((entry) => Json.record(entry) ?? {});
 
-/** Servers that fill every field send calls of nothing beside text. */
+/** Servers that fill every field send empty calls beside text. */
 const isCall = (call: Json.JsonRecord): boolean => {
   const called = Json.record(call.function) ?? Json.record(call.custom) ?? Json.record(call[Json.string(call.type)]);
   return isPresent(call.id) || Object.values(called ?? {}).some(isPresent);
 };
 
-/** The places of the provider's own calls that a delta speaks of, with what tells each apart. */
+/** The provider's own calls in a delta, with the key and the index of each. */
 export const executedOf = (
   delta: Json.JsonRecord,
 ): ReadonlyArray<{ readonly call: Json.JsonRecord; readonly key: string; readonly place: number }> =>

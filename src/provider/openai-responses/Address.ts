@@ -1,13 +1,13 @@
 /**
- * Says where requests of OpenAI Responses go.
+ * Recognises and addresses requests of OpenAI Responses.
  */
 import * as Json from "../../domain/Json.ts";
 import { type Address, bearer, choicesByN, type Keeping } from "../protocol/Address.ts";
 
 /**
- * A background job runs on without its client: it may exist as soon as the request may have arrived. A stored response exists
- * from its first event on; the client of a stored document sees it only whole. A request without `store` is kept by default,
- * although its client did not ask for that: such a request is repeated like any other.
+ * A background job runs without its client, so it may exist as soon as the request may have arrived. A stored response exists
+ * from its first event; the client of a stored document sees it only whole. A request without `store` is kept by default, but its
+ * client did not ask for that, so it is repeated like any other.
  */
 const keeps = (body: Json.JsonRecord, streaming: boolean): Keeping => {
   if (body.background === true) return "request";
@@ -17,11 +17,12 @@ const keeps = (body: Json.JsonRecord, streaming: boolean): Keeping => {
 
 /**
  * OpenAI streams only a background response by `starting_after`, for some minutes ("This response cannot be streamed because it
- * was not created with background=true"). A response that is merely stored ends with its connection, and is found only whole.
+ * was not created with background=true"). A response that is merely stored ends with its connection and can only be retrieved
+ * whole.
  */
 const resumes = (body: Json.JsonRecord, streaming: boolean): boolean => streaming && body.background === true;
 
-/** `POST …/responses`. */
+/** The address of `POST …/responses`. */
 export const address: Address = {
   vendor: "https://api.openai.com/v1",
   path: () => "/responses",

@@ -1,16 +1,16 @@
 /**
- * Moves the annotations of a text whose front is another text than the one that the client has read.
+ * Moves the annotations of a continuation's text to their positions in the text that the client has read.
  */
 import * as Json from "../../domain/Json.ts";
 
 /**
- * How the positions of a joined text lie to each other, in code points. OpenAI's documents say "character" and no unit; its
- * servers and first SDK are Python, whose characters these are.
+ * The offset between positions in a continuation and in the joined text, in code points. OpenAI documents "character" without a
+ * unit; its servers and first SDK are Python, where a character is a code point.
  */
 export interface Shift {
-  /** Where the seam is in the continuation's own text. */
+  /** Position of the seam in the continuation's own text. */
   readonly seam: number;
-  /** What is added to a position behind it. */
+  /** Added to every position after the seam. */
   readonly by: number;
 }
 
@@ -21,14 +21,14 @@ export const codePoints = (text: string): number => {
   return count;
 };
 
-/** Whether an annotation says where it stands; some servers' do not. */
+/** True if an annotation has a position. Some servers send none. */
 export const isPlaced = (annotation: Json.JsonRecord): boolean =>
   Json.natural(annotation.end_index) !== undefined || Json.natural(annotation.index) !== undefined;
 
 /**
- * An annotation where it stands in the joined text.
+ * Moves an annotation to its position in the joined text.
  *
- * @returns undefined where it lies in front of the seam: the client has read that text, and what was told of it
+ * @returns undefined if it lies before the seam, in text whose annotations the client already has
  */
 export const moved = (annotation: Json.JsonRecord, { by, seam }: Shift): Json.JsonRecord | undefined => {
   const start = Json.natural(annotation.start_index);
@@ -46,7 +46,7 @@ export const moved = (annotation: Json.JsonRecord, { by, seam }: Shift): Json.Js
 /**
  * The annotations that a continuation adds to those of a text.
  *
- * @param before those that stand there; none of them comes twice
+ * @param before existing annotations, which are not repeated
  */
 export const added = (
   before: ReadonlyArray<unknown>,

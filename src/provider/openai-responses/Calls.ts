@@ -1,8 +1,7 @@
 /**
- * Follows the output items of a response while they come: which are open, which calls they are, what was shown of them.
+ * Follows the output items of a response as they arrive: the open ones, their calls, and the text shown.
  *
- * Servers skip events: an item may begin with its `added`, its first delta or its `done`, or stand in the final
- * response alone.
+ * Servers skip events: an item may begin with its `added`, its first delta or its `done`, or appear only in the final response.
  */
 import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
@@ -29,18 +28,18 @@ import {
   signal,
 } from "./Slots.ts";
 
-/** `response.output_item.added`. */
+/** Applies `response.output_item.added`. */
 export const added = (output: Output, frame: Json.JsonRecord): Change => {
   const item = Json.record(frame.item);
   if (item === undefined) return [output, Observation.none];
   const key = keyOf(frame);
   const slot = output.slots.get(key);
-  // The same item sent twice is one; another call under the index of an open one is another call.
+  // The same item sent twice is one. A different call under the index of an open one is a new call.
   const again = slot !== undefined && !slot.done && slot.type === item.type && !differs(slot, item);
   return again ? [output, produced, saidAgain(output, key, item)] : open(settled(output), key, item);
 };
 
-/** `response.output_item.done`: a call is whole now, or has its result. */
+/** Applies `response.output_item.done`: a call is complete now, or has its result. */
 export const done = (output: Output, frame: Json.JsonRecord): Change => {
   const item = Json.record(frame.item);
   if (item === undefined) return [output, Observation.none];
@@ -50,7 +49,7 @@ export const done = (output: Output, frame: Json.JsonRecord): Change => {
   return close(settled(output), found?.[0] ?? keyOf(frame), item);
 };
 
-/** A delta of text, a refusal or a transcript. */
+/** Applies a delta of text, a refusal or a transcript. */
 export const show = (output: Output, frame: Json.JsonRecord, said: ReadonlyArray<Content>): Change => {
   const characters = lengthOf(said);
   if (characters === 0) return [output, Observation.lifecycle];
@@ -60,16 +59,16 @@ export const show = (output: Output, frame: Json.JsonRecord, said: ReadonlyArray
   return put(output, key, { ...(slot ?? fresh("message")), visible: true }, Observation.text(characters), said);
 };
 
-/** The whole of a text: it shows something only where no delta did. */
+/** Applies a complete text, which shows something only if no delta did. */
 export const showWhole = (output: Output, frame: Json.JsonRecord, part: Json.JsonRecord): Change =>
   output.slots.get(keyOf(frame))?.visible
     ? [output, Observation.none]
     : show(output, frame, ResponsesContent.whole(frame, part));
 
 /**
- * An event about a call of a type: `response.<type>.<status>`, or `response.<type>_<field>.<status>` for its input.
+ * Applies an event about a call of a type: `response.<type>.<status>`, or `response.<type>_<field>.<status>` for its input.
  *
- * @param type the item's type, `web_search_call`
+ * @param type the item's type, for example `web_search_call`
  * @param field `arguments`, `input`, `code`, …; empty for the call itself
  * @param status `delta`, `done`, `in_progress`, `completed`, `failed`, …
  */
@@ -81,7 +80,7 @@ const aboutOf = (output: Output, frame: Json.JsonRecord, type: string, field: st
   const slot = output.slots.get(key);
   if (slot?.call === undefined) {
     if (slot !== undefined && !slot.done) return [output, produced];
-    // The server skipped `added`. The output of a call streams under an index of its own.
+    // The server skipped `added`. The output of a call streams under a separate index.
     const own = field.startsWith("output") ? `${type}_output` : type;
     const opened = open(settled(output), key, { ...frame, type: own, id: frame.item_id });
     return opened && merge(opened, about(opened[0], frame, type, field, status));
@@ -101,7 +100,6 @@ const aboutOf = (output: Output, frame: Json.JsonRecord, type: string, field: st
   return put(next, key, holds ? { ...slot, input: told } : slot, Observation.calls(signals));
 };
 
-/** A piece of a runtime call's input. */
 const gather = (output: Output, key: Key, slot: Slot, piece: string): Change => {
   const characters = output.characters + piece.length;
   if (characters > inputCharactersMax) return undefined;
@@ -112,8 +110,8 @@ const gather = (output: Output, key: Key, slot: Slot, piece: string): Change => 
 };
 
 /**
- * The final response: what it tells that no event did. Calls that lacked only the end of their item are whole when the
- * response is complete.
+ * Applies the final response, including items that no event reported. If the response is complete, calls that lacked only the end
+ * of their item are complete too.
  *
  * @param complete whether the response ended by itself; a limit or a filter may have cut its last call
  */
@@ -126,7 +124,7 @@ export const rest = (output: Output, response: Json.JsonRecord, complete: boolea
   let change: Change = [settled(output), Observation.none];
   for (const [index, item] of items.entries()) {
     const key = find(output, index, item);
-    // Gateways leave items out of the final list and so move the others: then their number says what was seen.
+    // Gateways omit items from the final list and so shift the others: then the count by type shows which were seen.
     if (key === undefined && known.filter((slot) => slot.type === item.type).length >= told(item.type)) continue;
     if (key !== undefined && output.slots.get(key)?.done) continue;
     change = change && merge(change, close(change[0], key ?? `final:${index}`, item));
@@ -138,7 +136,6 @@ export const rest = (output: Output, response: Json.JsonRecord, complete: boolea
   return change;
 };
 
-/** The input of a call whose item never finished. */
 const untold = (slot: Slot): string =>
   slot.type === "custom_tool_call" ? (toldOf(slot) ?? "") : ResponsesItem.jsonInput(toldOf(slot) ?? "");
 
@@ -162,7 +159,7 @@ const open = (output: Output, key: Key, item: Json.JsonRecord): Change => {
       return put(output, key, slot, Observation.reasoning(0), ResponsesContent.item(key, item, "reasoning", "begins"));
     case "call": {
       const call = callOf(output, item, read);
-      // A server that sends the whole call at once may send nothing more of it.
+      // A server that sends the whole call at once may send nothing more about it.
       const whole = call.executor === "runtime" && slot.type === "function_call" ? Json.string(item.arguments) : "";
       const kept = Json.record(Json.parse(whole)?.json) === undefined ? {} : { input: whole };
       const characters = output.characters + (kept.input?.length ?? 0);
@@ -219,11 +216,11 @@ const close = (output: Output, key: Key, item: Json.JsonRecord): Change => {
   }
 };
 
-/** Whether a message has anything but texts: a sound, a picture, what is not known yet. */
+/** True if a message has anything but text: sound, a picture, or an unknown type. */
 const wordless = (item: Json.JsonRecord): boolean =>
   Json.list(item.content).some((part) => !/^(?:(?:output_)?text|refusal)?$/.test(Json.string(Json.record(part)?.type)));
 
-/** An item whose texts came before it: what it says of itself. The caller's own calls were said when they began. */
+/** The content of an item that is announced after its texts. The caller's own calls were reported when they began. */
 const saidAgain = (output: Output, key: Key, item: Json.JsonRecord): ReadonlyArray<Content> => {
   const read = ResponsesItem.read(item, output.hostsXSearch);
   switch (read.role) {
@@ -241,7 +238,7 @@ const saidAgain = (output: Output, key: Key, item: Json.JsonRecord): ReadonlyArr
   }
 };
 
-/** The item of a call: its place among the calls is known where the caller runs it. */
+/** The content of a call's item. If the caller runs it, its signals carry its ordinal. */
 const callSaid = (
   key: Key,
   item: Json.JsonRecord,
@@ -249,15 +246,15 @@ const callSaid = (
   phase: "begins" | "ends",
 ): ReadonlyArray<Content> => {
   if (signals[0]?.executor !== "provider") return ResponsesContent.called(signals, item);
-  // A custom call that xAI runs itself has no result that could go back with it.
+  // A custom call that xAI runs itself has no result to send back with it.
   return item.type === "custom_tool_call" ? nothing : ResponsesContent.item(key, item, "hosted", phase);
 };
 
 /**
- * A runtime call is ready when its input is whole; one that was cut stays as it was.
+ * Finishes a runtime call, which is ready if its input is complete. A cut call is not.
  *
- * @param begun whether a part before this one said that the call began
- * @param item the call's item, where it is finished
+ * @param begun whether an earlier part reported the start of the call
+ * @param item the call's item, if it is finished
  */
 const ready = (
   output: Output,
@@ -289,9 +286,9 @@ const settle = (output: Output, key: Key, slot: Slot): Change => {
 };
 
 /**
- * The result of a provider-executed call: it settles the call with its `call_id`, or the one before it that waits for such
- * a result. Where none is known, or the call was taken for the caller's own, it counts as a call of its own: what ran at
- * the provider is never missed.
+ * Applies the result of a provider-executed call: it settles the call with its `call_id`, or else the earliest call that waits
+ * for such a result. If there is none, or the call counted as the caller's own, the result counts as a separate call, so that
+ * nothing run by the provider is missed.
  */
 const result = (
   output: Output,
@@ -317,7 +314,6 @@ const result = (
   return put(kept, key, { ...slot, call }, Observation.calls([signal(call, phase)]), said);
 };
 
-/** Two changes by one part, in their order. */
 const merge = ([, first, before = nothing]: NonNullable<Change>, change: Change): Change => {
   if (change === undefined) return undefined;
   const [output, second, said = nothing] = change;

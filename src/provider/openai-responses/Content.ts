@@ -1,7 +1,7 @@
 /**
- * Reads what the events of a response say: texts, and output items as they will be sent back.
+ * Reads the content of a response's events: texts, and output items in the form in which they are sent back.
  *
- * What of it is new the decoder knows: servers tell a text in deltas, in its end, or only at the end of all.
+ * Servers send a text in deltas, at its end, or only in the final response, so the decoder decides what is new.
  */
 import * as Json from "../../domain/Json.ts";
 import type { CallSignal } from "../../domain/Observation.ts";
@@ -9,32 +9,32 @@ import { type Content, type ItemPiece, keyOfCall, nothing } from "../stream/Cont
 import * as ResponsesItem from "./Item.ts";
 import { type Key, keyOf } from "./Slots.ts";
 
-/** A piece of text, of a refusal or of the words of audio. */
+/** A piece of text, of a refusal or of an audio transcript. */
 export const delta = (frame: Json.JsonRecord): ReadonlyArray<Content> => {
   const said = Json.string(frame.delta);
   const type = frame.type === "response.refusal.delta" ? "refusal" : "output_text";
   return said === "" ? nothing : [piece(keyOf(frame), type, indexIn(frame), said)];
 };
 
-/** A text that comes whole: a content part, or its end. */
+/** A text that arrives whole: a content part, or its end. */
 export const whole = (frame: Json.JsonRecord, part: Json.JsonRecord): ReadonlyArray<Content> =>
   partTexts(keyOf(frame), indexIn(frame), part);
 
-/** A piece of reasoning. Its item is what goes back. */
+/** A piece of reasoning. Its item is what is sent back. */
 export const reasoning = (frame: Json.JsonRecord): ReadonlyArray<Content> => [
   { kind: "reasoning", choice: 0, key: itemKey(keyOf(frame)), text: Json.string(frame.delta) },
 ];
 
-/** Sound, and a preview of a picture: the preview belongs to the call that draws it. */
+/** Sound, or a preview of a picture. The preview belongs to the call that draws it. */
 export const media = (frame: Json.JsonRecord, call: boolean): ReadonlyArray<Content> => [
   { kind: "media", choice: 0, key: itemKey(keyOf(frame)), text: "", ...(call ? { item: { json: {} } } : {}) },
 ];
 
-/** The texts of a message that comes whole. */
+/** The texts of a message that arrives whole. */
 export const messageTexts = (key: Key, message: Json.JsonRecord): ReadonlyArray<Content> =>
   Json.list(message.content).flatMap((part, index) => partTexts(key, index, Json.record(part) ?? {}));
 
-/** An item that begins or is whole, without its texts. */
+/** An item that begins or is complete, without its texts. */
 export const item = (
   key: Key,
   json: Json.JsonRecord,
@@ -46,7 +46,7 @@ export const item = (
   return [type === "reasoning" ? { kind: "reasoning", ...said, keep: keepOf(json) } : { kind: "item", ...said }];
 };
 
-/** The item of a call of the caller's own. */
+/** The item of a call of the caller's tools. */
 export const called = (signals: ReadonlyArray<CallSignal>, json: Json.JsonRecord): ReadonlyArray<Content> =>
   signals.map((signal) => ({
     kind: "call",
@@ -56,13 +56,13 @@ export const called = (signals: ReadonlyArray<CallSignal>, json: Json.JsonRecord
     item: { json: { item: json } },
   }));
 
-/** An item of reasoning goes back by its id, and without a stored response only with its encrypted content. */
+/** A reasoning item is sent back by its id, or with its encrypted content if the response is not stored. */
 const keepOf = (json: Json.JsonRecord): Readonly<Record<string, string>> => {
   const encrypted = Json.string(json.encrypted_content);
   return { item_id: Json.string(json.id), ...(encrypted === "" ? {} : { encrypted_content: encrypted }) };
 };
 
-/** The words of audio go back as text. */
+/** Audio is sent back as its transcript. */
 const partTexts = (key: Key, index: number, part: Json.JsonRecord): ReadonlyArray<Content> => {
   const said = ResponsesItem.partText(part);
   if (said === "") return nothing;
@@ -85,7 +85,7 @@ const pieceOf = (type: "output_text" | "refusal", index: number): ItemPiece => (
   field: `${type} ${index}`,
 });
 
-/** Almost every text is the first content of its message: no delta of it makes a piece anew. */
+/** Almost every text is the first content of its message, so these pieces are shared by all deltas. */
 const firstPieces = { output_text: pieceOf("output_text", 0), refusal: pieceOf("refusal", 0) } as const;
 
 const itemKey = (key: Key): string => String(key);

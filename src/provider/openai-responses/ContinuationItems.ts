@@ -1,7 +1,8 @@
 /**
- * Holds the items of a continuation: what each is, and where the client reads it.
+ * Holds the items of a continuation and their places in the client's response.
  */
 import * as Json from "../../domain/Json.ts";
+import type { TextBlock } from "../seam/TextBlocks.ts";
 import type { Shift } from "./Annotations.ts";
 import type { ShownItem, ShownPart } from "./Shown.ts";
 import { itemsMax, keyOf } from "./Slots.ts";
@@ -13,26 +14,22 @@ export interface Slot {
   readonly json: Json.JsonRecord;
   readonly parts: Map<string, PartSlot>;
   closed: boolean;
-  /** It is not written where it comes. */
+  /** True if the item is not written where it arrives. */
   dropped: boolean;
-  /** A message as its end told it. */
+  /** The message as its end reported it. */
   ended: Json.JsonRecord | undefined;
-  /** Where the client reads it; of a message the one that it is read as. */
+  /** The client's place of the item; for a message, the place of the message that it is read as. */
   at: Place | undefined;
   message: ShownItem | undefined;
 }
 
 /** A content part of a message of the continuation. */
-export interface PartSlot {
+export interface PartSlot extends TextBlock {
   readonly slot: Slot;
   readonly json: Json.JsonRecord;
-  /** How much text of the continuation stands in front of it. */
-  readonly start: number;
-  /** The first one: with a prefill it begins at the seam, and goes on with the part that is open. */
-  readonly first: boolean;
-  /** Its text until the seam was proven. */
+  /** The part's text until the seam was proven. */
   front: string;
-  /** Some of its text has come, and some of its annotations. */
+  /** True once text (`spoken`) or annotations (`annotated`) of the part have come. */
   spoken: boolean;
   annotated: boolean;
   waiting: Array<Json.JsonRecord>;
@@ -49,7 +46,7 @@ export class ContinuationItems {
     return this.#all;
   }
 
-  /** An item begins; undefined past the limit. */
+  /** Opens an item; undefined past the limit. */
   open(frame: Json.JsonRecord, item: Json.JsonRecord): Slot | undefined {
     if (this.#all.length >= itemsMax) return undefined;
     const slot: Slot = {
@@ -67,7 +64,7 @@ export class ContinuationItems {
     return slot;
   }
 
-  /** The item of an event that is open; where two share an index their ids tell them apart. */
+  /** The open item of an event. Two items that share an index are told apart by their ids. */
   of(frame: Json.JsonRecord): Slot | undefined {
     const id = frame.item_id ?? Json.record(frame.item)?.id;
     const found = this.#byKey.get(String(keyOf(frame)));
@@ -75,7 +72,7 @@ export class ContinuationItems {
     return this.#all.findLast((slot) => !slot.closed && id !== undefined && slot.json.id === id);
   }
 
-  /** Items of the final response that no event told. Gateways leave some out and so move the others: then their number decides. */
+  /** Items that only the final response contains. Gateways omit some and so shift the others: then the count by type decides. */
   untold(output: ReadonlyArray<unknown>): ReadonlyArray<Json.JsonRecord> {
     const items = output.map((value) => Json.record(value) ?? {});
     const ids = new Set(this.#all.flatMap(({ json }) => [json.id, json.call_id]));
@@ -88,7 +85,7 @@ export class ContinuationItems {
   /**
    * Items as the continuation's own final response has them, by their id on the wire.
    *
-   * @param isWhole whether the client reads an item as an item of its own
+   * @param isWhole returns true if the client reads the slot as a separate item
    */
   told(output: ReadonlyArray<unknown>, isWhole: (slot: Slot) => boolean): ReadonlyMap<unknown, Json.JsonRecord> {
     const items = output.map((value) => Json.record(value) ?? {});

@@ -1,9 +1,9 @@
 /**
- * Builds the next request of OpenAI Responses from a broken response, out of input items.
+ * Builds the next request of OpenAI Responses from a broken response, as input items.
  *
- * The request never names the broken response: whether the provider has stored it is unknown, and `previous_response_id` stays
- * what the request had. Reasoning goes back only encrypted and only with the whole item that it belongs to; the ids of
- * messages and calls stay out, because an id claims that the provider has the item and its reasoning stored.
+ * The request never names the broken response, because the provider may not have stored it; `previous_response_id` stays as the
+ * request had it. Reasoning is sent back only encrypted and only with the complete item that it belongs to. The ids of messages
+ * and calls are omitted, because an id claims that the provider has stored the item and its reasoning.
  */
 import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
@@ -12,7 +12,7 @@ import { budgeted, finalMessage, withoutHalf, wordsBehind } from "../continuatio
 import type { TurnForm } from "../continuation/Turn.ts";
 import { freeText, idMaker, isSaid, lostCall, textOf } from "../continuation/Words.ts";
 
-/** Where a message stands, and how it writes text. */
+/** The message list of a request and its form of text. */
 export const turn: TurnForm = {
   list: "input",
   content: "content",
@@ -20,7 +20,7 @@ export const turn: TurnForm = {
   part: (text) => ({ type: "input_text", text }),
 };
 
-/** Builds the body. */
+/** Builds the body of the next request. */
 export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, ContinuationError> =>
   Result.gen(function* () {
     const { body, items, seam, whole } = prepared;
@@ -39,13 +39,11 @@ export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, Contin
     return budgeted(next, seam, ["max_output_tokens"], undefined);
   });
 
-/** The text of a message that was cut, or came whole. */
 const textIn = (item: KeptItem): string =>
   Json.list(message(item)?.content)
     .map((part) => Json.string(Json.record(part)?.text))
     .join("");
 
-/** A message whose texts do not end with half a character. */
 const withoutHalves = (item: Json.JsonRecord): Json.JsonRecord =>
   item.type !== "message"
     ? item
@@ -98,7 +96,7 @@ const itemsOf = (items: ReadonlyArray<KeptItem>, input: ReadonlyArray<unknown>):
   return { answer, outputs, lost };
 };
 
-/** Reasoning has to be followed by the whole item that came of it. */
+/** Reasoning must be followed by the complete item that it produced. */
 const leads = (
   items: ReadonlyArray<KeptItem>,
   kept: ReadonlyArray<Json.JsonRecord | undefined>,
@@ -116,7 +114,7 @@ const idIn = (item: KeptItem): string => callIdOf(itemIn(item)) || Json.string(i
 
 const callIdOf = (item: Json.JsonRecord): string => Json.string(item.call_id);
 
-/** A hosted call has its result in itself, or in an item of its own. */
+/** True if a hosted call has its result, in its own item or in a separate one. */
 const isSettled = (item: KeptItem, items: ReadonlyArray<KeptItem>): boolean => {
   const json = itemIn(item);
   const status = Json.string(json.status);
@@ -128,7 +126,7 @@ const isSettled = (item: KeptItem, items: ReadonlyArray<KeptItem>): boolean => {
   return !apart || partner("result");
 };
 
-/** A message without its id; of one that was cut what came of its text. */
+/** A message without its id. If it was cut, it holds the text that came. */
 const message = (item: KeptItem): Json.JsonRecord | undefined => {
   const { id: _id, status: _status, ...native } = itemIn(item);
   const content = item.whole && native.content !== undefined ? Json.list(native.content) : streamed(item.json);
@@ -139,7 +137,7 @@ const message = (item: KeptItem): Json.JsonRecord | undefined => {
   return said ? { ...native, type: "message", role: "assistant", content } : undefined;
 };
 
-/** Texts stand under the type and index of their content part. */
+/** Texts are stored under the type and index of their content part. */
 const streamed = (json: Json.JsonRecord): ReadonlyArray<Json.JsonRecord> =>
   Object.entries(json)
     .flatMap(([name, text]) => {
@@ -158,8 +156,8 @@ const structured = (body: Json.JsonRecord): string | undefined => {
 /**
  * The call as an input item.
  *
- * @param json what is known of it: its item, and its whole input
- * @param id the id that its output names
+ * @param json its item, if known, and its complete input
+ * @param id the id that its output refers to
  */
 const callItem = (json: Json.JsonRecord, id: string): Json.JsonRecord => {
   const { id: own, status: _status, ...native } = Json.record(json.item) ?? {};
@@ -181,12 +179,12 @@ const callItem = (json: Json.JsonRecord, id: string): Json.JsonRecord => {
 /**
  * The item that closes a call.
  *
- * @returns undefined for a call that no words can close (a computer call wants a picture): it is left out
+ * @returns undefined for a call that text cannot close (a computer call requires a picture), which is left out
  */
 const closingItem = (call: Json.JsonRecord, { failed, output }: Closing): Json.JsonRecord | undefined => {
   const { call_id, type } = call;
   const native = Json.record(output);
-  // A whole output item of the runtime's own.
+  // A complete output item made by the runtime.
   if (native !== undefined && /_(output|response)$/.test(Json.string(native.type)))
     return type === "mcp_approval_request" ? native : { ...native, call_id };
   const text = textOf(output);

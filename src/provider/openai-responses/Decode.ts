@@ -1,10 +1,10 @@
 /**
- * Decodes streams of OpenAI Responses, also of other servers that speak it (Azure, xAI, OpenRouter, Copilot, local ones).
+ * Decodes streams of OpenAI Responses, also from other servers that speak it (Azure, xAI, OpenRouter, Copilot, local ones).
  *
- * Terminal rule: `response.completed` or `response.incomplete`, or the `response.done` that older servers send for both. The first one wins and what follows changes nothing, also
- * not the `[DONE]` of OpenRouter. `response.failed`, `response.cancelled`, `error`, and a final response that carries an
- * error never are it, and after one of them no marker counts. A second `response.created` after output is two responses
- * spliced together: damage. Before output it is a harmless repeat.
+ * Terminal rule: `response.completed` or `response.incomplete`, or the `response.done` that older servers send for both. The
+ * first one wins and later events change nothing, including OpenRouter's `[DONE]`. `response.failed`, `response.cancelled`,
+ * `error`, and a final response with an error are never the marker, and after one of them no marker counts. A second
+ * `response.created` after output means two responses spliced together, which is damage; before output it is a harmless repeat.
  */
 import { type Failure, incompleteCall } from "../../domain/Failure.ts";
 import * as Json from "../../domain/Json.ts";
@@ -21,7 +21,7 @@ import * as ResponsesSlots from "./Slots.ts";
 
 // state
 
-/** The fold's state, immutable. */
+/** The immutable state of the fold. */
 export interface State {
   readonly created: boolean;
   readonly output: ResponsesSlots.Output;
@@ -41,17 +41,17 @@ export const id = "openai-responses";
 
 type Part = Stream.Part<typeof id>;
 
-/** Takes one event: the next state, and the event as a part with what it proves. */
+/** Folds one event into the state, and returns it as a part with its observation. */
 export const step = (state: State, event: SseEvent): readonly [State, Part] => {
   const parsed = event.data === done ? undefined : Json.parse(event.data);
   const [next, observation, content = nothing] = fold(state, event, parsed);
   return [next, { protocol: id, event, json: parsed?.json, content, observation }];
 };
 
-/** What the end of the bytes means: complete only after `response.completed` or `response.incomplete`. */
+/** Judges the stream at the end of its bytes: complete only after `response.completed` or `response.incomplete`. */
 export const halt = (state: State): End => state.end ?? { complete: false, failure: { kind: "truncated" } };
 
-/** What a part proves. */
+/** The observation of a part. */
 export const observe = (part: Observed): Observation.Observation => part.observation;
 
 /**
@@ -71,7 +71,7 @@ const fold = (state: State, event: SseEvent, parsed: { readonly json: unknown } 
   if (event.data === done) return [state, Observation.none];
   if (parsed === undefined) return plain(state, unparsedNamed(id, event));
   if (frame === undefined) return other(state, event, {});
-  // Some servers say the type in the `event:` line alone.
+  // Some servers put the type in the `event:` line only.
   return typed(
     state,
     event,
@@ -113,18 +113,17 @@ const typed = (state: State, event: SseEvent, frame: Json.JsonRecord): Step => {
   }
 };
 
-/** Not of the API: servers in between keep a long stream alive with an event of such a name. */
+/** Not part of the API: intermediate servers keep a long stream alive with these events. */
 const isKeepAlive = (event: SseEvent, frame: Json.JsonRecord | undefined): boolean =>
   event.event === "ping" ||
   frame?.type === "ping" ||
   frame?.type === "keepalive" ||
   frame?.type === "response.keepalive";
 
-/** Data that is no JSON. */
 const plain = (state: State, observation: Observation.Observation): Step =>
   observation.failure === undefined ? [state, observation] : fail(state, observation.failure);
 
-/** After the marker or a failure parts pass through and prove nothing; a late error is named and changes nothing. */
+/** After the marker or a failure, parts pass through and prove nothing. A late error is reported and changes nothing. */
 const late = (event: SseEvent, frame: Json.JsonRecord | undefined): Observation.Observation => {
   const failure = frame && errorOf(event, frame);
   return failure === undefined ? Observation.none : Observation.failed(failure);
@@ -143,14 +142,14 @@ const created = (state: State, frame: Json.JsonRecord): Step => {
   return [{ ...state, created: true, output: { ...state.output, hostsXSearch } }, Observation.lifecycle];
 };
 
-/** A content part repeats its text when it ends; one that shows reasoning is told by `response.reasoning_text`. */
+/** A content part repeats its text when it ends. A part with reasoning is covered by `response.reasoning_text`. */
 const part = (output: ResponsesSlots.Output, frame: Json.JsonRecord): ResponsesSlots.Change => {
   const content = Json.record(frame.part) ?? {};
   if (Json.string(content.type).startsWith("reasoning")) return [output, Observation.reasoning(0)];
   return ResponsesOutput.showWhole(output, frame, content);
 };
 
-/** `response.<item type>_call[_<field>].<status>`: the events of all calls are named alike, also those to come. */
+/** `response.<item type>_call[_<field>].<status>`: the events of all calls, including future ones, follow this pattern. */
 const aboutCall = /^response\.([a-z_]*?_call)(?:_([a-z_]+))?\.([a-z_]+)$/;
 
 const other = (state: State, event: SseEvent, frame: Json.JsonRecord): Step => {
@@ -167,8 +166,8 @@ const other = (state: State, event: SseEvent, frame: Json.JsonRecord): Step => {
 };
 
 /**
- * The error that an event carries, in any of its shapes. An `error` beside the status of a call (a hosted MCP server that
- * failed) is that call's, and the stream goes on.
+ * The error in an event, in any of its shapes. An `error` beside the status of a call (a hosted MCP server that failed) belongs
+ * to that call and does not end the stream.
  */
 const errorOf = (event: SseEvent, frame: Json.JsonRecord): Failure | undefined => {
   const type = Json.string(frame.type);
@@ -179,7 +178,7 @@ const errorOf = (event: SseEvent, frame: Json.JsonRecord): Failure | undefined =
   const own = named || !type.startsWith("response.") ? frame.error : undefined;
   const error = [own, Json.record(frame.response)?.error].find(saysError);
   if (!named && error === undefined) return type.startsWith("response.") ? undefined : classifyEvent(frame);
-  // An error whose fields stand bare in the event, or in a response that does not say that it failed, is boxed.
+  // An error whose fields are bare in the event, or in a response that does not say that it failed, is wrapped.
   const boxed = plain ? frame : { error: error ?? frame };
   return classifyEvent(boxed) ?? { kind: "server_error", in_band: true };
 };
@@ -204,7 +203,7 @@ const finished = (state: State, frame: Json.JsonRecord): Step => {
     ...(totals === undefined ? {} : { usage: totals }),
   };
   const ended = { ...state, output: ResponsesSlots.none };
-  // A limit or a filter may have cut a call; a response that ended by itself wrote one that cannot be read.
+  // A limit or a filter may have cut a call; a response that ended by itself wrote one that cannot be parsed.
   if (!complete || !broken) return [{ ...ended, end: { complete: true } }, observation, said];
   const invalid = { kind: "invalid_tool_input", in_band: true, code: incompleteCall } as const;
   return [{ ...ended, end: { complete: false, failure: invalid } }, { ...observation, failure: invalid }, said];

@@ -1,5 +1,5 @@
 /**
- * Reads one output item of the Responses protocol: what it is, which side runs it, and whether its input is whole.
+ * Classifies an output item of the Responses protocol: its role, the side that runs it, and its input.
  */
 
 import { mcpName } from "../../domain/HostedTools.ts";
@@ -8,7 +8,7 @@ import { label } from "../../domain/Limits.ts";
 import type { Executor } from "../../domain/SideEffects.ts";
 import { isBlank } from "../stream/Payload.ts";
 
-/** What an output item is. */
+/** The role of an output item. */
 export type Item =
   | { readonly role: "message" }
   | { readonly role: "reasoning" }
@@ -21,28 +21,27 @@ export type Item =
 export interface Call {
   readonly role: "call";
   readonly executor: Executor;
-  /** Empty where the server did not say. */
+  /** Empty if the server did not say. */
   readonly tool: string;
-  /** A provider-executed call has its result with its own item, or in an item of its own. */
+  /** A provider-executed call carries its result in its own item or in a separate one. */
   readonly settledBy: "item" | "result";
-  /** Its result is a picture. */
   readonly picture: boolean;
 }
 
-/** Items that the caller runs, whatever else they say. */
+/** Items that the caller always runs. */
 const runtimeTypes = ["function_call", "local_shell_call", "apply_patch_call", "computer_call", "mcp_approval_request"];
 
-/** The families of x_search at xAI come as custom calls, which the provider has run already. */
+/** xAI sends the x_search family as custom calls, which the provider has already run. */
 const xSearchTools = ["x_user_search", "x_keyword_search", "x_semantic_search", "x_thread_fetch"];
 
 /**
- * Reads an item.
+ * Classifies an item.
  *
- * Whatever looks like a call and is not known is taken to run at the provider, under a name that no table holds: its effect
- * is then unknown.
+ * An unknown item that looks like a call counts as run by the provider, under a name that no table holds, so its effect is
+ * unknown.
  *
  * @param item the item as parsed JSON
- * @param hostsXSearch whether the response says that it exposes `x_search`
+ * @param hostsXSearch whether the response lists `x_search` among its tools
  */
 export const read = (item: Json.JsonRecord, hostsXSearch: boolean): Item => {
   const type = Json.string(item.type);
@@ -83,12 +82,12 @@ export const read = (item: Json.JsonRecord, hostsXSearch: boolean): Item => {
  * The input of a runtime call, as text.
  *
  * @param item the finished item
- * @param told the input that came before the item, where one came
- * @returns `broken` for arguments that are no JSON; undefined where the input is not there or was cut
+ * @param told the input that came before the item, if any
+ * @returns `broken` for invalid JSON; undefined if the input is missing or was cut
  */
 export const inputOf = (item: Json.JsonRecord, told: string | undefined): string | "broken" | undefined => {
   if (["incomplete", "failed", "cancelled"].includes(Json.string(item.status))) return undefined;
-  // A custom tool takes any text, also none.
+  // A custom tool takes any text, even none.
   if (item.type === "custom_tool_call") return typeof item.input === "string" ? item.input : told;
   // Servers that streamed the arguments leave them empty here.
   const said = typeof item.arguments === "string" && isBlank(item.arguments) ? told || item.arguments : item.arguments;
@@ -97,20 +96,20 @@ export const inputOf = (item: Json.JsonRecord, told: string | undefined): string
   return typeof given === "object" && given !== null ? JSON.stringify(given) : undefined;
 };
 
-/** Arguments as text: none at all is a call without arguments. */
+/** Parses arguments sent as text. No text at all means a call without arguments. */
 export const jsonInput = (given: string): string | "broken" => {
   if (isBlank(given)) return "{}";
   return Json.parse(given) === undefined ? "broken" : given;
 };
 
-/** The text of a content part: text, refusal or the transcript of audio. */
+/** The text of a content part: text, refusal or audio transcript. */
 export const partText = (part: Json.JsonRecord): string =>
   Json.string(part.text) || Json.string(part.refusal) || Json.string(part.transcript);
 
 const runtime = (type: string, item: Json.JsonRecord): Call => ({
   role: "call",
   executor: "runtime",
-  // Functions and custom tools have names; the others are named by what they are.
+  // Functions and custom tools have names; other calls are named after their type.
   tool: label(namesItself(type) ? Json.string(item.name) : type.replace(/_call$/, "")),
   settledBy: "item",
   picture: false,

@@ -1,15 +1,15 @@
 /**
- * Writes the events of our own that clients of Responses take: a keep-alive, and an error that all of them read.
+ * Writes this package's own events for clients of Responses: a keep-alive, and an error that all of them read.
  *
- * Never a second `response.created`, which OpenAI's helper takes for another response, nor `response.incomplete`, which agents
- * take for the whole. Measured on 2026-11-22 with codex, copilot, opencode, pi and four SDKs.
+ * It never writes a second `response.created`, which OpenAI's helper takes for another response, nor `response.incomplete`, which
+ * agents take for a complete one. Measured on 2026-11-22 with codex, copilot, opencode, pi and four SDKs.
  */
 import * as Json from "../../domain/Json.ts";
 import { documentType, endingOf, type GivenUpForm, type NoOp, told } from "../protocol/StreamEvent.ts";
 
 /**
- * A keep-alive as OpenAI sends it. It repeats the number of the last event, so that a client which asks for the rest of the
- * response behind a number misses none of the provider's own.
+ * A keep-alive as OpenAI sends it. It repeats the number of the last event, so that a client which later asks for the events
+ * after a number misses none of the provider's own.
  */
 export const noOp: NoOp = (last) => ({
   event: "keepalive",
@@ -20,17 +20,17 @@ const numberOf = (last: Json.JsonRecord | undefined): number | undefined => Json
 
 const type = "invalid_request_error";
 
-/** An error response of Responses. */
+/** The body of an error response. */
 export const document: GivenUpForm["document"] = (message, code) => ({
   error: { message, type: documentType, param: null, code: documentType, ...told(code) },
 });
 
-/** codex asks again for every code of `response.failed` but this one and a few that say what is not true. */
+/** codex retries every code of `response.failed` except this one and a few that would be untrue here. */
 const failedCode = "invalid_prompt";
 
 /**
- * An error event and a failed response. SDKs throw at the first only where its error is nested, opencode and pi ask again where
- * it is not; codex reads the second only.
+ * Ends a stream with an error event and a failed response. SDKs throw on the first only if its error is nested, opencode and pi
+ * retry if it is not, and codex reads only the second.
  */
 export const ending: GivenUpForm["ending"] = (message, last, run) => {
   const next = (numberOf(last) ?? -1) + 1;
@@ -42,7 +42,7 @@ export const ending: GivenUpForm["ending"] = (message, last, run) => {
   );
 };
 
-/** A response as `response.failed` has it, under the id that the client knows: OpenAI's helper looks at it. */
+/** The response in `response.failed`, under the id that the client knows: OpenAI's helper checks it. */
 const responseOf = (last: Json.JsonRecord | undefined, { id, model }: Parameters<NoOp>[1]) => {
   const known = Json.record(last?.response);
   return {

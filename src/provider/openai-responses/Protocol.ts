@@ -1,5 +1,5 @@
 /**
- * Puts together what the package knows of OpenAI Responses.
+ * Assembles the OpenAI Responses protocol from the modules of this folder.
  */
 import { type ResumeForm, wireProtocol } from "../protocol/WireProtocol.ts";
 import * as Resume from "../stream/Resume.ts";
@@ -10,7 +10,7 @@ import { document, ending, noOp } from "./OwnEvents.ts";
 import { seamRefusal } from "./Seam.ts";
 import { splice } from "./Splice.ts";
 
-/** `GET …/responses/{id}?stream=true&starting_after=N`. */
+/** Resumes with `GET …/responses/{id}?stream=true&starting_after=N`. */
 const resume: ResumeForm = {
   first: () => Resume.responses(),
   behind: (url, text) => {
@@ -20,7 +20,7 @@ const resume: ResumeForm = {
   },
 };
 
-/** OpenAI Responses. */
+/** The OpenAI Responses wire protocol. */
 export const openAiResponses = wireProtocol(protocol, {
   name: "OpenAI Responses",
   address,
@@ -30,7 +30,7 @@ export const openAiResponses = wireProtocol(protocol, {
   givenUp: { document, ending },
   takesComments: true,
   usage: { cachedApart: false, reasoningApart: false },
-  // A job that is not done has no end yet, whoever asked for it to run in the background.
+  // An unfinished job has no end yet, even if someone else requested it in the background.
   eventsOf: (response) =>
     response.status === "queued" || response.status === "in_progress" ? [] : [{ type: "response.completed", response }],
   resume,

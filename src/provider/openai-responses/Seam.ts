@@ -1,8 +1,8 @@
 /**
- * Says which requests of OpenAI Responses have responses that cannot go on.
+ * Decides which requests of OpenAI Responses rule out continuing their response.
  *
- * Only a request that says `store: false` has a response that its provider does not keep: of any other a second one would stand
- * beside the first, under an id that nobody has been told. `prompt` forbids nothing: a template stands in front of the input.
+ * A provider discards a response only if the request says `store: false`. Otherwise a second response would be stored beside the
+ * first, under an id that the client never received. `prompt` is allowed: a template precedes the input.
  */
 import * as Json from "../../domain/Json.ts";
 import type { SeamRefusal } from "../../domain/SeamWords.ts";
@@ -25,5 +25,5 @@ const rows: ReadonlyArray<Refusals.RefusalRow> = [
   ["forced_tool", ({ tool_choice }) => Refusals.demandsCall(tool_choice)],
 ];
 
-/** Why the response to a request cannot go on; undefined where nothing of the request forbids it. */
+/** The reason a request's response cannot be continued; undefined if the request allows it. */
 export const seamRefusal = (body: Json.JsonRecord): SeamRefusal | undefined => Refusals.refusalOf(rows, body);

@@ -1,7 +1,7 @@
 /**
- * Holds what is known of each output item of a response.
+ * Holds the state of each output item of a response.
  *
- * Items are known by their `output_index`, because ids change from event to event at some gateways.
+ * Items are keyed by `output_index`, because some gateways change ids from event to event.
  */
 import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
@@ -10,10 +10,10 @@ import type { Executor } from "../../domain/SideEffects.ts";
 import { type Content, nothing } from "../stream/Content.ts";
 import type * as ResponsesItem from "./Item.ts";
 
-/** Most items of a response that are remembered. Deep research, the longest known, stays in the hundreds. */
+/** Maximum remembered items of a response. Deep research, the longest known, stays in the hundreds. */
 export const itemsMax = 4096;
 
-/** Most argument text held of calls whose item has not finished, in UTF-16 code units. */
+/** Maximum argument text held for calls whose item has not finished, in UTF-16 code units. */
 export const inputCharactersMax = 16 * 1024 * 1024;
 
 /** An item that is a call, as its signals name it. */
@@ -25,39 +25,38 @@ export interface Call {
   readonly settled: boolean;
 }
 
-/** What is known of one item. */
+/** The state of one item. */
 export interface Slot {
   readonly type: string;
   readonly itemId: string;
   readonly callId: string;
   readonly call?: Call;
   readonly done: boolean;
-  /** Some of its text was shown. */
+  /** True if some of its text was shown. */
   readonly visible: boolean;
-  /** The whole input, told before the item finished. */
+  /** The complete input, if it came before the item finished. */
   readonly input?: string;
-  /** The input as its deltas gathered it, for servers whose later events leave it out. */
+  /** The input gathered from deltas, for servers that omit it in later events. */
   readonly streamed?: string;
 }
 
-/** What an item is known by. */
+/** The key of an item. */
 export type Key = number | string;
 
-/** The output of one response, immutable. */
+/** The immutable output of one response. */
 export interface Output {
   readonly slots: ReadonlyMap<Key, Slot>;
   readonly calls: number;
   /** Input text held in `slots` and `growing`, in UTF-16 code units. */
   readonly characters: number;
-  /** The input that comes delta by delta now, apart from its slot: a delta does not copy every item of the response (L11). */
+  /** The input that is streaming now, kept apart from its slot so that a delta does not copy every item of the response (L11). */
   readonly growing?: { readonly key: Key; readonly text: string };
-  /** A finished runtime call has arguments that are no JSON. */
+  /** True if a finished runtime call has invalid JSON arguments. */
   readonly broken: boolean;
-  /** The response exposes xAI's `x_search`. */
   readonly hostsXSearch: boolean;
 }
 
-/** The output with the input that was growing in its slot, as everything but the next delta of it wants it. */
+/** Moves the growing input into its slot, as every step except its next delta requires. */
 export const settled = ({ growing, ...output }: Output): Output => {
   const slot = growing && output.slots.get(growing.key);
   if (growing === undefined || slot === undefined) return output;
@@ -67,13 +66,13 @@ export const settled = ({ growing, ...output }: Output): Output => {
 /** The output before the first item. */
 export const none: Output = { slots: new Map(), calls: 0, characters: 0, broken: false, hostsXSearch: false };
 
-/** The next output with what the part proves and says; undefined past a limit. */
+/** The next output, with the observation and content of the part; undefined past a limit. */
 export type Change = readonly [Output, Observation.Observation, ReadonlyArray<Content>?] | undefined;
 
 /** Output that shows nothing by itself. */
 export const produced: Observation.Observation = { ...Observation.none, progress: "output" };
 
-/** A slot of an item of which nothing else is known yet. */
+/** A new slot for an item. */
 export const fresh = (type: string, item: Json.JsonRecord = {}): Slot => ({
   type,
   itemId: Json.string(item.id),
@@ -82,13 +81,13 @@ export const fresh = (type: string, item: Json.JsonRecord = {}): Slot => ({
   visible: false,
 });
 
-/** The index is the item's key; without one its id, which is better than nothing. */
+/** The key of an item: its index, or as a fallback its id. */
 export const keyOf = (frame: Json.JsonRecord): Key =>
   typeof frame.output_index === "number"
     ? frame.output_index
     : Json.string(frame.item_id) || Json.string(Json.record(frame.item)?.id);
 
-/** The key of an event about an item: where two items share an index, their ids tell them apart. */
+/** The key of an event about an item. Two items that share an index are told apart by their ids. */
 export const keyFor = (output: Output, frame: Json.JsonRecord): Key => {
   const key = keyOf(frame);
   const id = Json.string(frame.item_id);
@@ -97,20 +96,20 @@ export const keyFor = (output: Output, frame: Json.JsonRecord): Key => {
   return key;
 };
 
-/** Servers that number every item 0 tell two calls apart by their ids. */
+/** True if two calls have different ids, as with servers that number every item 0. */
 export const differs = (slot: Slot, item: Json.JsonRecord): boolean => {
   const id = Json.string(item.call_id);
   return slot.callId !== "" && id !== "" && slot.callId !== id;
 };
 
-/** The key of an item of the final response: by its id, else by its place in the list. */
+/** The key of an item of the final response: by its id, else by its position in the list. */
 export const find = (output: Output, index: number, item: Json.JsonRecord): Key | undefined => {
   const id = Json.string(item.call_id);
   for (const [key, slot] of output.slots) if (id !== "" && slot.callId === id && slot.type === item.type) return key;
   return output.slots.get(index)?.type === item.type ? index : undefined;
 };
 
-/** Puts a slot; another item that had its key is kept under a key that no server sends. */
+/** Stores a slot. Another call that had its key moves to a key that no server sends. */
 export const put = (
   output: Output,
   key: Key,
@@ -135,7 +134,7 @@ export const callOf = (output: Output, item: Json.JsonRecord, read: ResponsesIte
   settled: false,
 });
 
-/** What a part says about a call. */
+/** A signal about a call. */
 export const signal = (call: Call, phase: Observation.CallSignal["phase"]): Observation.CallSignal => ({
   choice: 0,
   ordinal: call.ordinal,
@@ -145,5 +144,5 @@ export const signal = (call: Call, phase: Observation.CallSignal["phase"]): Obse
   phase,
 });
 
-/** Whether anything but the frame of a response came. */
+/** True if only the frame of a response has come. */
 export const isEmpty = (output: Output): boolean => output.slots.size === 0;

@@ -1,14 +1,14 @@
 /**
  * Joins continuations to a response that a client has read.
  *
- * The text behind the seam goes on in the content part that is open, else in a new part of the message, else in a new message.
- * Lifecycle events of the continuation are dropped, because SDKs throw at a second identity, and every event that leaves is
- * numbered on. Reasoning in front of the seam belongs to the call that comes of it: it goes behind the joined message where one
- * comes, and is dropped where none does.
+ * Text after the seam continues the open content part, else a new part of the message, else a new message. The continuation's
+ * lifecycle events are dropped, because SDKs throw on a second identity, and every event is renumbered. Reasoning before the seam
+ * belongs to the call that it produces: it moves after the joined message if such a call comes, and is dropped otherwise.
  */
 import * as Json from "../../domain/Json.ts";
 import { AttemptGate } from "../seam/AttemptGate.ts";
 import type { Splice, SplicedAttempt, SplicedEvent, TextGate } from "../seam/Splice.ts";
+import { TextBlocks } from "../seam/TextBlocks.ts";
 import { done } from "../stream/Payload.ts";
 import type { Part } from "../stream/Protocol.ts";
 import * as Annotations from "./Annotations.ts";
@@ -16,7 +16,7 @@ import { ContinuationItems, type PartSlot, type Slot } from "./ContinuationItems
 import { annotationsMax, itemCharactersMax, Shown, type ShownItem, type ShownPart } from "./Shown.ts";
 import { responseOf, Writer } from "./Writer.ts";
 
-/** A splice of a response. */
+/** Creates the splice of one response. */
 export const splice = (): Splice => {
   const shown = new Shown();
   return {
@@ -30,21 +30,18 @@ class Attempt implements SplicedAttempt {
   readonly #gate: AttemptGate;
   readonly #writer: Writer;
   readonly #before: number;
-  /** The message and the part that the break has left open. */
+  /** The message and the part that the break left open. */
   readonly #left: { readonly item: ShownItem | undefined; readonly part: ShownPart | undefined };
   readonly #items = new ContinuationItems();
-  #texts: Array<PartSlot> = [];
-  #joining: PartSlot | undefined;
-  /** Reasoning that came in front of the seam, whole. */
+  readonly #texts: TextBlocks<PartSlot>;
+  /** Complete reasoning items from before the seam. */
   #reasoning: Array<Json.JsonRecord> = [];
   #reasoningCharacters = 0;
-  /** Text given to the gate, and taken from it. */
-  #fed = 0;
-  #out = 0;
   #finished = false;
 
   constructor(shown: Shown, gate: TextGate) {
     this.#gate = new AttemptGate(gate);
+    this.#texts = new TextBlocks(this.#gate, this.#said);
     this.#writer = new Writer(shown);
     this.#before = shown.produced;
     const { lastItem } = this.#writer.wire;
@@ -56,7 +53,7 @@ class Attempt implements SplicedAttempt {
   readonly take = (part: Part): ReadonlyArray<SplicedEvent> => {
     const frame = Json.record(part.json);
     const name = part.event.event;
-    // The sentinel of OpenRouter behind the end.
+    // OpenRouter's sentinel after the end.
     if (part.event.data === done && this.#finished) return [{ event: name, json: done }];
     if (frame === undefined || this.#finished) return [];
     this.#step(name, frame.type === undefined && name !== "message" ? { ...frame, type: name } : frame);
@@ -64,7 +61,7 @@ class Attempt implements SplicedAttempt {
   };
 
   readonly end = (): ReadonlyArray<SplicedEvent> => {
-    if (!this.#finished && this.#gate.joined) this.#says(this.#gate.close());
+    if (!this.#finished && this.#gate.joined) this.#texts.close();
     return this.#writer.taken();
   };
 
@@ -101,7 +98,7 @@ class Attempt implements SplicedAttempt {
     const slot = this.#opened(frame, item);
     if (slot === undefined) return;
     if (slot.type === "message") {
-      if (this.#out > 0) this.#placesMessage(slot, name, frame);
+      if (this.#texts.hasLeft) this.#placesMessage(slot, name, frame);
       this.#whole(slot, item);
     } else if (this.#admits(slot)) this.#writer.write(name, this.#moved(slot, frame));
   }
@@ -121,13 +118,13 @@ class Attempt implements SplicedAttempt {
 
   #endsMessage(slot: Slot, name: string, frame: Json.JsonRecord, item: Json.JsonRecord): void {
     slot.ended = item;
-    // White space at the end of what was shown may still come, in the next message: until text has left nothing ends here.
-    if (this.#out === 0 && slot.message === undefined) return;
-    this.#says(this.#gate.close());
+    // White space that ends the shown text may still come in the next message, so nothing ends until text has left.
+    if (!this.#texts.hasLeft && slot.message === undefined) return;
+    this.#texts.close();
     this.#closes(slot, slot.message, name, frame);
   }
 
-  /** Closes a message of the client's, as the continuation's own has ended. */
+  /** Closes a message of the client's once the continuation's own has ended. */
   #closes(slot: Slot | undefined, message: ShownItem | undefined, name?: string, frame?: Json.JsonRecord): void {
     if (message === undefined) return;
     const content = Json.list(slot?.ended?.content);
@@ -136,9 +133,9 @@ class Attempt implements SplicedAttempt {
   }
 
   /**
-   * Whether an item that is no message may be written; then it has its place.
+   * True if an item other than a message may be written. Assigns its place.
    *
-   * Behind the seam it closes the joined message, and reasoning that waited for what comes of it goes in front.
+   * After the seam, such an item closes the joined message, and reasoning that waited for the item it produced is written first.
    */
   #admits(slot: Slot): boolean {
     if (slot.at !== undefined) return true;
@@ -146,11 +143,7 @@ class Attempt implements SplicedAttempt {
       slot.dropped = true;
       return false;
     }
-    this.#says(this.#gate.close());
-    if (!this.#gate.joined) {
-      this.#gate.fail("not_text");
-      return false;
-    }
+    if (!this.#texts.closeForOther()) return false;
     this.#closesMessage();
     this.#writer.endReasoning();
     for (const item of this.#reasoning.splice(0)) this.#writer.reasoning(item);
@@ -169,7 +162,7 @@ class Attempt implements SplicedAttempt {
     return slot;
   }
 
-  /** An event of an item, where the client reads it. */
+  /** Rewrites an event of an item to the client's place of that item. */
   #moved({ at }: Slot, frame: Json.JsonRecord): Json.JsonRecord {
     const item = Json.record(frame.item);
     return {
@@ -183,12 +176,12 @@ class Attempt implements SplicedAttempt {
   // messages
 
   /**
-   * Closes the message that the break has left open, and those that have ended before their text left; what the continuation's
-   * own has left to say of it is said first.
+   * Closes the message that the break left open, and messages that ended before their text left, after writing the rest of the
+   * continuation's own message.
    */
   #closesMessage(): void {
     const { item, part } = this.#left;
-    const seam = this.#seamPart();
+    const seam = this.#texts.findJoining();
     if (item?.done === false) {
       if (seam !== undefined && seam.at === undefined && part !== undefined) this.#placesPart(seam);
       this.#closes(seam?.slot, item);
@@ -199,7 +192,7 @@ class Attempt implements SplicedAttempt {
   #placesMessage(slot: Slot, name = "response.output_item.added", frame: Json.JsonRecord = {}): ShownItem | undefined {
     if (slot.message !== undefined) return slot.message;
     const { item } = this.#left;
-    if (slot === this.#joining?.slot && item?.done === false) slot.message = item;
+    if (slot === this.#texts.findJoining()?.slot && item?.done === false) slot.message = item;
     else {
       this.#closesMessage();
       const json = { status: "in_progress", role: "assistant", ...slot.json };
@@ -209,20 +202,16 @@ class Attempt implements SplicedAttempt {
     return slot.message;
   }
 
-  /** Begins a part on the wire, or goes on with the one that is open. */
+  /** Begins a part on the wire, or continues the open one. */
   #placesPart(part: PartSlot): void {
     const message = this.#placesMessage(part.slot);
     if (message === undefined) return;
     const { item, part: open } = this.#left;
-    const goesOn = part === this.#joining && message === item && open !== undefined;
-    if (!goesOn)
-      for (const before of message.parts.values())
-        if (before.begun && !before.done) {
-          this.#writer.sayPart(message, before);
-          this.#writer.endPart(message, before);
-        }
+    const joins = part === this.#texts.findJoining();
+    const goesOn = joins && message === item && open !== undefined;
+    if (!goesOn) this.#writer.endParts(message);
     part.at = goesOn ? open : this.#writer.beginPart(message, part.json);
-    if (part === this.#joining) {
+    if (joins) {
       const seam = Annotations.codePoints(part.front.slice(0, this.#gate.cut - part.start));
       part.shift = { seam, by: Annotations.codePoints(part.at?.text ?? "") - seam };
     }
@@ -231,24 +220,14 @@ class Attempt implements SplicedAttempt {
     for (const frame of waiting) this.#annotation(part, "response.output_text.annotation.added", frame);
   }
 
-  /** The part that goes on with the last one that the client has read: known once the seam is proven. */
-  #seamPart(): PartSlot | undefined {
-    if (!this.#gate.joined) return undefined;
-    this.#joining ??= this.#texts.findLast((part) => part.first || part.start < this.#gate.cut);
-    return this.#joining;
-  }
-
   #partOf(slot: Slot, index: unknown, json: Json.JsonRecord = { type: "output_text" }): PartSlot {
     const key = String(index ?? 0);
     const known = slot.parts.get(key);
     if (known !== undefined) return known;
-    const idle = this.#texts.at(-1);
-    if (idle?.start === this.#fed && idle.at === undefined && idle.slot !== slot) this.#texts.pop();
     const part: PartSlot = {
+      ...this.#texts.next((idle) => idle.at === undefined && idle.slot !== slot),
       slot,
       json,
-      start: this.#fed,
-      first: this.#texts.length === 0 && this.#joining === undefined,
       front: "",
       spoken: false,
       annotated: false,
@@ -256,11 +235,9 @@ class Attempt implements SplicedAttempt {
       at: undefined,
       shift: undefined,
     };
-    // A part that begins behind text which has left is the provider's own, whole.
-    const behind = this.#out > 0;
     slot.parts.set(key, part);
-    this.#texts.push(part);
-    if (behind) this.#placesPart(part);
+    this.#texts.add(part);
+    if (this.#texts.hasLeft) this.#placesPart(part);
     return part;
   }
 
@@ -280,18 +257,17 @@ class Attempt implements SplicedAttempt {
     else this.#other(name, frame, reasons);
   }
 
-  /** An event of an item that is no text. */
   #other(name: string, frame: Json.JsonRecord, reasons: boolean): void {
     const slot = this.#items.of(frame);
     if (slot?.dropped) return;
     if (slot?.type === "message" || Json.string(frame.type).startsWith("response.refusal.")) {
-      // A refusal inside of the joined message has no place that both sides know.
+      // A refusal inside the joined message has no place that both sides share.
       const own = slot?.message !== undefined && slot.message !== this.#left.item;
       if (own && this.#gate.joined) this.#writer.write(name, this.#moved(slot, frame));
       else this.#gate.fail(this.#gate.joined ? "unwritable" : "not_text");
       return;
     }
-    // The server has left the start of the item out.
+    // The server omitted the start of the item.
     const opened = slot ?? this.#opened(frame, { type: reasons ? "reasoning" : "unknown", id: frame.item_id });
     if (opened !== undefined && this.#admits(opened)) this.#writer.write(name, this.#moved(opened, frame));
   }
@@ -330,17 +306,16 @@ class Attempt implements SplicedAttempt {
     }
   }
 
-  /** Ends a part that the client reads; what is held of its text leaves first. */
+  /** Ends a part that the client reads, after its held text has left. */
   #endsPart(part: PartSlot, ends: (message: ShownItem, at: ShownPart) => void): void {
-    if (this.#out === 0 && part.at === undefined) return;
-    this.#says(this.#gate.close());
+    if (!this.#texts.hasLeft && part.at === undefined) return;
+    this.#texts.close();
     const { at, slot } = part;
     if (at !== undefined && slot.message !== undefined) ends(slot.message, at);
   }
 
   // text
 
-  /** The texts of a message that comes whole. */
   #whole(slot: Slot, item: Json.JsonRecord): void {
     for (const [index, value] of Json.list(item.content).entries()) {
       const json = Json.record(value) ?? {};
@@ -350,48 +325,31 @@ class Attempt implements SplicedAttempt {
     }
   }
 
-  /** A text that comes whole is new where no piece of it came. */
+  /** A whole text is new only if no piece of it came. */
   #wholePart(part: PartSlot, text: string): void {
-    if (!part.spoken) this.#spoken(part, text, "response.output_text.delta", {});
+    if (!part.spoken) this.#spoken(part, text);
   }
 
-  #spoken(part: PartSlot, piece: string, name: string, frame: Json.JsonRecord): void {
-    if (piece === "") return;
-    part.spoken = true;
+  #spoken(part: PartSlot, piece: string, name?: string, frame?: Json.JsonRecord): void {
+    part.spoken ||= piece !== "";
     if (!this.#gate.joined) part.front += piece;
-    this.#fed += piece.length;
-    this.#says(this.#gate.text(piece), name, frame);
+    this.#texts.take(piece, name, frame);
   }
 
-  /** Writes text that has passed the gate into the parts that it is of. */
-  #says(text: string, name = "response.output_text.delta", frame: Json.JsonRecord = {}): void {
-    let rest = text;
-    while (rest !== "") {
-      const from = this.#gate.cut + this.#out;
-      this.#seamPart();
-      const at = this.#texts.findLastIndex((part) => part.start <= from);
-      this.#texts = this.#texts.slice(Math.max(at, 0));
-      const [part, next] = this.#texts;
-      if (part === undefined) {
-        this.#gate.fail("unwritable");
-        return;
-      }
-      const piece = next === undefined ? rest : rest.slice(0, Math.max(1, next.start - from));
-      rest = rest.slice(piece.length);
-      this.#out += piece.length;
-      this.#said(part, piece, name, frame);
-    }
-  }
-
-  #said(part: PartSlot, piece: string, name: string, frame: Json.JsonRecord): void {
+  readonly #said = (
+    part: PartSlot,
+    piece: string,
+    name = "response.output_text.delta",
+    frame: Json.JsonRecord = {},
+  ): void => {
     if (part.at === undefined) this.#placesPart(part);
     const { at, slot } = part;
     if (at === undefined || slot.message === undefined) return;
     const place = { item_id: slot.message.id, output_index: slot.message.index, content_index: at.index };
-    // What tokens a text that was cut is made of is not known.
+    // The tokens of a cut text are unknown.
     const logprobs = "logprobs" in frame && piece !== frame.delta ? { logprobs: [] } : {};
     this.#writer.write(name, { ...frame, type: "response.output_text.delta", ...place, delta: piece, ...logprobs });
-  }
+  };
 
   // annotations
 
@@ -400,7 +358,7 @@ class Attempt implements SplicedAttempt {
     const annotation = Json.record(frame.annotation) ?? {};
     const { at, slot } = part;
     if (at === undefined || slot.message === undefined) {
-      // What came in front of the seam and says no place is of text that the client has read.
+      // An annotation without a position that came before the seam is about text the client has already read.
       const waits = this.#gate.joined || Annotations.isPlaced(annotation);
       if (waits && part.waiting.length < annotationsMax) part.waiting.push(frame);
       return;
@@ -411,7 +369,7 @@ class Attempt implements SplicedAttempt {
     this.#writer.write(name, { ...frame, ...place, annotation_index: at.annotations.length, annotation: own });
   }
 
-  /** What the end of a part tells of annotations that no event has told. */
+  /** Adds annotations that only the end of a part reports. */
   #annotates({ annotated, at, shift }: PartSlot, told: Json.JsonRecord): void {
     if (at === undefined || annotated || at.done) return;
     const annotations = Json.list(told.annotations);
@@ -424,7 +382,7 @@ class Attempt implements SplicedAttempt {
     const response = Json.record(frame.response) ?? {};
     if (frame.type !== "response.failed") {
       this.#rest(Json.list(response.output));
-      this.#says(this.#gate.close());
+      this.#texts.close();
     }
     if (!this.#gate.joined) return;
     this.#finished = true;
@@ -433,14 +391,18 @@ class Attempt implements SplicedAttempt {
       this.#writer.endReasoning();
       for (const item of this.#writer.wire.items) if (item.type === "message") this.#writer.endMessage(item);
     }
+    const joining = this.#texts.findJoining()?.slot;
     const isWhole = (slot: Slot) =>
-      slot !== this.#joining?.slot && (slot.message === undefined || slot.message !== this.#left.item);
+      slot !== joining && (slot.message === undefined || slot.message !== this.#left.item);
     const told = this.#items.told(Json.list(response.output), isWhole);
     const ending = { wire: this.#writer.wire, told, before: this.#before, cut: this.#gate.cut };
     this.#writer.write(name, { ...frame, response: responseOf(response, ending) });
   }
 
-  /** Items that the final response alone tells: they begin first, because SDKs throw at the end of one that has not. */
+  /**
+   * Writes items that only the final response contains. Each begins first, because SDKs throw on the end of an item that never
+   * began.
+   */
   #rest(output: ReadonlyArray<unknown>): void {
     for (const [index, item] of this.#items.untold(output).entries())
       for (const type of ["response.output_item.added", "response.output_item.done"])

@@ -1,20 +1,20 @@
 /**
- * Writes the events of a joined response: numbers them on, gives items their places, closes what is open.
+ * Writes the events of a joined response: continues their numbers, places items, and closes open ones.
  */
 import * as Json from "../../domain/Json.ts";
 import { JoinedUsage } from "../seam/JoinedUsage.ts";
 import type { SplicedEvent } from "../seam/Splice.ts";
 import type { Shown, ShownItem, ShownPart } from "./Shown.ts";
 
-/** Where the events of an item stand on the wire. */
+/** The place of an item on the wire. */
 export interface Place {
   readonly index: unknown;
   readonly id: unknown;
 }
 
-/** Writes on behind what has left. */
+/** Writes events that follow those that have left. */
 export class Writer {
-  /** What the client has read when all that is written has left. */
+  /** The client's view once everything written has left. */
   readonly wire: Shown;
   #written: Array<SplicedEvent> = [];
 
@@ -22,7 +22,7 @@ export class Writer {
     this.wire = shown.copy();
   }
 
-  /** What was written since the last time. */
+  /** Takes the events written since the last call. */
   taken(): ReadonlyArray<SplicedEvent> {
     const written = this.#written;
     this.#written = [];
@@ -37,7 +37,7 @@ export class Writer {
     this.#written.push({ event, json });
   }
 
-  /** The place of an item that begins. Servers that count their ids from 0 repeat those of the first response. */
+  /** The place of a new item. Servers that count their ids from 0 repeat those of the first response. */
   placeOf(id: unknown): Place {
     const taken = new Set(this.wire.items.map((item) => item.id));
     let own = id;
@@ -45,7 +45,6 @@ export class Writer {
     return { index: this.wire.nextIndex, id: own };
   }
 
-  /** Begins a message without text. */
   beginMessage(event: string, frame: Json.JsonRecord, item: Json.JsonRecord): ShownItem | undefined {
     const { id, index } = this.placeOf(item.id);
     const type = "response.output_item.added";
@@ -62,7 +61,6 @@ export class Writer {
     return item.parts.get(String(content_index));
   }
 
-  /** Says the end of a part's text. */
   sayPart(item: ShownItem, part: ShownPart, frame: Json.JsonRecord = {}): void {
     if (part.said) return;
     const type = "response.output_text.done";
@@ -78,12 +76,20 @@ export class Writer {
     this.write(type, { ...frame, type, ...at, part: partJson(part) });
   }
 
-  /** Writes reasoning that is known whole. */
+  /** Closes every open part of a message. A part that the server never began is not ended either. */
+  endParts(item: ShownItem): void {
+    for (const part of item.parts.values()) {
+      if (!part.begun || part.done) continue;
+      this.sayPart(item, part);
+      this.endPart(item, part);
+    }
+  }
+
   reasoning(item: Json.JsonRecord): void {
     for (const event of reasoningEvents(item, this.placeOf(item.id))) this.write(Json.string(event.type), event);
   }
 
-  /** Closes reasoning that the break has left open beside the text: it is what came of it. */
+  /** Closes reasoning that the break left open beside the text it produced. */
   endReasoning(): void {
     for (const item of this.wire.items) {
       if (item.type !== "reasoning" || item.done) continue;
@@ -94,7 +100,7 @@ export class Writer {
     }
   }
 
-  /** Closes a message and what is open in it. */
+  /** Closes a message and everything open in it. */
   endMessage(
     item: ShownItem,
     json: Json.JsonRecord = {},
@@ -102,26 +108,18 @@ export class Writer {
     frame: Json.JsonRecord = {},
   ): void {
     if (item.done) return;
-    for (const part of item.parts.values()) {
-      // A server that never began a part does not end it either.
-      if (part.begun && !part.done) {
-        this.sayPart(item, part);
-        this.endPart(item, part);
-      }
-    }
+    this.endParts(item);
     const whole = messageJson(item, { status: "completed", ...json });
     this.write(event, { ...frame, type: "response.output_item.done", output_index: item.index, item: whole });
   }
 }
 
-/** A content part as the client has read it. */
 const partJson = ({ annotations, json, text }: ShownPart): Json.JsonRecord => ({
   ...json,
   ...(annotations.length === 0 ? {} : { annotations }),
   text,
 });
 
-/** A message as the client has read it. */
 const messageJson = (item: ShownItem, json: Json.JsonRecord): Json.JsonRecord => ({
   ...item.json,
   ...json,
@@ -131,7 +129,7 @@ const messageJson = (item: ShownItem, json: Json.JsonRecord): Json.JsonRecord =>
 
 // reasoning
 
-/** The events of a reasoning item that is known whole and goes elsewhere than where it came, without numbers. */
+/** The unnumbered events of a complete reasoning item that is written elsewhere than it came. */
 const reasoningEvents = (item: Json.JsonRecord, { id, index }: Place): ReadonlyArray<Json.JsonRecord> => {
   const whole = { ...item, id };
   const { content, encrypted_content: _sealed, ...own } = item;
@@ -163,17 +161,17 @@ const textsOf = (parts: unknown): ReadonlyArray<{ readonly part: Json.JsonRecord
 
 // the end
 
-/** What is known of a joined response at its end. */
+/** The state of a joined response at its end. */
 export interface Ending {
   readonly wire: Shown;
-  /** Items of the continuation as its own final response has them, by their id on the wire. */
+  /** Items as the continuation's own final response has them, by their id on the wire. */
   readonly told: ReadonlyMap<unknown, Json.JsonRecord>;
   /** Text and reasoning that had left before the seam, and text of the continuation in front of it, in UTF-16 code units. */
   readonly before: number;
   readonly cut: number;
 }
 
-/** The response that the last event carries. */
+/** The response in the last event. */
 export const responseOf = (response: Json.JsonRecord, ending: Ending): Json.JsonRecord => {
   const { created_at, id } = ending.wire.head;
   const output = ending.wire.items.map((item) => ending.told.get(item.id) ?? itemJson(item));
@@ -182,7 +180,7 @@ export const responseOf = (response: Json.JsonRecord, ending: Ending): Json.Json
     ...(id === undefined ? {} : { id }),
     ...(created_at === undefined ? {} : { created_at }),
     output,
-    // Some servers say an empty one whatever they have said.
+    // Some servers send it empty regardless of the text.
     ...(Json.string(response.output_text) === "" ? {} : { output_text: textOf(output) }),
     ...(Json.record(response.usage) === undefined ? {} : { usage: usageOf(response.usage, ending) }),
   };
@@ -197,7 +195,6 @@ const textOf = (output: ReadonlyArray<Json.JsonRecord>): string =>
     .map((part) => (part?.type === "output_text" ? Json.string(part.text) : ""))
     .join("");
 
-/** Which fields say what a response cost. */
 const usage = new JoinedUsage({
   input: ["input_tokens"],
   output: ["output_tokens"],
@@ -206,6 +203,6 @@ const usage = new JoinedUsage({
   summed: ["output_tokens_details"],
 });
 
-/** The usage of one answer. A response that broke has told nothing, so what has left of it is counted. */
+/** The usage of the whole answer. A broken response reported none, so the text and reasoning that left are counted. */
 const usageOf = (told: unknown, { before, cut }: Ending): Json.JsonRecord =>
   usage.joined({ told: undefined, since: before }, Json.record(told) ?? {}, cut);

@@ -1,58 +1,58 @@
 /**
- * Describes where the requests of a protocol go, and how one is recognised by its address and its body.
+ * Describes the addresses of a protocol's requests, and how to recognise a request by its address and body.
  */
 import * as Json from "../../domain/Json.ts";
 
-/** The fields of a request that say where it goes. */
+/** The parts of a request that determine its address. */
 export interface Target {
-  /** Without slashes at its end. */
+  /** Without trailing slashes. */
   readonly path: string;
   readonly query: URLSearchParams;
-  /** Whether the request has a header, by its name in lower case. */
+  /** Returns true if the request has a header, given in lower case. */
   readonly has: (header: string) => boolean;
 }
 
-/** A request that is the protocol's, by its address. */
+/** A request that its address identifies as the protocol's. */
 export interface Claim {
-  /** The model that the path names; empty where the body does. */
+  /** The model in the path; empty if the body names it. */
   readonly model: string;
-  /** Whether a stream is asked for; left out where the body says it. */
+  /** True if a stream is requested; omitted if the body says it. */
   readonly streaming?: boolean;
 }
 
 /**
- * What of a request its provider keeps, so that posting it again makes and bills a second one. `request`: from when it may
- * have arrived. `response`: from the response's first event on.
+ * The part of a request that its provider keeps, so that posting it again creates and bills a second one. `request`: from the
+ * moment it may have arrived. `response`: from the response's first event.
  */
 export type Keeping = "nothing" | "response" | "request";
 
-/** Where the requests of a protocol go. */
+/** The addresses of a protocol's requests. */
 export interface Address {
-  /** The base address of the vendor's own API. */
   readonly vendor: string;
-  /** The path of a request that streams, behind a base address with its version. */
+  /** The path of a streaming request, relative to a base address with its version. */
   readonly path: (model: string) => string;
-  /** The query of a request that streams. */
   readonly query?: Readonly<Record<string, string>>;
-  /** The headers that every request has; undefined for servers that ask for no key. */
+  /** The headers of every request. The key is undefined for servers that require none. */
   readonly headers: (key: string | undefined) => Readonly<Record<string, string>>;
-  /** Recognises the protocol's addresses behind any prefix: Azure, proxies and compatible endpoints have their own. */
+  /** Recognises the protocol's paths after any prefix: Azure, proxies and compatible endpoints add their own. */
   readonly claim: (target: Target) => Claim | undefined;
-  /** Whether a body has what the protocol cannot do without: another server may have the same path. */
+  /** Returns true if a body has the fields that the protocol requires, because another server may use the same path. */
   readonly speaks: (body: Json.JsonRecord) => boolean;
-  /** How many choices a body asks for, where it says so. */
+  /** The number of choices that a body requests, if stated. */
   readonly choices: (body: Json.JsonRecord) => number | undefined;
-  /** The request's own limit of output tokens, if its body sets one; left out: the protocol has none. */
+  /** The output token limit in the body, if set. Omitted if the protocol has none. */
   readonly outputTokens?: (body: Json.JsonRecord) => number | undefined;
-  /** What its provider keeps of a request; left out where it keeps nothing. */
+  /** The part of a request that its provider keeps. Omitted if it keeps nothing. */
   readonly keeps?: (body: Json.JsonRecord, streaming: boolean) => Keeping;
-  /** Whether the stream of such a request outlives its connection, so that it can be read on by a cursor; left out, none does. */
+  /**
+   * Returns true if the stream of such a request outlives its connection and can be resumed by a cursor. Omitted if none does.
+   */
   readonly resumes?: (body: Json.JsonRecord, streaming: boolean) => boolean;
 }
 
-/** The choices of the OpenAI family. */
+/** The number of choices in the OpenAI family. */
 export const choicesByN = (body: Json.JsonRecord): number | undefined => Json.natural(body.n);
 
-/** The header of a key that its owner bears. */
+/** The bearer authorization header of a key. */
 export const bearer = (key: string | undefined): Readonly<Record<string, string>> =>
   key === undefined ? {} : { authorization: `Bearer ${key}` };

@@ -1,6 +1,6 @@
 /**
- * Describes a wire protocol: everything that the rest of the package asks of one. A protocol's folder makes it, the registry
- * (`Protocols.ts`) names it.
+ * Describes a wire protocol: everything that the rest of the package needs from one. Each protocol's folder creates it, and the
+ * registry (`Protocols.ts`) lists it.
  */
 import type * as Result from "effect/Result";
 import type * as Json from "../../domain/Json.ts";
@@ -13,59 +13,59 @@ import type { Verifier } from "../stream/Resume.ts";
 import type { Address } from "./Address.ts";
 import type { GivenUpForm, NoOp } from "./StreamEvent.ts";
 
-/** A wire protocol. As a fold it is what `Decoder.make` takes. */
+/** A wire protocol. `Decoder.make` takes it as a fold. */
 export interface WireProtocol<Id extends string = string> extends Protocol<unknown, Id> {
-  /** Its name for people. */
+  /** The display name. */
   readonly name: string;
   readonly address: Address;
   readonly continuation: ContinuationForm;
-  /** The event that its clients count and show nothing of. */
+  /** Creates the event that clients accept without showing anything. */
   readonly noOp: NoOp;
   readonly givenUp: GivenUpForm;
-  /** All clients of the protocol take comment lines between its events. */
+  /** True if all clients of the protocol accept comment lines between events. */
   readonly takesComments: boolean;
   readonly usage: UsageForm;
-  /** A document of it as the events of a stream that would say the same. */
+  /** Converts a document to the events of an equivalent stream. */
   readonly eventsOf: (document: Json.JsonRecord) => ReadonlyArray<Json.JsonRecord>;
-  /** How a response is read on that `address.resumes` names. */
+  /** Resumes responses for which `address.resumes` returns true. */
   readonly resume?: ResumeForm;
-  /** Why a request's response could not go on behind text that was shown; undefined where nothing of the request forbids it. */
+  /** The reason a request's response cannot be continued after text was shown; undefined if the request allows it. */
   readonly seamRefusal: (body: Json.JsonRecord) => SeamRefusal | undefined;
-  /** Joins continuations to a response; a new one for each response. Left out: its text is never gone on with. */
+  /** Joins continuations to a response; called once per response. Omitted if its text is never continued. */
   readonly splice?: () => Splice;
 }
 
-/** How a response is read on that outlives its connection. */
+/** Resumes a response that outlives its connection. */
 export interface ResumeForm {
-  /** Follows the parts of an attempt that asks anew, and writes their cursors. */
+  /** Verifies an attempt that starts a new response, and writes its cursors. */
   readonly first: () => Verifier<string>;
   /**
-   * Where the response goes on behind a cursor, and what verifies it there; undefined for a cursor of another kind.
+   * The stream after a cursor and its verifier; undefined for a cursor of another kind.
    *
-   * @param url the address that the response was asked for at
+   * @param url the address of the original request
    */
   readonly behind: (url: string, cursor: string) => ResumedStream | undefined;
 }
 
-/** The address of a response that goes on, asked for by GET, and what verifies what comes from it. */
+/** The GET address of a resumed response, and the verifier of its parts. */
 export interface ResumedStream {
   readonly url: string;
   readonly verifier: Verifier<string>;
 }
 
-/** How a broken response goes on. */
+/** Continues a broken response with a new request. */
 export interface ContinuationForm {
   readonly build: (prepared: Prepared) => Result.Result<Json.JsonRecord, ContinuationError>;
   readonly turn: TurnForm;
 }
 
-/** Which token counts stand beside the totals of input and output instead of in them. */
+/** True for each token count that is reported beside the totals of input and output instead of in them. */
 export interface UsageForm {
   readonly cachedApart: boolean;
   readonly reasoningApart: boolean;
 }
 
-/** Makes a wire protocol of its fold and what else is known of it. */
+/** Creates a wire protocol from its fold and its other properties. */
 export const wireProtocol = <S, Id extends string>(
   fold: Protocol<S, Id>,
   rest: Omit<WireProtocol<Id>, keyof Protocol>,

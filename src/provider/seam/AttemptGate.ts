@@ -1,5 +1,5 @@
 /**
- * Asks the gate of one continuation on behalf of a splice: in order, not behind a fault, and not twice for one end of text.
+ * Queries the gate of one continuation for a splice: in order, never after a fault, and once per end of text.
  */
 import { shownCharactersMax, type TextGate } from "./Splice.ts";
 
@@ -7,9 +7,9 @@ import { shownCharactersMax, type TextGate } from "./Splice.ts";
 export class AttemptGate {
   readonly #gate: TextGate;
   #failed = false;
-  /** Text has come since the gate was closed. */
+  /** True if text has come since the gate was last closed. */
   #open = false;
-  /** The new text until the seam is proven. */
+  /** The new text so far, until some of it leaves. */
   #before = "";
   #cutBytes: number | undefined;
 
@@ -17,40 +17,40 @@ export class AttemptGate {
     this.#gate = gate;
   }
 
-  /** The seam is proven, and nothing has failed since. */
+  /** True if the seam is proven and nothing has failed since. */
   get joined(): boolean {
     return !this.#failed && this.#gate.joined;
   }
 
-  /** Nothing further is asked. */
+  /** True after a fault: the gate is not asked again. */
   get failed(): boolean {
     return this.#failed;
   }
 
-  /** How much of the new text was cut off in front of the seam, in UTF-16 code units. */
+  /** Length of the new text that was cut off before the seam, in UTF-16 code units. */
   get cut(): number {
     return this.#gate.cut;
   }
 
-  /** The same in bytes of UTF-8. */
+  /** The same length in bytes of UTF-8. */
   get cutBytes(): number {
     return this.#cutBytes ?? bytesOf(this.#before.slice(0, this.#gate.cut));
   }
 
-  /** What of a piece of visible text may leave now. */
+  /** Returns the text that may leave now. */
   text(piece: string): string {
     if (piece === "" || this.#failed) return "";
     this.#open = true;
     if (this.#cutBytes === undefined) this.#before += piece;
     const out = this.#gate.text(piece);
-    // The cut grows until something leaves: white space behind the anchor may have been shown already.
+    // The cut grows until something leaves: white space after the anchor may have been shown already.
     if (out !== "") this.#settle();
-    // A verifier says of far less than this that it is no anchor.
+    // A verifier rejects an anchor long before this limit.
     else if (this.#before.length > 2 * shownCharactersMax) this.fail("unwritable");
     return out;
   }
 
-  /** What was held, where the text ends or something follows that is none. */
+  /** Returns the held text when the text ends or something else follows. */
   close(): string {
     if (this.#failed || (this.#gate.joined && !this.#open)) return "";
     this.#open = false;
@@ -65,9 +65,9 @@ export class AttemptGate {
   }
 
   /**
-   * Something follows that is no text.
+   * Closes the text, because something that is not text follows.
    *
-   * @returns what was held and goes in front of it; undefined where the seam is not proven, which fails it
+   * @returns the held text, which precedes it; undefined if the seam is not proven, which fails the attempt
    */
   behindText(): string | undefined {
     const held = this.close();

@@ -1,32 +1,33 @@
 /**
- * Adds up the token counts that a client reads of a response in several attempts: the input of the first, where it was told, and
- * the output of all, less what was said twice. What no provider has told of an attempt that broke is estimated by its text.
+ * Adds up the token counts that a client reads for a response in several attempts: the input of the first attempt, if it was
+ * reported, and the output of all, less the repeated text. The output of an attempt that broke without counts is estimated from its
+ * text.
  */
 import * as Json from "../../domain/Json.ts";
 import { ofCharacters } from "../../domain/Prices.ts";
 
-/** Which fields of a protocol hold what. */
+/** The names of a protocol's usage fields. */
 export interface UsageFields {
-  /** Input; the first that is there counts. */
+  /** Input counts; the first present one applies. */
   readonly input: ReadonlyArray<string>;
-  /** Output; the first that is there counts. */
+  /** Output counts; the first present one applies. */
   readonly output: ReadonlyArray<string>;
   readonly total: string;
-  /** What is said about the input besides: it stays that of the first attempt. */
+  /** Details of the input, which stay those of the first attempt. */
   readonly ofInput: ReadonlyArray<string>;
-  /** Counts, or objects of counts, that add up. */
+  /** Counts, or objects of counts, that are added up. */
   readonly summed: ReadonlyArray<string>;
 }
 
-/** What was told of the attempts that a client has read, at one moment. */
+/** The usage of the attempts that a client has read, at one moment. */
 export interface UsageSoFar {
-  /** The last counts, reduced to the fields of the protocol; undefined where none were told. */
+  /** The last counts, reduced to the protocol's fields; undefined if none were reported. */
   readonly told: Json.JsonRecord | undefined;
-  /** Text and reasoning that have left since, in UTF-16 code units. */
+  /** Text and reasoning that left after the last output count, in UTF-16 code units. */
   readonly since: number;
 }
 
-/** Follows the token counts of what leaves. */
+/** Tracks the token counts of what leaves. */
 export class JoinedUsage {
   readonly #fields: UsageFields;
   readonly #counted: ReadonlyArray<string>;
@@ -41,12 +42,12 @@ export class JoinedUsage {
     return this.#soFar;
   }
 
-  /** Text or reasoning has left. */
+  /** Records that text or reasoning has left. */
   said(characters: number): void {
     this.#soFar = { ...this.#soFar, since: this.#soFar.since + characters };
   }
 
-  /** Counts have left: they are totals so far, so that the last ones count. */
+  /** Records counts that have left. They are running totals, so the last ones apply. */
   left(usage: Json.JsonRecord): void {
     const { ofInput, output } = this.#fields;
     const told: Record<string, unknown> = { ...this.#soFar.told };
@@ -58,11 +59,11 @@ export class JoinedUsage {
   }
 
   /**
-   * The counts of an attempt as the client reads them.
+   * Computes the counts of an attempt, as the client reads them.
    *
-   * @param before what was told when the attempt began
-   * @param usage what the attempt's provider tells
-   * @param cut how much of its text stands in front of the seam, in UTF-16 code units
+   * @param before the usage at the start of the attempt
+   * @param usage the counts of the attempt's provider
+   * @param cut length of its text before the seam, in UTF-16 code units
    */
   joined(before: UsageSoFar, usage: Json.JsonRecord, cut: number): Json.JsonRecord {
     const { input, ofInput, output, summed, total } = this.#fields;
@@ -86,7 +87,7 @@ export class JoinedUsage {
     }
     for (const name of summed) {
       next[name] = plus(told[name], usage[name]);
-      // A count that stands beside the output is in the total too.
+      // A count beside the output is part of the total too.
       grown += Json.natural(told[name]) ?? 0;
     }
     const all = Json.natural(usage[total]);
@@ -98,7 +99,7 @@ export class JoinedUsage {
 const firstOf = (usage: Json.JsonRecord, names: ReadonlyArray<string>): number | undefined =>
   names.map((name) => Json.natural(usage[name])).find((count) => count !== undefined);
 
-/** A count, or the counts of an object; nothing else is kept of what a provider tells. */
+/** Keeps a count, or the counts of an object, and drops everything else. */
 const counts = (value: unknown): unknown => {
   const record = Json.record(value);
   if (record === undefined) return Json.natural(value);
@@ -109,7 +110,7 @@ const counts = (value: unknown): unknown => {
   );
 };
 
-/** The sum of two counts, or of two objects field by field; what only one attempt was told of stays as it is. */
+/** Adds two counts, or two objects field by field. A value that only one attempt reported stays unchanged. */
 const plus = (told: unknown, said: unknown): unknown => {
   if (said === undefined || said === null) return told ?? said;
   const one = Json.natural(told);

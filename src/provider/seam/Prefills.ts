@@ -1,26 +1,29 @@
 /**
- * Says which providers go on with a message of the assistant's that a request ends with (a prefill), as data with its sources.
+ * Lists the providers that continue a final assistant message of a request (a prefill), as data with its sources.
  *
- * Where nothing is declared the continuation asks for the anchor, which needs nothing of the provider. A model that thinks is
- * asked for the anchor too: none of the providers goes on with a text behind its own thoughts.
+ * Without a declaration the continuation asks for the anchor, which every provider can do. A model that thinks is also asked for
+ * the anchor: no provider continues a text after its own thoughts.
  */
 import * as Schema from "effect/Schema";
 import * as Json from "../../domain/Json.ts";
 import { dropOldest } from "../../domain/Limits.ts";
 import { PrefillForm } from "../../domain/SeamWords.ts";
 
-/** When a model thinks: `never`, where the request says so (`asked`), or unless the request says that it must not (`unless_off`). */
+/**
+ * The condition under which a model thinks: `never`, if the request asks for it (`asked`), or unless the request forbids it
+ * (`unless_off`).
+ */
 export const Thinking = Schema.Literals(["never", "asked", "unless_off"]);
 export type Thinking = typeof Thinking.Type;
 
 /**
- * What is declared of the models of one origin.
+ * A declaration about the models of one origin.
  *
- * `origin` is scheme and host, and the path below which the rule counts where it names one; `model` is a model's name. In both
- * `*` stands for any characters.
+ * `origin` is scheme and host, optionally with the path that the rule is limited to; `model` is a model's name. `*` in either
+ * matches any characters.
  */
 export const PrefillRule = Schema.Struct({
-  /** Without a scheme it would fit nothing, and nobody would hear of that. */
+  /** An origin without a scheme would silently match nothing. */
   origin: Schema.String.check(
     Schema.makeFilter((origin) =>
       origin === "*" || /^[^/]+:\/\/./.test(origin)
@@ -29,16 +32,16 @@ export const PrefillRule = Schema.Struct({
     ),
   ),
   model: Schema.NonEmptyString,
-  /** How a request says it; `none` where the provider refuses it, or would start over. */
+  /** The form in which a request continues its last message; `none` if the provider refuses it or would start over. */
   form: Schema.Union([PrefillForm, Schema.Literal("none")]),
-  /** The provider says the prefill once more before it goes on. Default false. */
+  /** True if the provider repeats the prefill before it continues. Default false. */
   echo: Schema.optionalKey(Schema.Boolean),
-  /** When the model thinks. Default `asked`. */
+  /** The condition under which the model thinks. Default `asked`. */
   thinking: Schema.optionalKey(Thinking),
 });
 export type PrefillRule = typeof PrefillRule.Type;
 
-/** Rules that share their provider and their sources: a row of the table in the docs. */
+/** Rules of one provider with common sources: a row of the table in the docs. */
 export interface DeclaredPrefills {
   readonly provider: string;
   readonly origins: ReadonlyArray<string>;
@@ -46,7 +49,6 @@ export interface DeclaredPrefills {
   readonly form: PrefillRule["form"];
   readonly echo?: boolean;
   readonly thinking?: Thinking;
-  /** What is known, for people. */
   readonly note: string;
   readonly sources: ReadonlyArray<string>;
 }
@@ -56,9 +58,7 @@ const gemini = ["https://generativelanguage.googleapis.com"];
 const dashscope = ["https://dashscope*.aliyuncs.com"];
 const moonshot = ["https://api.moonshot.ai", "https://api.moonshot.cn"];
 
-/**
- * What is known of providers, late in 2026. The first row that fits counts; what fits none is asked for the anchor.
- */
+/** The known behaviour of providers, as of late 2026. The first matching row applies; without a match the anchor is used. */
 export const declared: ReadonlyArray<DeclaredPrefills> = [
   {
     provider: "Claude to 4.5",
@@ -182,25 +182,24 @@ const shipped: ReadonlyArray<PrefillRule> = declared.flatMap(({ echo, form, mode
   ),
 );
 
-/** Where a request goes, and what it says of thinking. */
+/** The parts of a request that select a rule. */
 export interface PrefillRequest {
-  /** The address of the request. */
   readonly url: string;
   readonly model: string;
   readonly body: Json.JsonRecord;
 }
 
-/** How a request ends with the text that is to be gone on with. */
+/** The form of a request that ends with the text to continue. */
 export interface Prefill {
   readonly form: PrefillForm;
   readonly echo: boolean;
 }
 
 /**
- * How the provider of a request is given a prefill.
+ * Chooses the prefill for a request's provider.
  *
- * @param rules of the caller's own, which stand before those of the package: the first that fits counts
- * @returns undefined where the anchor is asked for
+ * @param rules the caller's own rules, which come before those of the package; the first match applies
+ * @returns undefined if the anchor is used
  */
 export const prefillOf = (request: PrefillRequest, rules: ReadonlyArray<PrefillRule> = []): Prefill | undefined => {
   const rule = find(rules, request) ?? find(shipped, request);
@@ -216,8 +215,8 @@ const find = (rules: ReadonlyArray<PrefillRule>, { model, url }: PrefillRequest)
 };
 
 /**
- * A rule without a path counts for the whole origin. As many pieces between slashes are compared as the rule has, so that no path
- * passes for a host.
+ * A rule without a path covers the whole origin. Only as many segments as the rule has are compared, so that no path passes for a
+ * host.
  */
 const isBelow = (origin: string, address: string): boolean => {
   const depth = origin.split("/").length;
@@ -225,7 +224,7 @@ const isBelow = (origin: string, address: string): boolean => {
   return depth <= parts.length && fits(origin, parts.slice(0, depth).join("/"));
 };
 
-/** Whether a text is of a pattern in which `*` stands for any characters. */
+/** True if a text matches a pattern in which `*` matches any characters. */
 const fits = (pattern: string, text: string): boolean => {
   const pieces = pattern.split("*");
   const [first = ""] = pieces;
@@ -242,8 +241,8 @@ const fits = (pattern: string, text: string): boolean => {
 };
 
 /**
- * Whether the model of a request thinks. What a request says of thinking is read in every spelling that one of the providers
- * has, because servers take those of others: a word that is not known counts as thinking.
+ * True if the model of a request thinks. Every provider's spelling is read, because servers accept those of others. An unknown
+ * value counts as thinking.
  */
 const thinks = (body: Json.JsonRecord, thinking: Thinking): boolean => {
   if (thinking === "never") return false;
@@ -272,18 +271,17 @@ const thinkingWords = (body: Json.JsonRecord): ReadonlyArray<"on" | "off"> => {
   return said.flatMap((word) => (word === undefined || word === null ? [] : [isOff(word) ? "off" : "on"]));
 };
 
-/** `minimal` is Gemini's word for a model that cannot be told to think nothing at all. */
+/** `minimal` is the lowest setting of Gemini models that cannot stop thinking. */
 const isOff = (word: unknown): boolean =>
   word === false || word === 0 || ["disabled", "none", "minimal", "off"].includes(String(word).toLowerCase());
 
-/** Most origins and models whose refusal of a prefill is remembered. */
+/** Maximum origins and models whose refusal of a prefill is remembered. */
 export const refusedPrefillsMax = 1_024;
 
-/** Remembers who has refused a prefill, so that it is asked for the anchor from then on. Bounded: the oldest is forgotten. */
+/** Remembers refusals of a prefill, by origin and model, so that the anchor is used from then on. Bounded: the oldest is evicted. */
 export class RefusedPrefills {
   readonly #refused = new Set<string>();
 
-  /** A provider has refused a prefill. */
   add(request: PrefillRequest): void {
     const key = keyOf(request);
     this.#refused.delete(key);
@@ -296,7 +294,7 @@ export class RefusedPrefills {
   }
 }
 
-/** What this process has learned. */
+/** The refusals that this process has seen. */
 export const refusedPrefills = new RefusedPrefills();
 
 const keyOf = ({ model, url }: PrefillRequest): string => `${URL.parse(url)?.origin ?? ""} ${model}`;

@@ -1,36 +1,34 @@
 /**
- * Describes what in a request forbids to go on with a shown text: a table for each protocol, asked before anything is sent.
+ * Describes the requests whose response cannot be continued: one table per protocol, checked before anything is sent.
  */
 import * as Json from "../../domain/Json.ts";
 import type { SeamRefusal } from "../../domain/SeamWords.ts";
 
-/** Why a request's response cannot go on, and what in its body says so. */
+/** A refusal, and the test of a request's body for it. */
 export type RefusalRow = readonly [refusal: SeamRefusal, says: (body: Json.JsonRecord) => boolean];
 
 /**
- * The first row that a body is refused by.
+ * The refusal of the first row that matches a body.
  *
- * @returns undefined where nothing of the request forbids it
+ * @returns undefined if nothing in the request forbids a continuation
  */
 export const refusalOf = (rows: ReadonlyArray<RefusalRow>, body: Json.JsonRecord): SeamRefusal | undefined =>
   rows.find(([, says]) => says(body))?.[0];
 
-/** Whether a field says something: servers of typed languages send `null` and `false` where there is nothing. */
+/** True if a field has a value: programs in typed languages send `null` and `false` for absent fields. */
 export const says = (value: unknown): boolean => value !== undefined && value !== null && value !== false;
 
-/** Whether a count asks for one or more. */
+/** True if a count is one or more. */
 export const isCount = (count: unknown): boolean => (Json.natural(count) ?? 0) > 0;
 
-/** Whether a list of the kinds of output names another one than text. */
+/** True if a list of output kinds names any other than text. */
 export const isNotText = (kinds: unknown): boolean =>
   Json.list(kinds).some((kind) => Json.string(kind).toLowerCase() !== "text");
 
-/** Whether a count asks for more than one. */
+/** True if a count is more than one. */
 export const isSeveral = (count: unknown): boolean => (Json.natural(count) ?? 1) > 1;
 
-/**
- * Whether a `tool_choice` of the OpenAI family demands a call. One that only names what may be called demands none.
- */
+/** True if a `tool_choice` of the OpenAI family demands a call. A choice that only restricts the allowed tools demands none. */
 export const demandsCall = (choice: unknown): boolean => {
   const named = Json.record(choice);
   if (named === undefined) return says(choice) && choice !== "auto" && choice !== "none";
@@ -39,8 +37,8 @@ export const demandsCall = (choice: unknown): boolean => {
 };
 
 /**
- * Fields by which servers that imitate OpenAI bind the whole response to a grammar (vLLM, SGLang, llama.cpp). The rest of such a
- * response would have to begin the grammar anew.
+ * Fields of servers that imitate OpenAI (vLLM, SGLang, llama.cpp), which bind the whole response to a grammar. The rest of such a
+ * response would have to restart the grammar.
  */
 const grammarFields = [
   "guided_json",
@@ -54,10 +52,10 @@ const grammarFields = [
   "ebnf",
 ];
 
-/** Whether a body binds the response to a grammar. */
+/** True if a body binds the response to a grammar. */
 export const hasGrammar = (body: Json.JsonRecord): boolean => grammarFields.some((field) => says(body[field]));
 
-/** Whether a format asks for anything else than text. */
+/** True if a format asks for anything but text. */
 export const isStructured = (format: unknown): boolean => {
   const type = Json.string(Json.record(format)?.type ?? format);
   return type !== "" && type !== "text";

@@ -1,36 +1,35 @@
 /**
- * Holds what a client has read of a response, as far as a continuation needs it.
+ * Keeps what a client has read of a response, as far as a continuation needs it.
  */
 import { type ShownResponse, shownCharactersMax } from "./Splice.ts";
 
-/** Gathers the visible text of one response. Bounded: of a text that is too long to be gone on with no more is kept. */
+/** Collects the visible text of one response. Bounded: a text that is too long to continue is not kept any further. */
 export class ShownText {
   #run = "";
   #characters = 0;
   #choice: number | undefined;
   #several = false;
-  /** What nothing behind it makes good again. */
+  /** A refusal that nothing later can lift. */
   #refusal: "refusal_shown" | "not_text_last" | undefined;
-  /** Hosted tools that were called and have given no result. */
+  /** Hosted tools that were called and have not returned a result. */
   readonly #waits = new Set<string>();
 
-  /** Text was shown. */
   say(text: string): void {
     this.#characters += text.length;
     if (this.#run.length < shownCharactersMax) this.#run += text;
   }
 
-  /** A block that is no text stands here: the next text begins a run of its own. */
+  /** Ends the text run at a block that is not text. */
   breaks(): void {
     this.#run = "";
   }
 
-  /** Something was shown behind which no text goes on. */
+  /** Records that something was shown after which no text can continue. */
   refuse(refusal: "refusal_shown" | "not_text_last"): void {
     this.#refusal ??= refusal;
   }
 
-  /** A hosted tool stands here, and has its result or waits for it. */
+  /** Records a hosted tool, which has its result or waits for it. */
   hosted(key: string, settled: boolean): void {
     this.breaks();
     if (settled) this.#waits.delete(key);
@@ -38,13 +37,13 @@ export class ShownText {
     else this.refuse("not_text_last");
   }
 
-  /** A choice of the response says something. */
+  /** Records the choice that an event belongs to. */
   chooses(choice: number): void {
     this.#choice ??= choice;
     this.#several ||= this.#choice !== choice;
   }
 
-  /** The choice that speaks; 0 before one has. */
+  /** The first choice; 0 before there is one. */
   get choice(): number {
     return this.#choice ?? 0;
   }
@@ -62,5 +61,5 @@ export class ShownText {
   }
 }
 
-/** Most hosted tools that may wait for their results. */
+/** Maximum hosted tools that may wait for their results. */
 const hostedMax = 512;

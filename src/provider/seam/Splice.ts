@@ -1,64 +1,62 @@
 /**
- * Describes how the events of a continuation are joined to those that a client has read: one a protocol, pure.
+ * Describes the splice of a protocol, which joins the events of a continuation to those that a client has read. Pure.
  *
- * A splice rewrites ids, positions and joined text. It never makes a terminal event (L5): the finish that a client reads is the
- * one that the provider sent.
+ * A splice rewrites ids, positions and joined text. It never makes a terminal event (L5): the finish that a client reads is the one
+ * that the provider sent.
  */
 import type * as Json from "../../domain/Json.ts";
 import type { Part, SseEvent } from "../stream/Protocol.ts";
 
-/**
- * What of the new text may leave. A splice asks it for each piece of visible text, in order, before it writes an event.
- */
+/** Decides how much of the new text may leave. A splice asks it about each piece of visible text, in order, before it writes an event. */
 export interface TextGate {
-  /** The seam is proven. Before that a splice writes nothing. */
+  /** True if the seam is proven. Until then a splice writes nothing. */
   readonly joined: boolean;
-  /** How much of the new text stands in front of the seam and never leaves, in UTF-16 code units; 0 until the seam is proven. */
+  /** Length of the new text before the seam, which never leaves, in UTF-16 code units; 0 until the seam is proven. */
   readonly cut: number;
-  /** What may leave now: it is shorter than the piece at the seam, and longer where something was held before. */
+  /** Returns the text that may leave now: shorter than the piece at the seam, longer if text was held before. */
   readonly text: (piece: string) => string;
-  /** Something that is no text follows: what was held may leave, and goes in front of that. */
+  /** Called when something that is not text follows. Returns the held text, which precedes it. */
   readonly close: () => string;
-  /** Something came that cannot be joined before the seam is proven (a call, a refusal, a picture), or that cannot be written. */
+  /** Called for something that cannot be joined before the seam is proven (a call, a refusal, a picture), or that cannot be written. */
   readonly fail: (fault: "not_text" | "unwritable") => void;
 }
 
-/** An event that a splice writes: the name of its frame, and its data as JSON or, for a sentinel such as `[DONE]`, as text. */
+/** An event written by a splice: the name of its frame, and its data as JSON, or as text for a sentinel (`[DONE]`). */
 export type SplicedEvent = Pick<SseEvent, "event"> & { readonly json: Json.JsonRecord | string };
 
-/** What has left of a response, as a continuation needs it. */
+/** The part of a response that has left, as a continuation needs it. */
 export interface ShownResponse {
-  /** All visible text since the last block that is no text. */
+  /** All visible text since the last block that is not text. */
   readonly run: string;
-  /** All visible text of the response, in UTF-16 code units. */
+  /** Length of all visible text of the response, in UTF-16 code units. */
   readonly characters: number;
-  /** Why the response cannot go on, as far as what has left says it. */
+  /** The reason why the response cannot be continued, as far as the part that has left determines it. */
   readonly refusal: "refusal_shown" | "not_text_last" | "several_choices" | "too_long" | undefined;
 }
 
-/** Joins continuations to one response. It holds what the client has read; memory is bounded by the text that may be shown. */
+/** Joins continuations to one response. It holds what the client has read; the maximum of shown text bounds its memory. */
 export interface Splice {
   /**
-   * An event has left for the client, of the first attempt or as a splice wrote it.
+   * Called for each event that has left for the client, from the first attempt or as a splice wrote it.
    *
-   * @param json its data, parsed; a sentinel is a text
-   * @param event the name of its frame, which of some servers is the one place that says its type
+   * @param json the parsed data; text for a sentinel
+   * @param event the name of its frame, which with some servers is the only statement of its type
    */
   readonly left: (json: unknown, event?: string) => void;
   readonly shown: () => ShownResponse;
-  /** A continuation begins. */
+  /** Starts a continuation. */
   readonly continued: (gate: TextGate) => SplicedAttempt;
 }
 
 /** Joins the events of one attempt. */
 export interface SplicedAttempt {
   /**
-   * Takes an event as it came.
+   * Takes an event as it arrived.
    *
-   * @returns what the client reads in its place, in order; nothing before the seam is proven
+   * @returns the events that the client reads in its place, in order; none before the seam is proven
    */
   readonly take: (part: Part) => ReadonlyArray<SplicedEvent>;
-  /** The bytes have ended cleanly: what is still held may leave. */
+  /** Ends bytes that finished cleanly, and releases what was still held. */
   readonly end: () => ReadonlyArray<SplicedEvent>;
 }
 

@@ -1,8 +1,8 @@
 /**
- * Drives one continuation: hands its events to the splice of its protocol, and the text of them to the verifier of the seam.
+ * Drives one continuation: it passes the events to the splice of the protocol, and their text to the verifier of the seam.
  *
- * Pure and bounded: it holds nothing itself. The parts of one attempt go in, in their order, and what the client reads in the
- * place of each comes out. Before the seam is proven that is nothing.
+ * It takes the parts of one attempt in order, and returns what the client reads in place of each: nothing before the seam is
+ * proven. Pure and bounded, because it holds no text itself.
  */
 import type { SeamFault } from "../../domain/SeamWords.ts";
 import type { SeamStep, SeamVerifier } from "../../seam/SeamVerifier.ts";
@@ -10,57 +10,65 @@ import { isBlank } from "../stream/Payload.ts";
 import type { Part } from "../stream/Protocol.ts";
 import type { Splice, SplicedAttempt, SplicedEvent, TextGate } from "./Splice.ts";
 
-/** What the client reads in the place of a part. */
+/** The client's replacement for a part. */
 export type Spliced =
   /** These events, in order. */
   | {
       readonly type: "events";
       readonly events: ReadonlyArray<SplicedEvent>;
-      /** The seam is proven. */
+      /** True if the seam is proven. */
       readonly joined: boolean;
-      /** How much text leaves with them, in UTF-16 code units: less than the part has at the seam, more where some was held. */
+      /** Length of the text that leaves with them, in UTF-16 code units: less than the part's at the seam, more if text was held. */
       readonly characters: number;
     }
-  /** The part as it came: it says the provider's own failure, which ends the attempt. */
+  /** The part unchanged: it reports the provider's own failure, which ends the attempt. */
   | { readonly type: "failed" }
-  /** Nothing, and nothing further of this attempt. */
+  /** Nothing, for this part and all further parts of the attempt. */
   | { readonly type: "unproven"; readonly fault: SeamFault };
 
 /** Joins one continuation to what a client has read. */
 export interface SplicedJoin {
-  /** Takes a part as it came. */
+  /** Takes a part as it arrived. */
   readonly take: (part: Part) => Spliced;
-  /** The bytes have ended cleanly, behind the terminal marker: gives what was still held. */
+  /** Ends bytes that finished cleanly after the terminal marker, and releases what was still held. */
   readonly end: () => Spliced;
 }
 
 /**
- * Begins a continuation.
+ * Starts a continuation.
  *
- * @param splice what has left of the response; whoever hands on the events says so to its `left`
+ * @param splice the splice of the response; the caller reports delivered events to its `left`
  * @param verifier a fresh one, for the anchor of `splice.shown().run`
  */
 export const make = (splice: Splice, verifier: SeamVerifier): SplicedJoin => new Driver(splice, verifier);
 
-class Driver implements SplicedJoin {
+class Driver implements SplicedJoin, TextGate {
   readonly #verifier: SeamVerifier;
   readonly #attempt: SplicedAttempt;
   #joined = false;
   #fault: SeamFault | undefined;
-  /** The text that has passed the gate with the part under way. */
+  /** Length of the text that passed the gate with the current part. */
   #characters = 0;
-  /** The part under way ends the response: what is held has nothing to wait for. */
+  /** True if the current part ends the response, so that held text has nothing to wait for. */
   #stops = false;
 
   constructor(splice: Splice, verifier: SeamVerifier) {
     this.#verifier = verifier;
-    this.#attempt = splice.continued(this.#gate());
+    this.#attempt = splice.continued(this);
+  }
+
+  get joined(): boolean {
+    return this.#joined && this.#fault === undefined;
+  }
+
+  get cut(): number {
+    return this.#verifier.cut;
   }
 
   readonly take = (part: Part): Spliced => {
     if (this.#fault !== undefined) return { type: "unproven", fault: this.#fault };
     const { failure, terminal } = part.observation;
-    // A call that cannot be read stands beside a marker: the response is whole, and its end is joined as any other.
+    // A call that cannot be read may come with a terminal marker: the response is whole, and its end is joined as usual.
     if (failure !== undefined && !terminal) return { type: "failed" };
     if (isKeptAlive(part)) return this.#given([]);
     this.#characters = 0;
@@ -86,30 +94,20 @@ class Driver implements SplicedJoin {
     return { type: "events", events, joined: this.#joined, characters };
   }
 
-  /** Behind the marker no text may be left behind: a splice that never closed its gate would lose it in silence. */
+  /** After the terminal marker no text may remain: a splice that never closed its gate would lose it silently. */
   #demandsAll(): void {
     if (this.#fault !== undefined) return;
     if (!this.#joined) this.#fault = "stopped";
     else if (this.#passed(this.#verifier.stop()) !== "") this.#fault = "unwritable";
   }
 
-  #gate(): TextGate {
-    const isJoined = () => this.#joined && this.#fault === undefined;
-    const verifier = this.#verifier;
-    return {
-      get joined() {
-        return isJoined();
-      },
-      get cut() {
-        return verifier.cut;
-      },
-      text: (piece) => (piece === "" ? "" : this.#ask(() => this.#verifier.take(piece))),
-      close: () => this.#ask(() => (this.#stops ? this.#verifier.stop() : this.#verifier.close())),
-      fail: (fault) => {
-        this.#fault ??= fault;
-      },
-    };
-  }
+  readonly text = (piece: string): string => (piece === "" ? "" : this.#ask(() => this.#verifier.take(piece)));
+
+  readonly close = (): string => this.#ask(() => (this.#stops ? this.#verifier.stop() : this.#verifier.close()));
+
+  readonly fail = (fault: SeamFault): void => {
+    this.#fault ??= fault;
+  };
 
   #ask(question: () => SeamStep): string {
     return this.#fault === undefined ? this.#passed(question()) : "";
@@ -130,6 +128,6 @@ class Driver implements SplicedJoin {
   }
 }
 
-/** Bytes that only prove that the connection lives: they are no event of the response. */
+/** True for bytes that only keep the connection alive and are no event of the response. */
 const isKeptAlive = ({ event, json }: Part): boolean =>
   json === undefined && (event.event === "comment" || isBlank(event.data));

@@ -1,36 +1,32 @@
 /**
- * Reads any server-sent-event stream: every event is a part, and the caller says which one is the last.
+ * Reads any server-sent-event stream: every event is a part, and the caller decides which one is the last.
  *
- * There is no rule of its own for the end (law L5): a stream without `terminal` and without `cleanEnd` is never complete.
+ * It has no built-in rule for the end (law L5): a stream without `terminal` and without `cleanEnd` is never complete.
  */
 import * as Json from "../../domain/Json.ts";
 import { none, type Observation } from "../../domain/Observation.ts";
 import { nothing } from "./Content.ts";
 import type { End, Observed, Part, Protocol, SseEvent } from "./Protocol.ts";
 
-/** What the caller knows of a stream. The functions must be pure and must not throw. */
+/** The caller's rules for a stream. The functions must be pure and must not throw. */
 export interface Rules {
-  /** Whether this event is the last that has to come. `json` is its parsed data; undefined where it is no JSON. */
+  /** Returns true if this event is the last one. `json` is its parsed data; undefined if it is not JSON. */
   readonly terminal?: (event: SseEvent, json: unknown) => boolean;
-  /** A clean end of the bytes is the terminal marker, where no event is. Default false: a cut is often a clean end. */
+  /** True if a clean end of the bytes is the terminal marker when no event is. Default false: a cut is often a clean end. */
   readonly cleanEnd?: boolean;
-  /** What an event proves. Default: all of its data is text that the caller sees, so that it is never repeated unasked. */
+  /** The observation of an event. By default all of its data is text that the caller sees, so it is never repeated unasked. */
   readonly observe?: (event: SseEvent, json: unknown) => Observation;
-  /** A JSON document is a response too, as one event. Default false. */
+  /** True if a JSON document is a response too, as one event. Default false. */
   readonly documents?: boolean;
 }
 
-/** The fold's state: what a clean end would mean, and whether an event has settled it. */
+/** The fold's state: the result of a clean end, and `settled` once an event has fixed it. */
 export interface State {
   readonly end: End;
   readonly settled: boolean;
 }
 
-/**
- * Makes a protocol of rules.
- *
- * @param rules which event is the last, and what events prove
- */
+/** Creates a protocol from rules. */
 export const protocol = (rules: Rules): Protocol<State, "sse"> => ({
   id: "sse",
   documents: rules.documents ?? false,
@@ -44,16 +40,16 @@ export const protocol = (rules: Rules): Protocol<State, "sse"> => ({
   observe,
 });
 
-/** What a part proves. */
+/** The observation of a part. */
 export const observe = (part: Observed): Observation => part.observation;
 
-/** Reads from a part the cursor that `Last-Event-ID` takes (WHATWG HTML, 9.2.3): the `cursor` option of `StreamProcessor.run`. */
+/** The cursor of a part that `Last-Event-ID` takes (WHATWG HTML, 9.2.3): the `cursor` option of `StreamProcessor.run`. */
 export const cursor = (part: Part<"sse">): string | undefined => part.event.id;
 
 /**
- * The rules of one JSON-RPC request over MCP's streamable HTTP: the response with the request's id is the last message, and
- * a server may send it as a JSON document instead of a stream. A JSON-RPC error is such a response: the method has failed,
- * the stream has not.
+ * The rules of one JSON-RPC request over MCP's streamable HTTP: the response with the request's id is the last message, and a
+ * server may send it as a JSON document instead of a stream. A JSON-RPC error is such a response: the method failed, the stream
+ * did not.
  *
  * @param id the id of the request
  */
@@ -84,7 +80,7 @@ const mark = (rules: Rules, observation: Observation, terminal: boolean): Observ
   return rules.cleanEnd === true ? { ...observation, terminal_at_end: true } : observation;
 };
 
-/** The first marker or failure stays. */
+/** The first marker or failure is final. */
 const next = (state: State, { failure, terminal }: Observation): State => {
   if (state.settled || (failure === undefined && !terminal)) return state;
   return { end: failure === undefined ? complete : { complete: false, failure }, settled: true };

@@ -1,8 +1,9 @@
 /**
- * Drives a protocol over bytes: chunks that are cut anywhere go in, parts come out, and the end of the bytes says whether the stream is complete.
+ * Drives a protocol over bytes: chunks cut anywhere go in, parts come out, and the end of the bytes decides if the stream is
+ * complete.
  *
- * Sans IO and without a clock. `Decoder.make(OpenAiChat.protocol)` is all that a client needs to turn a response body into
- * the parts that `StreamProcessor.run` observes.
+ * It does no IO and has no clock. A client needs only `Decoder.make(OpenAiChat.protocol)` to turn a response body into the parts
+ * that `StreamProcessor.run` observes.
  */
 import type { Failure } from "../../domain/Failure.ts";
 import { none, type Observation, ping } from "../../domain/Observation.ts";
@@ -11,40 +12,40 @@ import * as Payload from "./Payload.ts";
 import type { End, Fold, Part, Protocol, SseComment, SseEvent, Tolerance } from "./Protocol.ts";
 import * as Sse from "./Sse.ts";
 
-/** What a decoder tolerates and what it may hold. */
+/** Tolerances and limits of a decoder. */
 export interface Options {
-  /** How this server's healthy streams differ. */
+  /** Differences of this server's healthy streams. */
   readonly tolerance?: Tolerance;
-  /** What the framing may hold, in bytes. */
+  /** Limits of the framing, in bytes. */
   readonly limits?: Partial<Sse.Limits>;
-  /** Keeps how the fold went on with each part, for who follows the same events with a fold of its own. Default false. */
+  /** Keeps the fold of each part, for a caller that folds the same events itself. Default false. */
   readonly keepsFolds?: boolean;
 }
 
-/** A decoder of one response body. A decoder is used up by its body: make another one for the next. */
+/** A decoder of one response body. Create a new one for each body. */
 export interface Decoder<Id extends string = string> {
   /**
-   * Takes the next bytes and gives the parts that they complete. Parts before a failure in the same chunk are given first;
-   * a part that carries an in-stream error is given too, and what the provider says behind it: those parts prove nothing but
-   * usage. Behind bytes that are damaged or no stream there are no parts. Never throws.
+   * Decodes the next bytes and returns the parts that they complete. Parts before a failure in the same chunk come first. A part
+   * with an in-stream error is returned too, as are later parts of the provider, which prove nothing but usage. After damaged
+   * bytes, or bytes that are not a stream, there are no parts. Never throws.
    */
   readonly push: (bytes: Uint8Array) => ReadonlyArray<Part<Id>>;
   /**
-   * The bytes ended cleanly: gives the parts that lacked only their blank line, and says whether the stream is complete.
-   * It is complete only after the provider's terminal marker (law L5); what comes after the marker changes nothing.
+   * Ends the bytes cleanly: returns the parts that lacked only their blank line, and the result. The stream is complete only
+   * after the provider's terminal marker (law L5); anything after the marker changes nothing.
    */
   readonly end: () => { readonly parts: ReadonlyArray<Part<Id>>; readonly end: End };
   /**
-   * `protocol`, or the failure that an event carried; sticky, but that a provider which says its failure twice is believed
-   * where it tells more. None after the terminal marker.
+   * `protocol`, or the failure that an event carried. It is sticky, except that a provider's second report replaces the first if
+   * it is more specific. Undefined after the terminal marker.
    */
   readonly failure: Failure | undefined;
-  /** How the fold went on with each part that was given last, where that is kept; undefined for a part that is no event of it. */
+  /** The folds of the parts returned last, if `keepsFolds` is set; undefined for a part that is not an event of the protocol. */
   readonly folds: ReadonlyArray<Fold | undefined>;
 }
 
 /**
- * Makes a decoder.
+ * Creates a decoder.
  *
  * @param protocol one of `OpenAiChat`, `OpenAiResponses`, `AnthropicMessages`, `Gemini`
  */
@@ -54,7 +55,7 @@ export const make = <S, Id extends string>(protocol: Protocol<S, Id>, options: O
 const nothing: ReadonlyArray<never> = [];
 const pingAtEnd: Observation = { ...ping, terminal_at_end: true };
 
-/** Whether the provider itself said the failure, so that what it says behind it belongs to it. */
+/** True if the provider itself reported the failure, so that its later events still belong to the response. */
 export const isTold = (failure: Failure | undefined): failure is Failure =>
   failure !== undefined && failure.kind !== "protocol" && failure.kind !== "truncated";
 
@@ -68,7 +69,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
   #state: S;
   #terminal = false;
   #atEnd = false;
-  /** The event that failed was the marker too: a later error is another one's. */
+  /** True if the event that failed was also the marker: a later error is unrelated. */
   #marked = false;
   #last: End | undefined = undefined;
 
@@ -89,7 +90,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
       this.#framing();
       return nothing;
     }
-    // Most bytes bring one event. It stands on one line, so that it is not several.
+    // Bytes usually bring one event on one line, which needs no splitting.
     if (frames.length === 1 && !Sse.isComment(only) && !only.data.includes("\n")) {
       const parts = [this.#event(only)];
       if (!this.#stopped) this.#framing();
@@ -112,11 +113,11 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
     let cut = false;
     if (!this.#stopped) {
       for (const event of this.#framer.end()) {
-        // Without its blank line only its data can say whether the event is whole: a cut one is dropped, never guessed.
+        // Without its blank line, only its data shows if an event is complete. A cut one is dropped, never guessed.
         if (Payload.isWhole(event.data) || Payload.several(event) !== undefined) this.#events(event, parts);
         else cut = true;
       }
-      // After a marker that needs a clean end, a cut event says that more was to come; a cut comment does not.
+      // After a marker that needs a clean end, a cut event shows that more was to come. A cut comment does not.
       cut ||= this.#framer.cut;
       this.#framing();
     }
@@ -139,7 +140,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
     }
   }
 
-  /** Nothing is read behind bytes that are no stream of this protocol. */
+  /** True if nothing more is read: the bytes are not a stream of this protocol. */
   get #stopped(): boolean {
     return this.failure !== undefined && !isTold(this.failure);
   }
@@ -177,7 +178,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
     else this.folds.push(fold);
   }
 
-  /** An event behind a failure proves nothing of the response, and may tell more of the failure. */
+  /** An event after a failure proves nothing about the response, but may describe the failure better. */
   #behind(first: Failure, { failure, quiet, usage }: Observation): Observation {
     if (isTold(failure) && !this.#marked) this.failure = better(first, failure);
     return {
@@ -210,17 +211,16 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
   }
 }
 
-/** True if a part shows white space and nothing else. */
 const isBlankText = ({ content, observation: { calls, progress, shows, terminal } }: Part): boolean =>
   shows === "text" && progress === "output" && calls.length === 0 && !terminal && isWhiteSpace(content);
 
-/** White space is shown, and is no answer: a response of nothing else is empty. */
+/** White space is shown but is not an answer: a response of nothing else counts as empty. */
 const withoutProgress = <Id extends string>(part: Part<Id>): Part<Id> => {
   const progress = part.content.some(({ kind }) => kind === "reasoning") ? "reasoning" : "started";
   return { ...part, observation: { ...part.observation, progress } };
 };
 
-/** How much a failure tells: a reason that no retry changes the most, an error without a word the least. */
+/** Ranks how specific a failure is: a reason that no retry changes ranks highest, an error without details lowest. */
 const weightOf = (failure: Failure): number => {
   switch (failure.kind) {
     case "rejected":
@@ -239,8 +239,8 @@ const weightOf = (failure: Failure): number => {
 };
 
 /**
- * The failure that tells more; of equals the first, with the wait that only the other names. Some providers say a failure
- * twice: in an `error` event and in the final event behind it.
+ * The more specific failure, or the first of two equal ones, with the delay if only the other names one. Some providers report a
+ * failure twice: in an `error` event and in the final event after it.
  */
 const better = (first: Failure, then: Failure): Failure => {
   if (weightOf(then) > weightOf(first)) return then;

@@ -1,17 +1,19 @@
 /**
- * Follows JSON text that comes in pieces, so that its end is known without reading all of it again for every piece.
+ * Follows JSON text that arrives in pieces, so that its end is found without rereading the text for every piece.
  *
- * Each character is looked at once. The scan knows strings and brackets and no more: a text that it takes for whole has yet to be
- * parsed. If that text is no JSON, no further piece can make it JSON.
+ * Each character is read once. The scan knows only strings and brackets, so a text in the phase `whole` still has to be parsed.
+ * If that text is not JSON, no further piece can make it JSON.
  */
 
-/** How far a text has come. `word`: a number or a literal, which only what follows can end. `beyond`: more came behind its end. */
+/**
+ * The progress of a text. `word`: a number or a literal, which only the next character can end. `beyond`: more followed its end.
+ */
 export type Phase = "blank" | "open" | "word" | "whole" | "beyond";
 
-/** What is known of the text so far, immutable. */
+/** The immutable state of a scan. */
 export interface JsonScan {
   readonly phase: Phase;
-  /** Open brackets; of a word its characters. */
+  /** Open brackets; in a word, its length. */
   readonly depth: number;
   readonly quoted: boolean;
   readonly escaped: boolean;
@@ -20,14 +22,14 @@ export interface JsonScan {
 /** The scan before the first character. */
 export const start: JsonScan = { phase: "blank", depth: 0, quoted: false, escaped: false };
 
-/** Longest word that may be whole, in UTF-16 code units. */
+/** Maximum length of a word that may be complete, in UTF-16 code units. */
 export const wordCharactersMax = 32;
 
 const QUOTE = 34;
 const BACKSLASH = 92;
 const SPACE = 32;
 
-/** Goes on over the next piece. */
+/** Scans the next piece. */
 export const scan = (before: JsonScan, piece: string): JsonScan => {
   let { depth, escaped, phase, quoted } = before;
   for (let at = 0; at < piece.length && phase !== "beyond"; at++) {

@@ -1,5 +1,5 @@
 /**
- * Reads the data of an event: is it whole, is it blank, and what is said where it is damaged.
+ * Reads the data of an event: complete, blank or damaged.
  */
 import type { Failure } from "../../domain/Failure.ts";
 import * as Json from "../../domain/Json.ts";
@@ -10,20 +10,20 @@ import type { Part, SseEvent } from "./Protocol.ts";
 /** The sentinel that ends a stream of the OpenAI family. */
 export const done = "[DONE]";
 
-/** Whether data is that sentinel; the first character decides for every delta. */
+/** True if data is the `[DONE]` sentinel. For almost every delta, the first character decides. */
 export const isDone = (data: string): boolean => data.startsWith("[") && data.trimEnd() === done;
 
-/** Whether an event that lacks its blank line is whole all the same: a cut inside JSON never parses. */
+/** True if an event without its blank line is still complete: a cut inside JSON never parses. */
 export const isWhole = (data: string): boolean => isDone(data) || Json.parse(data) !== undefined;
 
-/** Data without a character in it: some servers send it to keep the connection alive. */
+/** True if data has no visible character. Some servers send such data to keep the connection alive. */
 export const isBlank = (data: string): boolean => data === "" || (data.charCodeAt(0) <= 32 && data.trim() === "");
 
 const damage: Failure = { kind: "protocol", reason: "damaged_frame" };
 
 /**
- * The part of an event whose data is no JSON, for protocols whose own events have no names: damage, or an error told in
- * plain text, or the plain word of a named event that is none of the protocol's (`event: heartbeat`), which passes.
+ * The part of an event whose data is not JSON, for protocols without event names: damage, an error in plain text, or a foreign
+ * event with plain data (`event: heartbeat`), which passes.
  */
 export const unparsed = <Id extends string>(protocol: Id, event: SseEvent): Part<Id> => ({
   protocol,
@@ -33,15 +33,13 @@ export const unparsed = <Id extends string>(protocol: Id, event: SseEvent): Part
   observation: event.event === "error" ? broken : isForeign(event) ? none : failed(damage),
 });
 
-/**
- * The same where a protocol's events have names: plain words under one of those names are damage, also with no JSON in sight.
- */
+/** Like `unparsed`, for protocols with event names: plain text under one of their names is damage too. */
 export const unparsedNamed = (protocol: string, event: SseEvent): Observation =>
   /^(?:message_|content_block_|response\.)/.test(event.event) ? failed(damage) : unparsed(protocol, event).observation;
 
 /**
- * A finish reason; empty where the field says that nothing has finished yet, as servers spell it that turn a null into text,
- * and watsonx and Gemini's enum in words.
+ * A finish reason; empty if the field says that nothing has finished yet. Some servers turn a null into text, and watsonx and
+ * Gemini's enum have words for it.
  */
 export const reason = (value: unknown): string => {
   const text = Json.string(value);
@@ -50,13 +48,12 @@ export const reason = (value: unknown): string => {
 
 const unfinished: ReadonlySet<string> = new Set(["null", "none", "not_finished", "finish_reason_unspecified"]);
 
-/** An error field that says something: servers with typed languages send `{}` or `""` where there is no error. */
+/** True if an error field is set: servers written in typed languages send `{}` or `""` without an error. */
 export const saysError = (error: unknown): boolean =>
   typeof error === "object" && error !== null ? Object.keys(error).length > 0 : Boolean(error);
 
 /**
- * Servers that forget the blank line between their events make one event of several: its lines, where each is whole by
- * itself, or undefined.
+ * Splits an event from a server that omits the blank line between its events; undefined unless each line is complete by itself.
  */
 export const several = (event: SseEvent): ReadonlyArray<SseEvent> | undefined => {
   if (!event.data.includes("\n") || Json.parse(event.data) !== undefined) return undefined;
@@ -69,7 +66,7 @@ const broken: Observation = failed({ kind: "server_error", in_band: true });
 
 const isForeign = (event: SseEvent): boolean => event.event !== "message" && !/^\s*[{[]/.test(event.data);
 
-/** Token counts so far; undefined where neither is a number. */
+/** Token counts so far; undefined if neither is a number. */
 export const usage = (input: unknown, output: unknown): Usage | undefined => {
   const input_tokens = Json.natural(input);
   const output_tokens = Json.natural(output);

@@ -1,54 +1,54 @@
 /**
- * Resumes a broken stream behind the last event that was seen, and holds the server to it: no event twice, none skipped.
+ * Resumes a broken stream after the last event that was seen, and verifies that the server neither repeats nor skips an event.
  *
- * Two kinds of stream can be resumed: background streams of OpenAI Responses, by `starting_after` and the `sequence_number`
- * of their events, and any server-sent-event stream whose events have ids, by `Last-Event-ID` (WHATWG HTML, 9.2.3).
+ * Two kinds of stream can be resumed: background streams of OpenAI Responses, by `starting_after` and the `sequence_number` of
+ * their events, and any server-sent-event stream whose events have ids, by `Last-Event-ID` (WHATWG HTML, 9.2.3).
  *
- * A cursor is an opaque text. A verifier stands in each attempt's stream: it writes the cursor on each part, drops what the
- * server repeats, and fails where something is missing. A server that leaves a gap right behind the cursor has refused it,
- * as one that responds with 400 or 404 has: `rejected`, so that the response is decided again without the cursor. A gap further on
- * is damage (`protocol`): the next attempt resumes right before it.
+ * A cursor is an opaque text. Each attempt's stream passes through a verifier, which writes the cursor on each part, drops events
+ * that the server repeats, and fails if one is missing. A gap directly after the cursor means that the server refused it, like a
+ * response with 400 or 404: `rejected`, so that the response is decided again without the cursor. A later gap is damage
+ * (`protocol`), and the next attempt resumes right before it.
  */
 import type { Failure } from "../../domain/Failure.ts";
 import * as Json from "../../domain/Json.ts";
 import { nothing } from "./Content.ts";
 import type { Part } from "./Protocol.ts";
 
-/** Longest id that a cursor is made of, in UTF-16 code units; a longer one cannot be resumed from. */
+/** Maximum length of an id in a cursor, in UTF-16 code units. A longer one cannot be resumed from. */
 export const idCharactersMax = 512;
 
-/** A part that may be resumed behind. */
+/** A part after which the stream may be resumed. */
 export type CursorPart<Id extends string = string> = Part<Id> & { readonly cursor?: string };
 
-/** Reads the cursor that a verifier wrote: the `cursor` option of `StreamProcessor.run`. */
+/** The cursor that a verifier wrote: the `cursor` option of `StreamProcessor.run`. */
 export const cursor = (part: CursorPart): string | undefined => part.cursor;
 
-/** What a verifier says of a part: hand it over, drop it because it was seen before, or fail. */
+/** A verifier's decision about a part: deliver it, drop it as a repetition, or fail. */
 export type Verification<Id extends string> =
   | { readonly type: "pass"; readonly part: CursorPart<Id> }
   | { readonly type: "repeated" }
   | { readonly type: "failed"; readonly failure: Failure };
 
-/** Follows the parts of one attempt. */
+/** Verifies the parts of one attempt. */
 export interface Verifier<Id extends string> {
   readonly take: (part: Part<Id>) => Verification<Id>;
-  /** The wait that the server asks for before it is reached again (`retry:`), in milliseconds. */
+  /** The delay before reconnecting that the server requested (`retry:`), in milliseconds. */
   readonly retryMs: number | undefined;
 }
 
-/** Which event of which response was the last. */
+/** The last event of a response. */
 export interface ResponsesCursor {
   readonly response: string;
   readonly sequence: number;
 }
 
-/** The last event id, and how many events without an id of their own came behind it. */
+/** The last event id, and the number of events without an id that followed it. */
 export interface EventCursor {
   readonly id: string;
   readonly since: number;
 }
 
-/** Why a cursor did not work: the `code` of the failure. */
+/** The reason that a cursor failed: the `code` of the failure. */
 export const codes = {
   gap: "resume_gap",
   unnumbered: "resume_unnumbered",
@@ -57,28 +57,28 @@ export const codes = {
   document: "resume_document",
 } as const;
 
-/** A cursor of another kind, or none at all: it is refused before anything is sent. */
+/** A missing cursor, or one of another kind: refused before anything is sent. */
 export const unreadable: Failure = { kind: "rejected", reason: "invalid_request", code: codes.unreadable };
 
-/** A document where the stream should go on: the server knows the response, and does not stream it any more. */
+/** A document instead of the rest of the stream: the server knows the response but no longer streams it. */
 export const document: Failure = { kind: "rejected", reason: "not_found", code: codes.document };
 
-/** Reads a cursor of a Responses stream; undefined for any other text. */
+/** Parses a cursor of a Responses stream; undefined for any other text. */
 export const parseResponses = (text: string): ResponsesCursor | undefined => {
   const [, sequence, response] = /^responses:(\d{1,15}):(.+)$/.exec(text) ?? [];
   return sequence === undefined || !isUsableName(response) ? undefined : { response, sequence: Number(sequence) };
 };
 
-/** Reads a cursor of a stream with event ids; undefined for any other text. */
+/** Parses a cursor of a stream with event ids; undefined for any other text. */
 export const parseEvent = (text: string): EventCursor | undefined => {
   const [, since, id] = /^event:(\d{1,15}):(.+)$/.exec(text) ?? [];
   return since === undefined || !isUsable(id) ? undefined : { id, since: Number(since) };
 };
 
 /**
- * The address of the stream behind a cursor: `GET …/responses/{id}?stream=true&starting_after=N` (OpenAI, "Background mode").
+ * The address of the stream after a cursor: `GET …/responses/{id}?stream=true&starting_after=N` (OpenAI, "Background mode").
  *
- * @param url the address that the response was asked for at, `…/v1/responses`; its query is kept
+ * @param url the address of the original request, `…/v1/responses`; its query is kept
  */
 export const responsesUrl = (url: string | URL, { response, sequence }: ResponsesCursor): URL => {
   const resumed = new URL(url);
@@ -88,7 +88,7 @@ export const responsesUrl = (url: string | URL, { response, sequence }: Response
   return resumed;
 };
 
-/** The header of the request that resumes: the id in UTF-8 (WHATWG HTML, 9.2.3), a byte a code unit. */
+/** The header of the resuming request: the id in UTF-8 (WHATWG HTML, 9.2.3), one byte per code unit. */
 export const eventHeaders = ({ id }: EventCursor): { readonly "last-event-id": string } => ({
   "last-event-id": [...new TextEncoder().encode(id)].map((byte) => String.fromCharCode(byte)).join(""),
 });
@@ -96,9 +96,9 @@ export const eventHeaders = ({ id }: EventCursor): { readonly "last-event-id": s
 /**
  * Verifies a stream of OpenAI Responses.
  *
- * A part has a cursor once the response is known to run in the background; others end with their connection.
+ * A part has a cursor once the response is known to run in the background. Other responses end with their connection.
  *
- * @param resumed the cursor that the attempt resumes from; left out for one that asks anew
+ * @param resumed the cursor that the attempt resumes from; omitted for a new response
  */
 export const responses = <Id extends string = string>(resumed?: ResponsesCursor): Verifier<Id> =>
   new ResponsesVerifier(resumed);
@@ -106,13 +106,13 @@ export const responses = <Id extends string = string>(resumed?: ResponsesCursor)
 /**
  * Verifies a stream whose events have ids.
  *
- * @param options.resumed the cursor that the attempt resumes from; left out for one that asks anew
- * @param options.sequence the number in an id, where the caller knows that the server counts its events: then also a gap shows
+ * @param options.resumed the cursor that the attempt resumes from; omitted for a new response
+ * @param options.sequence the number in an id, if the server is known to count its events: then gaps are detected too
  */
 export const events = <Id extends string = "sse">(options: EventOptions = {}): Verifier<Id> =>
   new EventVerifier(options);
 
-/** What a caller knows of a stream with event ids. */
+/** The caller's knowledge of a stream with event ids. */
 export interface EventOptions {
   readonly resumed?: EventCursor;
   readonly sequence?: (id: string) => number | undefined;
@@ -125,7 +125,7 @@ const pass = <Id extends string>(part: Part<Id>, cursor?: string): Verification<
   part: cursor === undefined ? part : { ...part, cursor },
 });
 
-/** Behind something that was verified a gap is damage; directly behind the cursor the server has not honoured it. */
+/** A gap after a verified event is damage. Directly after the cursor, it means that the server did not honour the cursor. */
 const failed = (verified: boolean, code: string): { readonly type: "failed"; readonly failure: Failure } => ({
   type: "failed",
   failure: verified
@@ -133,12 +133,12 @@ const failed = (verified: boolean, code: string): { readonly type: "failed"; rea
     : { kind: "rejected", reason: "not_found", code },
 });
 
-/** No control characters: an id goes into a header or an address. */
+/** Rejects control characters, because an id goes into a header or an address. */
 const isUsable = (id: string | undefined): id is string =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   id !== undefined && id !== "" && id.length <= idCharactersMax && !/[\u0000-\u001f\u007f]/.test(id);
 
-/** An id that is a part of an address: the two names of folders would lead to another one. */
+/** An id used in an address: `.` and `..` would lead to another one. */
 const isUsableName = (id: string | undefined): id is string => isUsable(id) && id !== "." && id !== "..";
 
 class ResponsesVerifier<Id extends string> implements Verifier<Id> {
@@ -147,10 +147,9 @@ class ResponsesVerifier<Id extends string> implements Verifier<Id> {
   #response: string | undefined;
   #background: boolean;
   #last: number;
-  /** The number of the last keep-alive behind `#last`. OpenAI counts them with the events; a server that does not gives the number twice. */
+  /** The number of the last keep-alive after `#last`. OpenAI counts them with the events; other servers give the number twice. */
   #alive = -1;
   #verified = false;
-  /** Ordinals of the calls that events of this attempt have told of. */
   readonly #begun = new Set<number>();
 
   constructor(resumed: ResponsesCursor | undefined) {
@@ -175,7 +174,7 @@ class ResponsesVerifier<Id extends string> implements Verifier<Id> {
       if (problem !== undefined) return problem;
     } else if (response !== undefined) this.#learn(response);
     if (sequence === undefined) return pass(part);
-    // Never back: behind an older cursor the server would tell again what has been handed over.
+    // Never moves back: after an older cursor, the server would repeat events that were already delivered.
     this.#last = Math.max(this.#last, sequence);
     this.#verified = true;
     const own = this.#resumes ? this.#own(part) : part;
@@ -185,8 +184,8 @@ class ResponsesVerifier<Id extends string> implements Verifier<Id> {
   };
 
   /**
-   * The final response tells all its calls and texts once more, and the decoder of a resumed stream has not seen those from
-   * before the cursor: they were handed over then, and are not ready a second time.
+   * The final response repeats all its calls and texts. The decoder of a resumed stream has not seen those before the cursor,
+   * which were already delivered and must not become ready twice.
    */
   #own(part: Part<Id>): Part<Id> {
     const { observation } = part;
@@ -206,7 +205,7 @@ class ResponsesVerifier<Id extends string> implements Verifier<Id> {
 
   #problem(sequence: number | undefined, response: unknown, part: Part<Id>): Verification<Id> | undefined {
     if (typeof response === "string" && response !== this.#response) return failed(this.#verified, codes.other);
-    // An error may stand outside of the count.
+    // An error may be unnumbered.
     if (sequence === undefined)
       return part.observation.failure === undefined ? failed(this.#verified, codes.unnumbered) : undefined;
     if (sequence <= this.#last) return repeated;
@@ -218,11 +217,11 @@ class EventVerifier<Id extends string> implements Verifier<Id> {
   retryMs: number | undefined = undefined;
   readonly #sequence: (id: string) => number | undefined;
   #id: string;
-  /** Events behind `#id` that have no id of their own. */
+  /** Events after `#id` without an id. */
   #since: number;
-  /** Of those, how many were seen before this attempt and may come again. */
+  /** The number of them that were seen before this attempt and may be repeated. */
   #again: number;
-  /** The server may begin with the very event of the cursor. */
+  /** True if the server may begin with the cursor's own event. */
   #inclusive: boolean;
   #verified: boolean;
 
@@ -238,7 +237,7 @@ class EventVerifier<Id extends string> implements Verifier<Id> {
   readonly take = (part: Part<Id>): Verification<Id> => {
     this.retryMs = part.event.retry ?? this.retryMs;
     if (part.event.event === "comment" && part.observation.keep_alive) return pass(part);
-    // The framer keeps the last id of the stream on every event behind it (WHATWG HTML, 9.2.6).
+    // The framer keeps the last id of the stream on every later event (WHATWG HTML, 9.2.6).
     const { id } = part.event;
     const verdict = id === undefined || id === this.#id ? this.#unnamed(id) : this.#named(id);
     if (verdict !== undefined) return verdict;
@@ -246,7 +245,7 @@ class EventVerifier<Id extends string> implements Verifier<Id> {
     return isUsable(this.#id) ? pass(part, `event:${this.#since}:${this.#id}`) : pass(part);
   };
 
-  /** An event without an id of its own, or the very event of the cursor. */
+  /** Handles an event without a new id, or the cursor's own event. */
   #unnamed(id: string | undefined): Verification<Id> | undefined {
     if (this.#inclusive && id !== undefined) {
       this.#inclusive = false;

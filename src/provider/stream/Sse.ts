@@ -1,50 +1,50 @@
 /**
- * Frames a server-sent-event stream (WHATWG HTML, 9.2.6), sans IO: bytes go in, frames come out, nothing waits.
+ * Frames a server-sent-event stream (WHATWG HTML, 9.2.6) without IO: bytes go in, frames come out, nothing waits.
  *
- * It differs from a browser's EventSource in five ways, because a broken stream must be told from a whole one: comments are
- * frames (they prove that the connection lives), every byte is counted, an event without its blank line is given out by
- * `end` alone, an `error:` field is an error event, and a body that is no stream at all is a failure.
+ * It differs from a browser's EventSource in five ways, because a broken stream must be distinguishable from a complete one:
+ * comments are frames (they prove that the connection is alive), every byte is counted, only `end` returns an event without its
+ * blank line, an `error:` field is an error event, and a body that is not a stream is a failure.
  */
 import type { Failure } from "../../domain/Failure.ts";
 import type { SseComment, SseEvent } from "./Protocol.ts";
 
-/** What a framer may hold. */
+/** The limits of a framer. */
 export interface Limits {
-  /** Longest line, in bytes, without its line end. */
+  /** Maximum length of a line, in bytes, without its line end. */
   readonly lineBytesMax: number;
-  /** Most data in one event over all its `data:` lines, in bytes. */
+  /** Maximum data of one event over all its `data:` lines, in bytes. */
   readonly eventBytesMax: number;
 }
 
-/** 16 MiB each: the largest frames known are base64 images of a few megabytes in one `data:` line. */
+/** 16 MiB each: the largest known frames are base64 images of a few megabytes in one `data:` line. */
 export const defaultLimits: Limits = { lineBytesMax: 16 * 1024 * 1024, eventBytesMax: 16 * 1024 * 1024 };
 
-/** What a framer gives out: an event, or a comment, which proves only that the connection lives. */
+/** A frame: an event, or a comment, which proves only that the connection is alive. */
 export type Frame = SseEvent | SseComment;
 
 /**
  * A framer. The bytes of all frames and `unframed` add up to the bytes that were fed.
  *
- * A CR ends a line at once, so that no event waits for a byte that may never come; the LF of a CRLF counts for the frame
- * after it. Lines that are no event (blank, or `id:` and `retry:` alone) count for the next frame.
+ * A CR ends a line at once, so that no event waits for a byte that may never come; the LF of a CRLF counts for the next frame.
+ * Lines that are not an event (blank, or only `id:` and `retry:`) also count for the next frame.
  */
 export interface Framer {
-  /** Takes the next bytes, which may be cut anywhere; the array may be reused afterwards. Never throws. */
+  /** Frames the next bytes, which may be cut anywhere; the array may be reused afterwards. Never throws. */
   readonly feed: (bytes: Uint8Array) => ReadonlyArray<Frame>;
-  /** The bytes are over: gives the event that lacks its blank line or line end, if any. Whether it is whole is for its data to say. */
+  /** Ends the bytes: returns the event that lacks its blank line or line end, if any. Its data decides if it is complete. */
   readonly end: () => ReadonlyArray<SseEvent>;
-  /** `protocol` with `oversize`, `not_a_stream` or `damaged_frame`; sticky: nothing is framed after it. */
+  /** `protocol` with `oversize`, `not_a_stream` or `damaged_frame`. Sticky: nothing is framed after it. */
   readonly failure: Failure | undefined;
   /** Bytes that belong to no frame yet. */
   readonly unframed: number;
-  /** After `end`: the bytes ended inside the fields of an event that has no data yet, so more was to come. */
+  /** Set by `end`: true if the bytes ended inside the fields of an event without data, so more was to come. */
   readonly cut: boolean;
 }
 
 /** Makes a framer for one response body. */
 export const makeFramer = (limits: Partial<Limits> = {}): Framer => new ByteFramer({ ...defaultLimits, ...limits });
 
-/** Whether a frame is a comment. */
+/** True if a frame is a comment. */
 export const isComment = (frame: Frame): frame is SseComment => "comment" in frame;
 
 const LF = 10;
@@ -56,7 +56,7 @@ const notAStream: Failure = { kind: "protocol", reason: "not_a_stream" };
 const oversize: Failure = { kind: "protocol", reason: "oversize" };
 const damaged: Failure = { kind: "protocol", reason: "damaged_frame" };
 
-/** Largest buffer for a line that spans chunks that is kept for the next such line, in bytes. */
+/** Maximum size of a line buffer kept for the next line that spans chunks, in bytes. */
 const bufferBytesKept = 65_536;
 
 const empty = new Uint8Array(0);
@@ -74,7 +74,7 @@ class ByteFramer implements Framer {
   #afterCr = false;
   #atStart = true;
   #ended = false;
-  /** A field that this format knows, or a comment, was seen: it is a stream. */
+  /** True once a known field or a comment was seen, which proves that it is a stream. */
   #recognised = false;
   #nonsense = false;
   #data: string | undefined = undefined;
@@ -83,7 +83,10 @@ class ByteFramer implements Framer {
   #id: string | undefined = undefined;
   #retry: number | undefined = undefined;
   #pendingBytes = 0;
-  /** What the bytes of one step have brought. Most bring one frame, and a list that grows has room for seventeen. */
+  /**
+   * Frames of the current step. Undefined until the first one: most steps bring one frame, and a growing list reserves room for
+   * seventeen.
+   */
   #frames: Array<Frame> | undefined;
 
   constructor(limits: Limits) {
@@ -97,7 +100,7 @@ class ByteFramer implements Framer {
   feed(bytes: Uint8Array): ReadonlyArray<Frame> {
     if (this.failure !== undefined || this.#ended) return nothing;
     let at = 0;
-    // The next LF and CR are found once each and kept: a stream that uses only one of them stays linear.
+    // The next LF and CR are found once each and kept, so that a stream with only one of them stays linear.
     let lf = -1;
     let cr = -1;
     while (at < bytes.length && this.failure === undefined) {
@@ -153,7 +156,7 @@ class ByteFramer implements Framer {
     return this.#brought().filter((frame): frame is SseEvent => !isComment(frame));
   }
 
-  /** Keeps the start of a line whose end has not come, in a buffer that doubles: linear over any number of chunks. */
+  /** Keeps the start of an unfinished line in a buffer that doubles, which is linear over any number of chunks. */
   #keep(bytes: Uint8Array, from: number, to: number): void {
     const needed = this.#lineLength + to - from;
     if (needed > this.#limits.lineBytesMax) {
@@ -182,7 +185,7 @@ class ByteFramer implements Framer {
     if (line.length > bufferBytesKept) this.#line = empty;
   }
 
-  /** Takes one whole line; `ending` is 1 for its line end, 0 where the bytes ended instead. */
+  /** Reads one complete line. `ending` is 1 for its line end, 0 if the bytes ended instead. */
   #take(bytes: Uint8Array, lineStart: number, stop: number, ending: number): void {
     this.#pendingBytes += stop - lineStart + ending;
     if (stop - lineStart > this.#limits.lineBytesMax) {
@@ -202,7 +205,7 @@ class ByteFramer implements Framer {
 
   #comment(bytes: Uint8Array, start: number, stop: number, size: number): void {
     this.#recognised = true;
-    // Inside an event the comment takes only its own line, so that the event keeps the bytes of its lines.
+    // Inside an event a comment takes only its own line, so that the event keeps the bytes of its lines.
     const taken = this.#data === undefined ? this.#pendingBytes : size;
     this.#pendingBytes -= taken;
     this.#brings({ comment: this.#value(bytes, start, stop), bytes: taken });
@@ -212,7 +215,7 @@ class ByteFramer implements Framer {
     if (isNamed(bytes, start, stop, "data")) {
       this.#addData(bytes, start + 4, stop);
     } else if (isNamed(bytes, start, stop, "error") && start + 5 < stop) {
-      // Not of the standard: llama.cpp writes `error: {…}` where an event of that name is meant.
+      // Not in the standard: llama.cpp writes `error: {…}` to mean an event of that name.
       this.#event = "error";
       this.#addData(bytes, start + 5, stop);
     } else if (isNamed(bytes, start, stop, "event")) this.#event = this.#value(bytes, start + 5, stop);
@@ -239,7 +242,7 @@ class ByteFramer implements Framer {
     this.#data = this.#data === undefined ? value : `${this.#data}\n${value}`;
   }
 
-  /** A line of no known field is ignored, as the standard says, unless it opens a JSON or HTML body in place of a frame. */
+  /** Ignores a line without a known field, as the standard requires, unless it opens a JSON or HTML body instead of a frame. */
   #unknown(bytes: Uint8Array, start: number, stop: number): void {
     const first = firstByte(bytes, start, stop);
     if (first === undefined) return;
@@ -247,7 +250,7 @@ class ByteFramer implements Framer {
     this.#nonsense = true;
   }
 
-  /** The text after the colon at `colon`, without one leading space; empty where the line ends before a colon. */
+  /** The text after the colon at `colon`, without one leading space; empty if the line ends before a colon. */
   #value(bytes: Uint8Array, colon: number, stop: number): string {
     if (colon >= stop) return "";
     const from = bytes[colon + 1] === SPACE ? colon + 2 : colon + 1;
@@ -279,7 +282,7 @@ const indexOrEnd = (bytes: Uint8Array, byte: number, from: number): number => {
   return index === -1 ? bytes.length : index;
 };
 
-/** Whether the line is the field `name`: the name alone, or the name and a colon. */
+/** True if the line is the field `name`: the name alone, or the name and a colon. */
 const isNamed = (bytes: Uint8Array, start: number, stop: number, name: string): boolean => {
   const end = start + name.length;
   if (end > stop || (end < stop && bytes[end] !== COLON)) return false;
@@ -291,14 +294,14 @@ const isNamed = (bytes: Uint8Array, start: number, stop: number, name: string): 
 
 const fieldNames = ["data", "event", "id", "retry", "error"];
 
-/** Whether a cut line may still become a field that this format knows (after a BOM, or a part of one). */
+/** True if a cut line may still become a known field (after a BOM, or a part of one). */
 const isFieldBegun = (bytes: Uint8Array, length: number): boolean => {
   const text = new TextDecoder().decode(bytes.subarray(0, Math.min(length, 16)));
   const name = text.replace(/^\uFFFD+$/, "").split(":")[0] ?? "";
   return fieldNames.some((field) => field.startsWith(name));
 };
 
-/** How far blanks before a body are looked through, in bytes. */
+/** Maximum leading blanks skipped to find a body, in bytes. */
 const blankBytesMax = 64;
 
 const firstByte = (bytes: Uint8Array, start: number, stop: number): number | undefined => {
@@ -310,5 +313,8 @@ const firstByte = (bytes: Uint8Array, start: number, stop: number): number | und
   return undefined;
 };
 
-/** `{`, `[` and `<`: no field of the format begins so, a JSON body, a JSON array (Gemini without `alt=sse`) and HTML do. */
+/**
+ * `{`, `[` and `<`: no field of the format begins with them, but a JSON body, a JSON array (Gemini without `alt=sse`) and HTML
+ * do.
+ */
 const opensBody = (byte: number): boolean => byte === 0x7b || byte === 0x5b || byte === 0x3c;

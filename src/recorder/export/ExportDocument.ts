@@ -1,8 +1,8 @@
 /**
- * Describes the JSON of an export, which a person may attach to a bug report and a service may collect.
+ * The JSON of an export, which a person may attach to a bug report and a service may collect.
  *
- * The words are those of the domain, so that the five values of an exported incident decide again to its decision (law L9):
- * `RecoveryPolicy.decide(incident)`. Run ids are left out on purpose, and so is every text that came from outside.
+ * It uses the domain's vocabulary, so the five input values of an exported incident lead to its decision again (law L9):
+ * `RecoveryPolicy.decide(incident)`. Run ids and all text from outside are left out on purpose.
  */
 import * as Schema from "effect/Schema";
 import { AttemptFacts } from "../../domain/AttemptFacts.ts";
@@ -16,20 +16,20 @@ import { AnsweredBy, AttemptRequest, CallVerdict, Parked, VerdictBy } from "../R
 import { nameCharactersMax } from "./ExportLabel.ts";
 
 /**
- * Version of the export's JSON. Raised when a reader of the old form would misread the new one. 2 knows parked runs and says
- * what is kept across processes: calls with verdicts, resumes, budget, policy, expiry and default of a question.
+ * Version of the export's JSON, raised if a reader of the old form would misread the new one. Version 2 adds parked runs and the
+ * data kept across processes: calls with verdicts, resumes, budget, policy, and the expiry and default of a question.
  */
 export const exportVersion = 2;
 
-/** Versions that the schemas read: what 2 added may be left out. */
+/** Versions that the schemas accept. The additions of version 2 are optional. */
 const Version = Schema.Literals([1, exportVersion]);
 
-/** Longest sentence of an incident, in UTF-16 code units; the longest of the fixed set stays below. */
+/** Maximum length of an incident's message, in UTF-16 code units. Every message of the fixed set is shorter. */
 const messageCharactersMax = 512;
 
 const Name = Schema.String.check(Schema.isMaxLength(nameCharactersMax));
 
-/** A broken attempt with its decision. `status` says whether it was recovered, or ended the run. */
+/** Schema of a broken attempt and its decision. `status` shows if it was recovered or ended the run. */
 export const ExportedIncident = Schema.Struct({
   /** `incident_1`, `incident_2`, …, in the order of the record. */
   id: Name,
@@ -37,7 +37,7 @@ export const ExportedIncident = Schema.Struct({
   mode: AttemptMode,
   at: Milliseconds,
   status: IncidentStatus,
-  /** A later attempt completed the run. */
+  /** True if a later attempt completed the run. */
   recovered: Schema.Boolean,
   message: Schema.String.check(Schema.isMaxLength(messageCharactersMax)),
   provider: Provider,
@@ -52,7 +52,7 @@ export const ExportedIncident = Schema.Struct({
 });
 export type ExportedIncident = typeof ExportedIncident.Type;
 
-/** One incident on its own. */
+/** Schema of a single incident. */
 export const IncidentExport = Schema.Struct({
   export: Schema.Literal("incident"),
   export_version: Version,
@@ -60,27 +60,27 @@ export const IncidentExport = Schema.Struct({
 });
 export type IncidentExport = typeof IncidentExport.Type;
 
-/** A whole run. */
+/** Schema of a whole run. */
 export const RunExport = Schema.Struct({
   export: Schema.Literal("run"),
   export_version: Version,
   provider: Provider,
   started_at: Milliseconds,
   state: Schema.Literals(["live", "asking", "parked", "ended"]),
-  /** Why no process drives it. */
+  /** The reason why the run has no owner. */
   parked: Schema.optionalKey(Parked),
-  /** How often a process took it over. */
+  /** Number of times that a process took the run over. */
   resumes: Schema.optionalKey(Schema.Natural),
   budget: Schema.optionalKey(Budget),
   policy: Schema.optionalKey(Name),
   end: Schema.optionalKey(
     Schema.Struct({ state: RunEnd.fields.state, reason: Name, attempts: Schema.Natural, at: Milliseconds }),
   ),
-  /** The incident that ended the run; left out where nothing broke at the end. */
+  /** The incident that ended the run; absent if nothing broke at the end. */
   final_incident: Schema.optionalKey(Name),
-  /** Oldest first. */
+  /** Incidents, oldest first. */
   incidents: Schema.Array(ExportedIncident),
-  /** Incidents that are not among them: dropped by the record, or for the size of the export. */
+  /** Number of incidents missing here, dropped by the record or for the size of the export. */
   incidents_omitted: Schema.Natural,
   questions: Schema.Array(
     Schema.Struct({
@@ -104,12 +104,12 @@ export const RunExport = Schema.Struct({
       facts: AttemptFacts,
       request: Schema.optionalKey(AttemptRequest),
       run: Schema.optionalKey(RunFacts),
-      /** After how many UTF-16 code units of shown text this attempt's text was to join it, how, and whether that was proven. */
+      /** The planned seam of this attempt: its position in the shown text, in UTF-16 code units, its proof, and if it was proven. */
       seam: Schema.optionalKey(Schema.Struct({ at: Schema.Natural, proof: SeamProof, proven: Schema.Boolean })),
     }),
   ),
   attempts_omitted: Schema.Natural,
-  /** Calls that were handed over whole, with the word that settled them; `id` is the provider's. */
+  /** Complete calls that were handed over, with the verdict that settled them. `id` is the provider's. */
   calls: Schema.optionalKey(
     Schema.Array(
       Schema.Struct({
@@ -122,7 +122,7 @@ export const RunExport = Schema.Struct({
       }),
     ),
   ),
-  /** The first and the last records; `omitted` lie between them. */
+  /** The first and the last entries. `omitted` counts those in between. */
   evidence: Schema.Struct({
     first: Schema.Array(Evidence),
     last: Schema.Array(Evidence),

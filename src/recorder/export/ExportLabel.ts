@@ -1,10 +1,10 @@
 /**
- * Decides which names may leave the house, and numbers the others.
+ * Decides which names may be exported, and numbers the others.
  *
- * Tool names, models, codes and finish reasons come from a provider, a proxy or a model, and may hold a key, a prompt or a
- * path. A harmless look lets no name pass. A name passes when it is made of known words and few digits, or when the
- * caller gave it as a name of its own. Any other name becomes `label_1`, `label_2`, …. Equal names get equal numbers
- * within one export. A number, unlike a hash, cannot be guessed back.
+ * Tool names, models, codes and finish reasons come from a provider, a proxy or a model, and may contain a key, a prompt or a
+ * path. Looking harmless is not enough. A name passes if it consists of known words and few digits, or if the caller listed it as
+ * its own. Any other name becomes `label_1`, `label_2`, … Equal names get equal numbers within one export. Unlike a hash, a
+ * number cannot be reversed by guessing.
  */
 
 import { Choice, Rule } from "../../domain/Decision.ts";
@@ -12,39 +12,39 @@ import { ClockName, kinds } from "../../domain/Failure.ts";
 import { AttemptMode } from "../../domain/RunFacts.ts";
 import { SeamFault, SeamProof, SeamRefusal } from "../../domain/SeamWords.ts";
 import { codeLabel } from "../../failure/thrown/ErrorLabel.ts";
-// The table makes its codes known when it loads; without it such a code is numbered.
+// Loading the table registers its codes; otherwise they would be numbered.
 import "../../failure/tables/ProviderErrors.ts";
 import { families, isVendor, modelWords, words } from "./ExportWords.ts";
 
-/** Longest name that is exported, in UTF-16 code units; a longer one is numbered. */
+/** Maximum length of an exported name, in UTF-16 code units. A longer name is numbered. */
 export const nameCharactersMax = 64;
 
-/** Most words and numbers of one name. */
+/** Maximum words and numbers in one name. */
 const tokensMax = 8;
 
-/** Most digits of a name: a status, or a counter. More are a telephone number, an address or a key. */
+/** Maximum digits in a name, enough for a status or a counter. More could be a telephone number, an address or a key. */
 const digitsMax = 3;
 
-/** Most digits of a model's name beside its date: `llama-4-maverick-17b-128e-fp8`. */
+/** Maximum digits in a model's name besides its date, as in `llama-4-maverick-17b-128e-fp8`. */
 const modelDigitsMax = 8;
 
-/** What every exported name looks like, also one of the caller's own. */
+/** Required shape of every exported name, including the caller's own. */
 const shape = /^[A-Za-z0-9_][A-Za-z0-9_.:+/-]*$/;
 
-/** A name of this look is this package's. One that came from outside is numbered, so that the two cannot be confused. */
+/** The form of our own placeholders. A name from outside with this form is numbered, so that the two cannot be confused. */
 const placeholder = /^label_\d+$/i;
 
-/** Replaces names within one export: the same text always by the same name. */
+/** Replaces names within one export, equal names by the same placeholder. */
 export class ExportLabels {
   readonly #own: ReadonlySet<string>;
   readonly #numbered = new Map<string, string>();
 
-  /** @param own names that the caller's own program gives, which may come out as they are */
+  /** @param own names from the caller's own program that may be exported unchanged */
   constructor(own: Iterable<string> = []) {
     this.#own = new Set(own);
   }
 
-  /** The name itself where it may come out, else its number. */
+  /** Returns the name if it may be exported, else its placeholder. */
   of(text: string): string {
     if (text === "" || isPublic(text) || (this.#own.has(text) && isShaped(text))) return text;
     const known = this.#numbered.get(text);
@@ -55,7 +55,7 @@ export class ExportLabels {
   }
 }
 
-/** Numbers the ids of incidents: a run id is the caller's and may be a person's name, so none is exported. */
+/** Numbers the ids of incidents. A run id is the caller's choice and may be a person's name, so it is never exported. */
 export class ExportIds {
   readonly #numbered = new Map<string, string>();
 
@@ -67,7 +67,7 @@ export class ExportIds {
 }
 
 /**
- * Whether a name is made of nothing but known words and few digits.
+ * Returns true if a name consists only of known words and few digits.
  *
  * @param text a name of unknown origin
  */
@@ -93,7 +93,7 @@ const isWorded = (name: string): boolean => {
   return tokens.some(known) && tokens.every((token) => known(token) || numbers.test(token));
 };
 
-/** What this package itself reports as a detail or an end. */
+/** Details and end reasons that this package itself reports. */
 const reported: ReadonlySet<string> = new Set([
   ...Rule.literals,
   ...Choice.literals,
@@ -105,21 +105,21 @@ const reported: ReadonlySet<string> = new Set([
   ...["not_started", "not_resumable"],
 ]);
 
-/** A version, a status, or the key of a call: `1`, `429`, `0.12`. */
+/** A version, a status, or the key of a call, for example `1`, `429` or `0.12`. */
 const count = /^\d{1,3}(?:\.\d{1,5})?$/;
 
-/** The day of a model's release: `20250929`, `2024-08-06`. */
+/** The release date of a model, for example `20250929` or `2024-08-06`. */
 const date = /(?<!\d)20\d\d-?(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])(?!\d)/;
 
-/** An IP address has words before it as often as not. */
+/** An IP address, which often follows words. */
 const dotted = /\d\.\d+\.\d+\.\d/;
 
-/** `4`, `4o`, `70b`, `32k`, `8x7b`, `v3`, `a22b`: letters only where model names have them. */
+/** `4`, `4o`, `70b`, `32k`, `8x7b`, `v3`, `a22b`: letters only in positions that model names use. */
 const modelNumber = /^(?:\d{1,4}[bkmeo]?|[vrkmqaf]p?\d{1,3}[bk]?|\d{1,2}x\d{1,3}[be])$/;
 
 const plainNumber = /^v?\d{1,3}$/;
 
-/** Splits at separators and where camelCase begins a new word; `GPT4` and `http2` stay whole. */
+/** Splits at separators and camelCase boundaries; `GPT4` and `http2` stay whole. */
 const tokensOf = (name: string): ReadonlyArray<string> =>
   name
     .replace(/([a-z0-9])([A-Z])/g, "$1 $2")
@@ -134,7 +134,7 @@ const isFamily = (token: string): boolean =>
 const isWord = (token: string): boolean => words.has(token) || codeWord(token);
 const isModelWord = (token: string): boolean => isFamily(token) || modelWords.has(token) || isWord(token);
 
-/** A word of error codes, taken alone. */
+/** Returns true if the token alone is a word of error codes. */
 const codeWord = (token: string): boolean => /[a-z]/.test(token) && codeLabel(token) !== undefined;
 
 const digitsOf = (text: string): number => text.replace(/\D/g, "").length;

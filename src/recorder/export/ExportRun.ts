@@ -1,5 +1,5 @@
 /**
- * Copies the rest of a run's record beside its incidents: attempts, calls and questions, field by field.
+ * Copies the rest of a run's record besides its incidents: attempts, calls and questions, field by field.
  */
 import { incidentsMax, toolRowsMax } from "../../domain/Limits.ts";
 import type { AttemptRecord, CallRecord, QuestionRecord, RunRecord } from "../RunRecord.ts";
@@ -7,7 +7,7 @@ import type { RunExport } from "./ExportDocument.ts";
 import type { ExportIds, ExportLabels } from "./ExportLabel.ts";
 import * as Values from "./ExportValues.ts";
 
-/** How a run stands. The digest of its transcript is not exported: equal digests would tell of equal prompts. */
+/** Copies the state of a run. Leaves out the digest of its transcript, because equal digests would reveal equal prompts. */
 export const standing = ({ budget, parked, policy, resumes, state }: RunRecord, labels: ExportLabels) => ({
   state,
   ...(parked === undefined ? {} : { parked }),
@@ -16,7 +16,7 @@ export const standing = ({ budget, parked, policy, resumes, state }: RunRecord, 
   ...(policy === undefined ? {} : { policy: labels.of(policy) }),
 });
 
-/** An attempt. */
+/** Copies an attempt. */
 export const attempt = (it: AttemptRecord, labels: ExportLabels): RunExport["attempts"][number] => {
   const { request, run, seam } = it;
   return {
@@ -30,7 +30,7 @@ export const attempt = (it: AttemptRecord, labels: ExportLabels): RunExport["att
   };
 };
 
-/** The newest questions. */
+/** Copies the newest questions. */
 export const questions = (
   list: ReadonlyArray<QuestionRecord>,
   labels: ExportIds,
@@ -51,7 +51,7 @@ export const questions = (
     };
   });
 
-/** The newest calls. */
+/** Copies the newest calls. */
 export const calls = (list: ReadonlyArray<CallRecord>, labels: ExportLabels): NonNullable<RunExport["calls"]> =>
   list.slice(-toolRowsMax).map((it) => {
     const { verdict, verdict_by } = it;

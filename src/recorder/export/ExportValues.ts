@@ -1,8 +1,8 @@
 /**
- * Copies the values of an incident field by field: a field that is not named here is not exported.
+ * Copies the values of an incident field by field. A field that is not named here is not exported.
  *
- * Every name goes through `ExportLabels`. Enums and numbers are copied as they are; the document's schema refuses any
- * other value. Nothing is spread but objects that were built here.
+ * Every name passes through `ExportLabels`. Enums and numbers are copied, and the document's schema rejects any other value. Only
+ * objects that were built here are spread.
  */
 import type { AttemptFacts, Counters, ToolRow } from "../../domain/AttemptFacts.ts";
 import { Choice, type Decision } from "../../domain/Decision.ts";
@@ -13,13 +13,13 @@ import type { Counts, SideEffects } from "../../domain/SideEffects.ts";
 import type { DecisionInput } from "../../policy/DecisionInput.ts";
 import type { ExportLabels } from "./ExportLabel.ts";
 
-/** Highest token count that is exported: a provider says it, and no model has more. */
+/** Maximum token count in an export. The number comes from a provider, and no model has more. */
 export const tokensMax = 999_999_999;
 
-/** A record holds more of something than a recorder keeps; the encoder refuses it as `too_large`. */
+/** Thrown if a record has more items than a recorder keeps. The encoder reports it as `too_large`. */
 export class TooMany extends Error {}
 
-/** The input of a decision, with names replaced. */
+/** Copies the input of a decision, with names replaced. */
 export const input = (it: DecisionInput, labels: ExportLabels): DecisionInput => ({
   facts: facts(it.facts, labels),
   failure: failure(it.failure, labels),
@@ -28,7 +28,7 @@ export const input = (it: DecisionInput, labels: ExportLabels): DecisionInput =>
   jitter: it.jitter,
 });
 
-/** The facts of an attempt. */
+/** Copies the facts of an attempt, with names replaced. */
 export const facts = (it: AttemptFacts, labels: ExportLabels): AttemptFacts => ({
   delivery: it.delivery,
   progress: it.progress,
@@ -50,7 +50,7 @@ export const facts = (it: AttemptFacts, labels: ExportLabels): AttemptFacts => (
   counters: counters(it.counters),
 });
 
-/** Id and model of a provider. */
+/** Copies the id and model of a provider, with names replaced. */
 export const provider = (it: Provider, labels: ExportLabels): Provider => {
   const { id, model, reasoning } = it;
   return {
@@ -61,9 +61,9 @@ export const provider = (it: Provider, labels: ExportLabels): Provider => {
 };
 
 /**
- * A decision with names replaced.
+ * Copies a decision, with names replaced.
  *
- * @param because the facts that forced it, said anew: a stored sentence is never copied
+ * @param because the facts that forced it, derived again: a stored sentence is never copied
  */
 export const decision = (it: Decision, because: ReadonlyArray<string>, labels: ExportLabels): Decision => {
   const { mode, calls, choices, may_repeat, default_choice } = it;
@@ -89,7 +89,7 @@ export const decision = (it: Decision, because: ReadonlyArray<string>, labels: E
   };
 };
 
-/** The choices of a question, which are fewer than their kinds. */
+/** Copies the choices of a question, limited to the number of existing choices. */
 export const offered = (choices: ReadonlyArray<Choice>): ReadonlyArray<Choice> => {
   if (choices.length > Choice.literals.length) throw new TooMany();
   return [...choices];
@@ -100,7 +100,7 @@ const rows = <A>(list: ReadonlyArray<A>): ReadonlyArray<A> => {
   return [...list];
 };
 
-/** The flags are filled in where they were left open, because a code that is replaced by a label no longer says them. */
+/** Missing flags are filled in, because they can no longer be derived from a code that was replaced by a placeholder. */
 const failure = (it: Failure, labels: ExportLabels): Failure => {
   const known = resolve(it);
   const { retry_after_ms, status, code, fingerprint } = known;
@@ -142,7 +142,7 @@ const printOf = ({ name, code, depth }: Fingerprint, labels: ExportLabels): Fing
   depth,
 });
 
-/** The run's side of a decision: flags and counters. */
+/** Copies the run's side of a decision: flags and counters. */
 export const run = (it: RunFacts): RunFacts => ({
   mode: it.mode,
   user_cancelled: it.user_cancelled,
@@ -176,7 +176,7 @@ export const run = (it: RunFacts): RunFacts => ({
   group_wasted_tokens: it.group_wasted_tokens,
 });
 
-/** What a run may spend. */
+/** Copies a budget. */
 export const budget = (it: Budget): Budget => ({
   max_auto_retries: it.max_auto_retries,
   max_not_processed: it.max_not_processed,

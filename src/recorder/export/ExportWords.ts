@@ -1,12 +1,12 @@
 /**
- * Holds the words that exported names may be made of: those of tools, models, providers and of this package's own reports.
+ * The words that exported names may consist of, from tools, models, providers and this package's own reports.
  *
- * A list and not a pattern, because `hunter2` looks like a tool and a key looks like a model. A name of other words is
- * numbered. To let one out, add its words here or give it as a name of your own. The words of error codes stand in ErrorLabel.ts.
+ * This is a list and not a pattern, because `hunter2` looks like a tool and a key looks like a model. A name with other words is
+ * numbered. To export it, add its words here or list it in `ExportOptions.names`. ErrorLabel.ts has the words of error codes.
  */
 const split = (text: string): ReadonlyArray<string> => text.split(/\s+/).filter((word) => word !== "");
 
-/** Words of the tools that agents and providers ship, and of finish reasons, rules and reports. */
+/** Words in the tools that agents and providers ship, and in finish reasons, rules and reports. */
 export const words: ReadonlySet<string> = new Set(
   split(`accept accepted action actions add advisor agent agents all alpha already analysis analyze analyzer and
   append apply approval ask asset assistant attempt auto bash block blocklist bm25 branch browse browser budget
@@ -37,7 +37,7 @@ export const words: ReadonlySet<string> = new Set(
   wolfram word work worker workflow worktree write writer yield zip`),
 );
 
-/** Words that a model's or provider's name begins with. Only after one of them may more digits stand. */
+/** Words of model and provider families. Only names with one of them may have more digits. */
 export const families: ReadonlySet<string> = new Set(
   split(`ai21 aion alibaba amazon anthropic arcee aws azure baidu bedrock bytedance cerebras chatgpt claude
   codestral codex cogito cohere command copilot dall davinci deepinfra deepseek devstral doubao embedding ernie
@@ -49,7 +49,7 @@ export const families: ReadonlySet<string> = new Set(
   vllm voxtral whisper xai yi zai zhipu zhipuai`),
 );
 
-/** Further words of model names. */
+/** Further words in model names. */
 export const modelWords: ReadonlySet<string> = new Set(
   split(`ada ai air apac api audio base beta chat claude code coder compat compatible completions creative custom
   deep dev distill edge eu exp experimental fast flash free global haiku hd high image instant instruct internal
@@ -59,7 +59,7 @@ export const modelWords: ReadonlySet<string> = new Set(
   vision vl voice x z`),
 );
 
-/** The vendors that may stand before the one slash of a routed model id, such as `openai/gpt-5`. */
+/** Returns true if a vendor may precede the single slash of a routed model id, for example in `openai/gpt-5`. */
 export const isVendor = (name: string): boolean => families.has(name) || routed.has(name);
 
 const routed: ReadonlySet<string> = new Set(["meta-llama", "x-ai", "z-ai", "ibm-granite", "arcee-ai"]);

@@ -1,9 +1,9 @@
 /**
- * Turns the record of a run into JSON that may leave the house: no secret, prompt, path or id comes out.
+ * Converts the record of a run to JSON that is safe to share: it contains no secret, prompt, path or id.
  *
- * An allow-list encoder. Every field is named (`ExportValues`), every name is made of known words or numbered
- * (`ExportLabel`), messages are said anew from the fixed set of the policy, and the result is checked against the schema
- * of the document before it is given away. docs/incident-export.md describes the JSON.
+ * The encoder is an allow-list. Every field is named (`ExportValues`), every name consists of known words or is numbered
+ * (`ExportLabel`), messages are generated again from the policy's fixed set, and the result is validated against the document's
+ * schema. docs/incident-export.md describes the JSON.
  */
 import * as Result from "effect/Result";
 import * as Schema from "effect/Schema";
@@ -20,38 +20,49 @@ import * as Values from "./ExportValues.ts";
 
 export { IncidentExport, RunExport } from "./ExportDocument.ts";
 
-/** Most bytes of the JSON of one export (1 MiB). A record of more loses its oldest attempts, then its oldest incidents. */
+/**
+ * Maximum size of the JSON of one export, in bytes (1 MiB). A larger record loses its oldest attempts first, then its oldest
+ * incidents.
+ */
 export const exportBytesMax = 1_048_576;
 
-/** A value that cannot be exported. The error carries nothing of the value, which may hold a secret. */
+/** A value that cannot be exported. The error contains nothing of the value, which may hold a secret. */
 export class IncidentExportError extends Schema.TaggedError<IncidentExportError>()("IncidentExportError", {
-  reason: Schema.Literals(["not_a_record", "too_large"]),
+  reason: Schema.Literals(["not_a_record", "too_large", "incomplete"]),
   message: Schema.String,
 }) {}
 
-/** What may be exported beside known words. */
+/** Names that may be exported besides known words. */
 export interface ExportOptions {
   /**
-   * Names of the caller's own program that come out as they are: its tools, models, policies. At most 64 letters, digits
-   * and `_ . : + - /`; others are numbered. A name belongs here only when it stands in source code.
+   * Names from the caller's own program that are exported unchanged: its tools, models and policies. Maximum 64 letters, digits
+   * and `_ . : + - /`; other names are numbered. Only list names that appear in source code.
    */
   readonly names?: Iterable<string>;
 }
 
 /**
- * Exports a run: its attempts, every incident, recovered ones marked and the final one named, questions and evidence.
+ * Exports a run: its attempts, all incidents with recovered and final ones marked, questions and evidence.
  *
- * @param record what the recorder gives
- * @throws IncidentExportError where an unchecked value is no record
+ * @param record the record from the recorder
+ * @throws IncidentExportError if an unchecked value is not a record, or if the record may be incomplete because the process of a
+ *   volatile run died
  */
-export const exportRun = (record: RunRecord, options: ExportOptions = {}): RunExport =>
-  guarded(() => fitted(checked(decodeRun, runDocument(record, new ExportLabels(options.names)))));
+export const exportRun = (record: RunRecord, options: ExportOptions = {}): RunExport => {
+  if (record?.end?.assumed === true) throw incomplete;
+  return guarded(() => fitted(checked(decodeRun, runDocument(record, new ExportLabels(options.names)))));
+};
+
+const incomplete = new IncidentExportError({
+  reason: "incomplete",
+  message: "the process of this run was gone before its record was complete, so it says too little for a report",
+});
 
 /**
- * Exports one incident on its own.
+ * Exports a single incident.
  *
- * @param incident what the recorder gives
- * @throws IncidentExportError where an unchecked value is no incident, or holds more calls than an attempt can
+ * @param incident the incident from the recorder
+ * @throws IncidentExportError if an unchecked value is not an incident, or has more calls than an attempt can have
  */
 export const exportIncident = (incident: RunIncident, options: ExportOptions = {}): IncidentExport => {
   const document = () => ({
@@ -62,7 +73,7 @@ export const exportIncident = (incident: RunIncident, options: ExportOptions = {
   return guarded(() => checked(decodeIncident, document()));
 };
 
-/** The JSON of an export, on one line, its keys in the order of the schema. Equal exports give equal texts. */
+/** Returns the JSON of an export on one line, with keys in the order of the schema. Equal exports give equal text. */
 export const encode = (document: RunExport | IncidentExport): string =>
   JSON.stringify(document.export === "run" ? encodeRun(document) : encodeIncident(document));
 
@@ -71,7 +82,7 @@ const decodeIncident = Schema.decodeUnknownResult(IncidentExport);
 const encodeRun = Schema.encodeSync(Schema.toCodecJson(RunExport));
 const encodeIncident = Schema.encodeSync(Schema.toCodecJson(IncidentExport));
 
-/** The document in the making; `checked` proves that it is one. */
+/** Builds the document, which `checked` then validates. */
 const runDocument = (record: RunRecord, labels: ExportLabels) => {
   const ids = new ExportIds();
   const { end } = record;
@@ -121,7 +132,7 @@ const incidentValue = (incident: RunIncident, labels: ExportLabels, ids: ExportI
   };
 };
 
-/** A log of another store may be longer. The same anchors are kept, and the rest is counted. */
+/** Limits a log, which may be longer in another store: keeps its first and last entries, and counts the rest. */
 const evidenceValue = (log: EvidenceLog, labels: ExportLabels): EvidenceLog => {
   const value = ({ at_ms, attempt, event, detail }: Evidence): Evidence => ({
     at_ms,
@@ -135,7 +146,10 @@ const evidenceValue = (log: EvidenceLog, labels: ExportLabels): EvidenceLog => {
   return { first: first.map(value), last: last.map(value), omitted: log.omitted + cut };
 };
 
-/** Cuts an export to its size: attempts go before incidents, old ones before new ones, the final incident never. */
+/**
+ * Fits an export to its maximum size. Attempts are dropped before incidents and old ones before new ones; the final incident is
+ * kept.
+ */
 const fitted = (document: RunExport): RunExport => {
   const bare = { ...document, incidents: [], attempts: [] };
   let left = exportBytesMax - countReserveBytes - bytesOf(encode(bare));
@@ -159,7 +173,7 @@ const fitted = (document: RunExport): RunExport => {
   };
 };
 
-/** Bytes kept for the two omitted counts to grow into. */
+/** Bytes reserved for growth of the two omitted counts. */
 const countReserveBytes = 64;
 
 const bytesOf = (text: string): number => new TextEncoder().encode(text).length;
@@ -175,7 +189,7 @@ const sentences = {
 const refused = (reason: keyof typeof sentences): IncidentExportError =>
   new IncidentExportError({ reason, message: sentences[reason] });
 
-/** An error of a getter or a schema quotes the value that it saw. None passes: only the reason comes out. */
+/** Hides the cause of an error, because errors of getters and schemas quote the offending value. Only the reason is reported. */
 const guarded = <A>(build: () => A): A => {
   try {
     return build();

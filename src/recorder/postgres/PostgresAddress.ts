@@ -1,36 +1,35 @@
 /**
- * Reads the address of a PostgreSQL database: `postgres://ROLE@HOST:PORT/DATABASE?sslmode=verify-full`.
+ * Parses the address of a PostgreSQL database: `postgres://ROLE@HOST:PORT/DATABASE?sslmode=verify-full`.
  *
- * An address never holds a password. It stands in the list of processes, in logs and on pages, where anyone reads it.
+ * An address never holds a password, because it appears in process lists, in logs and on pages that anyone can read.
  */
 import { isIP } from "node:net";
 import { RecorderError } from "../RecorderError.ts";
 
-/** How the connection is protected; as libpq calls it, without the modes that fall back to plain text. */
+/** TLS mode of a connection, as in libpq, without the modes that fall back to plain text. */
 export type TlsMode = "disable" | "require" | "verify-ca" | "verify-full";
 
-/** Where a database is, and as whom it is used. */
+/** A parsed address. */
 export interface PostgresAddress {
-  /** A name, an IP address, or the folder of a Unix socket. */
+  /** Name, IP address, or folder of a Unix socket. */
   readonly host: string;
   readonly port: number;
   readonly role: string | undefined;
   readonly database: string | undefined;
   readonly tls: TlsMode;
-  /** File with the certificates of those who may sign the server's; left out, those that Node trusts. */
+  /** File with the trusted root certificates; Node's own if undefined. */
   readonly rootCertificate: string | undefined;
-  /** Files with the certificate by which the role is known to the server, and its key. */
+  /** Files with the role's client certificate and its key. */
   readonly certificate: string | undefined;
   readonly key: string | undefined;
-  /** What the tables' names begin with. */
+  /** Prefix of the table names. */
   readonly prefix: string | undefined;
-  /** The schema in which the tables stand; left out, the role's own search path says so. */
+  /** Schema of the tables; the role's search path decides if undefined. */
   readonly schema: string | undefined;
-  /** Whether statements are prepared by name: a pooler that gives each transaction another connection may not keep them. */
+  /** True to use named prepared statements. A pooler that switches connections between transactions may not keep them. */
   readonly prepares: boolean;
 }
 
-/** Where PostgreSQL listens unless it is told otherwise. */
 const portDefault = 5432;
 
 const tlsModes: ReadonlyArray<string> = [
@@ -40,7 +39,7 @@ const tlsModes: ReadonlyArray<string> = [
   "verify-full",
 ] satisfies ReadonlyArray<TlsMode>;
 
-/** What may stand behind the question mark. Anything else is refused: a misspelt `sslmode` would leave a connection open. */
+/** Allowed query parameters. Any other is refused, because a misspelt `sslmode` would leave a connection unprotected. */
 const parameters = [
   "host",
   "port",
@@ -54,13 +53,13 @@ const parameters = [
   "user",
 ] as const;
 
-/** Whether a name of a store is meant to be an address of PostgreSQL. */
+/** True if the name of a store is meant as a PostgreSQL address. */
 export const isAddress = (name: string): boolean => /^postgres(?:ql)?:/i.test(name);
 
 /**
- * Reads an address.
+ * Parses an address.
  *
- * @returns why it cannot be used, without a word of what stands in it: it may hold a password
+ * @returns the address, or an error that quotes nothing of it, because it may contain a password
  */
 export const parse = (address: string): PostgresAddress | RecorderError => {
   const url = URL.parse(address);
@@ -74,7 +73,7 @@ export const parse = (address: string): PostgresAddress | RecorderError => {
   }
   const unknown = [...url.searchParams.keys()].find((key) => !parameters.some((known) => known === key));
   if (unknown !== undefined) return refused(`expected only ${parameters.join(", ")} behind the question mark`);
-  // libpq takes the last of several, and others take the first.
+  // libpq uses the last of several values, and others use the first.
   const twice = parameters.find((name) => url.searchParams.getAll(name).length > 1);
   if (twice !== undefined) return refused(`${twice} stands there twice`);
   const said = (name: (typeof parameters)[number]) => url.searchParams.get(name) ?? undefined;
@@ -110,19 +109,19 @@ export const parse = (address: string): PostgresAddress | RecorderError => {
   };
 };
 
-/** The database, as a person knows it. */
+/** Formats the address for messages, without its role. */
 export const placeOf = ({ database, host, port, role }: PostgresAddress): string =>
   `postgres://${host.startsWith("/") ? encodeURIComponent(host) : isIP(host) === 6 ? `[${host}]` : host}:${port}/${database ?? role ?? ""}`;
 
 /**
- * Whether a sign of addresses stands in a password, which is a port, a database and more then: `me:12/34@host`. What is read of it
- * would be told as the database's place.
+ * True if a URL delimiter in a password, as in `me:12/34@host`, shifted the port and the database. The part of the password in
+ * them would otherwise appear in messages.
  */
 const isCutWrongly = ({ hash, pathname }: URL): boolean => hash !== "" || pathname.includes("@");
 
 const isTlsMode = (name: string): name is TlsMode => tlsModes.includes(name);
 
-/** What is sent to these addresses leaves no machine. */
+/** Traffic to these addresses stays on this machine. */
 const isOwnMachine = (host: string): boolean =>
   host.startsWith("/") || host === "localhost" || host === "::1" || /^127(?:\.\d+){3}$/.test(host);
 

@@ -1,12 +1,13 @@
 /**
- * Opens connections to PostgreSQL over `@effect/sql-pg`: protected as the address says, and never waited for without end.
+ * Opens connections to PostgreSQL over `@effect/sql-pg`, with the TLS of the address and with a timeout on every wait.
  */
 import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import type { ConnectionOptions } from "node:tls";
-import { PgClient, PgConnection } from "@effect/sql-pg";
+import { PgClient, PgConnection, PgPool } from "@effect/sql-pg";
 import * as Clock from "effect/Clock";
 import * as Effect from "effect/Effect";
+import * as Fiber from "effect/Fiber";
 import * as Redacted from "effect/Redacted";
 import * as Reactivity from "effect/reactivity/Reactivity";
 import * as Scope from "effect/Scope";
@@ -15,47 +16,48 @@ import { realClock } from "../MonotonicTime.ts";
 import { RecorderError } from "../RecorderError.ts";
 import type { ServerLimits } from "../sql/postgres/ServerDemands.ts";
 import { migrationMs } from "../sql/postgres/SqlPostgres.ts";
+import type { CommitOne } from "../sql/SqlDatabase.ts";
 import type { PostgresAddress } from "./PostgresAddress.ts";
 
-/** Where a password comes from: a value, or what gives it anew for each connection. */
+/** A password, or an effect that returns the current one for each connection. */
 export type Password = Redacted.Redacted | Effect.Effect<Redacted.Redacted>;
 
-/** How a database is connected to. */
+/** Options of a client. */
 export interface PostgresClientOptions {
   readonly address: PostgresAddress;
   readonly password: Password | undefined;
   readonly connections: number;
-  /** Longest wait for another transaction's lock, in milliseconds. */
+  /** Timeout for another transaction's lock, in milliseconds. */
   readonly lockMs: number;
-  /** What the server calls these connections. */
+  /** Name of the connections on the server. */
   readonly name: string;
-  /** How long they wait for a silent server. */
+  /** Limits their waits for a silent server. */
   readonly sockets?: Sockets;
 }
 
 /**
- * A connection on which nothing has moved for so long is closed, in milliseconds: a server that was cut off without a word
- * would be waited for until the kernel gives up, a quarter of an hour later. One that is idle is opened again when needed.
- * Nothing moves while the server works on a statement either, so it is longer than the longest of them.
+ * Time without traffic after which a connection is closed, in milliseconds. Otherwise, if a server is cut off silently, the
+ * kernel waits for a quarter of an hour. Idle connections are reopened when needed. A working statement has no traffic either,
+ * so this exceeds the longest statement timeout.
  */
 const quietMs = migrationMs + 2_000;
 
-/** The same once the process is about to end: its manager waits for it. */
+/** Time without traffic once the process is about to exit, in milliseconds, because its supervisor waits for it. */
 const hurriedMs = 2_000;
 
 /**
- * Longest that a process which is about to end uses its server at all, in milliseconds: what it has to write then takes a few, and
- * each of its last steps would wait anew for a server that says nothing.
+ * Maximum time for which an exiting process uses its server, in milliseconds. Its last writes take a few milliseconds, but with
+ * an unresponsive server each of its last steps would time out separately.
  */
 export const lastUseMs = 4_000;
 
-/** The connections of a process, at most as many as its pools may have, and how long each waits for a server that says nothing. */
+/** The open sockets of a process, at most as many as its pools allow, and their timeout for a silent server. */
 export class Sockets {
   readonly #open = new Set<Socket>();
   #quietMs = quietMs;
   #isOver = false;
 
-  /** Watches one. */
+  /** Tracks a socket and its timeout. */
   watch(socket: Socket): void {
     if (this.#isOver)
       return void socket.destroy(new Error("this process is about to end, and uses its server no more"));
@@ -64,26 +66,26 @@ export class Sockets {
     socket.setTimeout(this.#quietMs, () => socket.destroy(new Error("nothing came from the server for too long")));
   }
 
-  /** Closes all of them at once, whatever is under way; none is opened any more. */
+  /** Closes all sockets at once, even with statements in flight, and refuses new ones. */
   end(): void {
     this.#isOver = true;
     for (const socket of this.#open) socket.destroy(new Error("the server was waited for long enough"));
   }
 
-  /** From now on none waits long. */
+  /** Shortens all timeouts, because the process is about to exit. */
   hurry(): void {
     this.#quietMs = hurriedMs;
     for (const socket of this.#open) socket.setTimeout(hurriedMs);
   }
 }
 
-/** Longest that the server lets a transaction of this program stand still, in milliseconds: its locks hold up others. */
+/** Maximum idle time of a transaction on the server, in milliseconds, because its locks block others. */
 const idleTransactionMs = 10_000;
 
-/** Longest that the server works on one statement, in milliseconds. */
+/** Timeout of a statement on the server, in milliseconds. */
 const statementMs = 15_000;
 
-/** The limits that a server is asked for when a connection begins. @param lockMs as in `PostgresClientOptions` */
+/** Returns the limits that a new connection requests from its server. @param lockMs as in `PostgresClientOptions` */
 export const limitsOf = (lockMs: number): ServerLimits => ({
   lock_timeout: Math.max(1, Math.round(lockMs)),
   statement_timeout: statementMs,
@@ -91,9 +93,9 @@ export const limitsOf = (lockMs: number): ServerLimits => ({
 });
 
 /**
- * Makes a client. Its first connection is opened when it is needed, also while what uses it closes: it closes last.
+ * Creates a client. It opens connections on demand, even while its users close, because it closes last.
  *
- * Fails where a file that the address names cannot be read.
+ * Fails if a file in the address cannot be read.
  */
 export const make = ({
   address,
@@ -109,18 +111,52 @@ export const make = ({
       ...configOf({ address, lockMs, name, password, ...(sockets && { sockets }) }, ssl),
       maxConnections: connections,
     });
-    // Sockets and servers take real time, also where a test moves the clock of this process.
+    // Sockets and servers take real time, even if a test controls this process's clock.
     const real = Effect.provideService(Effect.provide(made, Reactivity.layer), Clock.Clock, realClock);
     return yield* Effect.mapError(inScopeOfItsOwn(real), unusable);
   });
 
-/** Opens one connection, which ends with the scope. It is lost for good where it breaks. */
+/** Opens one connection for the lifetime of the scope. It is not reopened if it breaks. */
 export const connection = (
   options: Omit<PostgresClientOptions, "connections">,
 ): Effect.Effect<PgConnection.PgConnection, RecorderError | SqlError, Scope.Scope> =>
   Effect.flatMap(tlsOf(options.address), (ssl) =>
     Effect.provideService(PgConnection.make(configOf(options, ssl)), Clock.Clock, realClock),
   );
+
+/** Creates the one-round-trip commit, which has its own connection. */
+export const commitsOne = (
+  options: Omit<PostgresClientOptions, "connections">,
+): Effect.Effect<CommitOne, RecorderError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const ssl = yield* tlsOf(options.address);
+    const made = PgPool.make({ ...configOf(options, ssl), maxConnections: 1, multiplex: true });
+    const real = Effect.provideService(made, Clock.Clock, realClock);
+    const pool = yield* Effect.mapError(inScopeOfItsOwn(real), unusable);
+    return (text, values) =>
+      Effect.provideService(
+        pool.use((connection) => committedBy(connection, text, values)),
+        Clock.Clock,
+        realClock,
+      );
+  });
+
+/**
+ * Pipelines a whole transaction. After a failure the server still runs the later statements, so the middle one must
+ * be safe outside a transaction.
+ */
+const committedBy = Effect.fnUntraced(function* (
+  connection: PgConnection.PgConnection,
+  text: string,
+  values: Parameters<CommitOne>[1],
+) {
+  const send = (sql: string, params: Parameters<CommitOne>[1] = []) =>
+    Effect.forkChild(connection.query(sql, params), { startImmediately: true });
+  const sent = [yield* send("BEGIN ISOLATION LEVEL SERIALIZABLE"), yield* send(text, values), yield* send("COMMIT")];
+  const [begun, written, ended] = yield* Fiber.awaitAll(sent);
+  if (begun?._tag !== "Success" || written?._tag !== "Success" || ended?._tag !== "Success") return undefined;
+  return ended.value.command === "COMMIT" ? written.value.rows : undefined;
+});
 
 const configOf = (
   { address, lockMs, name, password, sockets = new Sockets() }: Omit<PostgresClientOptions, "connections">,
@@ -145,7 +181,7 @@ const configOf = (
     ...(password === undefined ? {} : { password }),
     startupParameters: {
       ...Object.fromEntries(Object.entries(limitsOf(lockMs)).map(([limit, ms]) => [limit, String(ms)])),
-      // Every statement of the store finds its rows by an index. A whole table that is read is a conflict with whoever writes.
+      // Every statement of the store can use an index. A sequential scan would conflict with every concurrent write.
       enable_seqscan: "off",
       jit: "off",
       ...(schema === undefined ? {} : { search_path: schema }),
@@ -154,9 +190,8 @@ const configOf = (
 };
 
 /**
- * A pool opens its connections in fibers of its scope, and a scope that has begun to close starts none: a finalizer whose
- * connection was lost would wait for the next one without end. So the pool's scope is closed by a finalizer of the caller's,
- * which runs behind all that were added later.
+ * Provides a separate scope that closes after everything added later to the caller's scope. A pool opens connections in fibers
+ * of its scope, and a closing scope starts none: a finalizer that lost its connection would wait for ever for the next one.
  */
 const inScopeOfItsOwn = <A, E>(made: Effect.Effect<A, E, Scope.Scope>): Effect.Effect<A, E, Scope.Scope> =>
   Effect.flatMap(
@@ -164,15 +199,15 @@ const inScopeOfItsOwn = <A, E>(made: Effect.Effect<A, E, Scope.Scope>): Effect.E
     (scope) => Scope.provide(made, scope),
   );
 
-/** What TLS is told; false for plain text. */
+/** Returns the TLS options; false for plain text. */
 const tlsOf = (address: PostgresAddress): Effect.Effect<ConnectionOptions | false, RecorderError> => {
   const { certificate, key, rootCertificate, tls } = address;
   if (tls === "disable") return Effect.succeed(false);
   return Effect.try({
     try: () => ({
-      // As libpq has it: encrypted, and whoever answers is believed.
+      // As in libpq, `require` encrypts, but does not verify the server.
       rejectUnauthorized: tls !== "require",
-      // The certificate is signed by one of those trusted, and may be another host's.
+      // The certificate needs a trusted signature, but may belong to another host.
       ...(tls === "verify-ca" ? { checkServerIdentity: () => undefined } : {}),
       ...(rootCertificate === undefined ? {} : { ca: readFileSync(rootCertificate) }),
       ...(certificate === undefined ? {} : { cert: readFileSync(certificate) }),
@@ -182,7 +217,7 @@ const tlsOf = (address: PostgresAddress): Effect.Effect<ConnectionOptions | fals
   });
 };
 
-/** The file's name is part of the system's own message. */
+/** The system's message contains the file name. */
 const unreadable = (cause: unknown): RecorderError =>
   new RecorderError({
     reason: "bad_option",
@@ -198,13 +233,13 @@ const unusable = (error: SqlError): RecorderError =>
   });
 
 /**
- * The password that the environment holds: `$PGPASSWORD_FILE` names a file with nothing else in it, which is read for each
- * connection; else `$PGPASSWORD` is it.
+ * Returns the password in the environment. `$PGPASSWORD_FILE` names a file with only the password, which is read for each
+ * connection; otherwise `$PGPASSWORD` is used.
  */
 export const passwordOf = (env: Readonly<Record<string, string | undefined>>): Password | undefined => {
   const { PGPASSWORD: password, PGPASSWORD_FILE: file } = env;
   if (file !== undefined && file !== "") {
-    // A file that is gone is told by the server, which gets no password: its own refusal is retried, as the file may come back.
+    // If the file is missing, an empty password is sent: the server's refusal is retried, and the file may come back.
     return Effect.sync(() => Redacted.make(readOrEmpty(file)));
   }
   return password === undefined || password === "" ? undefined : Redacted.make(password);

@@ -1,5 +1,5 @@
 /**
- * Keeps runs in PostgreSQL, which processes on many machines share. It makes the same record as the SQLite file does.
+ * Keeps runs in PostgreSQL, which processes on many machines share. Its records equal those in a SQLite file.
  */
 import * as Effect from "effect/Effect";
 import * as Layer from "effect/Layer";
@@ -15,40 +15,40 @@ import * as PostgresAddress from "./PostgresAddress.ts";
 import * as PostgresClient from "./PostgresClient.ts";
 import * as PostgresWords from "./PostgresWords.ts";
 
-/** Which database, and how it is used. */
+/** Options of the PostgreSQL recorder. */
 export interface PostgresOptions extends SqlRunRecorderOptions {
-  /** `postgres://ROLE@HOST:PORT/DATABASE?sslmode=verify-full`; docs/postgres.md lists what may stand in it. Never a password. */
+  /** `postgres://ROLE@HOST:PORT/DATABASE?sslmode=verify-full`; docs/postgres.md lists the parameters. Never contains a password. */
   readonly address: string;
   /**
-   * The password, or an effect that gives it for each new connection. Left out, it is the content of the file that
-   * `$PGPASSWORD_FILE` names, else `$PGPASSWORD`.
+   * The password, or an effect that returns it for each new connection. By default, the content of the file that
+   * `$PGPASSWORD_FILE` names, or else `$PGPASSWORD`.
    */
   readonly password?: Redacted.Redacted | Effect.Effect<Redacted.Redacted>;
-  /** Most connections besides the one of the heartbeat; default 8. A group of writes takes one, a reader another. */
+  /** Maximum connections besides the heartbeat's; default 8. A group of writes uses one, and each reader another. */
   readonly connections?: number;
 }
 
-/** Connections of a process besides the one of its heartbeat. */
+/** Default number of connections besides the heartbeat's. */
 export const connectionsDefault = 8;
 
-/** Most that may be asked for. */
+/** Maximum value of `connections`. */
 const connectionsMax = 100;
 
 /** The layer of RunRecorder over PostgreSQL. */
 export const PostgresRunRecorder = {
   /**
-   * Keeps runs in a PostgreSQL database of version 13 or newer. Tables are made where they are missing.
+   * Keeps runs in a PostgreSQL database of version 13 or newer. Missing tables are created.
    *
-   * Writes are serialisable transactions, and each is on the server's disk when it returns, if the server says so of itself
-   * (`synchronous_commit`). The heartbeat has a connection of its own.
+   * Writes are serialisable transactions. Each is on the server's disk when it returns, unless the server is configured
+   * otherwise (`synchronous_commit`). The heartbeat has its own connection.
    *
-   * Fails where the database cannot be used, was made by a newer version of this package, or an option cannot be.
+   * Fails if the database cannot be used, a newer version of this package made the tables, or an option is invalid.
    *
-   * @param options.address which database
-   * @param options.password where it comes from
-   * @param options.connections most connections besides that of the heartbeat; default 8
+   * @param options.address address of the database
+   * @param options.password source of the password
+   * @param options.connections maximum connections besides the heartbeat's; default 8
    * @param options.leaseMs lease of this process, in milliseconds; default 15,000
-   * @param options.lockWaitMs longest wait for a lock, and for a server that is away, in milliseconds; default 5,000
+   * @param options.lockWaitMs timeout for locks and for an unreachable server, in milliseconds; default 5,000
    */
   layer: (options: PostgresOptions): Layer.Layer<RunRecorder, RecorderError> =>
     Layer.effect(RunRecorder, opened(options)),
@@ -63,20 +63,26 @@ const opened = Effect.fnUntraced(function* (options: PostgresOptions) {
   }
   const password = options.password ?? PostgresClient.passwordOf(process.env);
   const sockets = new PostgresClient.Sockets();
-  // Closed behind everything else: until then the time runs that the server has.
+  // Closes after everything else, so that the deadline for the last use of the server runs until then.
   const ending = yield* Effect.acquireRelease(Scope.make(), (scope, exit) => Scope.close(scope, exit));
   const client = (name: string, most: number) =>
     PostgresClient.make({ address, connections: most, lockMs, name, password, sockets });
-  const sql = yield* client("stream-recovery", connections);
+  // A process limited to one connection starts its runs on that one, with more round trips.
+  const commitOne =
+    connections === 1
+      ? undefined
+      : yield* PostgresClient.commitsOne({ address, lockMs, name: "stream-recovery starts", password, sockets });
+  const sql = yield* client("stream-recovery", Math.max(1, connections - 1));
   const beats = yield* client("stream-recovery heartbeat", 1);
   const prefix = options.prefix ?? address.prefix;
   const place = options.place ?? PostgresAddress.placeOf(address);
   const made = make(
     { ...options, place, ...(prefix === undefined ? {} : { prefix }) },
-    // The connections are the recorder's own, and a server's database is shared with other tables.
+    // The connections belong to the recorder, and the server's database is shared with other tables.
     { client: false, tables: true },
     {
       beats,
+      ...(commitOne === undefined ? {} : { commitOne }),
       limits: PostgresClient.limitsOf(lockMs),
       listen: PostgresWords.listen({ address, lockMs, password, sockets }),
     },
@@ -86,16 +92,16 @@ const opened = Effect.fnUntraced(function* (options: PostgresOptions) {
     inRealTime(PostgresClient.lastUseMs),
     Effect.sync(() => sockets.end()),
   );
-  // Taken now: the recorder is given this one in its place.
+  // Taken now, because `hurry` is replaced below.
   const statements = recorder.hurry ?? Effect.void;
   const hurry = Effect.gen(function* () {
     yield* statements;
     yield* Effect.sync(() => sockets.hurry());
     yield* Effect.forkIn(Effect.interruptible(over), ending);
   });
-  // Whoever closes it has no more time than a gateway that is told to stop.
+  // A caller that closes it has no more time than a gateway that is told to stop.
   yield* Effect.addFinalizer(() => hurry);
-  // The very same object: what gives its runs to another store is known by it.
+  // Mutates the object, because the transfer to another store identifies it.
   return Object.assign(recorder, { hurry });
 });
 

@@ -1,5 +1,5 @@
 /**
- * Hears what other processes say, by LISTEN on a connection of its own.
+ * Receives notifications of other processes by LISTEN on a separate connection.
  */
 import * as Clock from "effect/Clock";
 import * as Effect from "effect/Effect";
@@ -9,12 +9,12 @@ import type { Listen } from "../sql/SqlWords.ts";
 import * as PostgresClient from "./PostgresClient.ts";
 
 /**
- * From one question to a server that says nothing to the next, in milliseconds: a connection that was cut off without a word is found
- * by it, and one on which nothing moves would be closed.
+ * Pause between two queries on a silent connection, in milliseconds. They detect a connection that was cut off silently, and
+ * keep traffic on it, because a connection without traffic is closed.
  */
 const askMs = 5_000;
 
-/** Listens to a database. */
+/** Listens to channels of a database. */
 export const listen =
   (options: Pick<PostgresClient.PostgresClientOptions, "address" | "lockMs" | "password" | "sockets">): Listen =>
   (channel, { heard, ready }) => {
@@ -28,7 +28,7 @@ export const listen =
           for (const { payload } of all) heard(payload);
         }),
       );
-      // What is not answered in time ends with the socket, which is closed when nothing moves on it.
+      // If a query gets no answer, the socket's timeout closes the connection.
       const asking = Effect.forever(Effect.andThen(inRealTime(askMs), own.query("SELECT 1")));
       return yield* Effect.raceFirst(hearing, asking);
     });

@@ -1,5 +1,5 @@
 /**
- * Reads a duration as a person types it.
+ * Parses a duration as a person types it.
  */
 
 const second = 1_000;
@@ -9,9 +9,12 @@ const day = 24 * hour;
 
 const units = { s: second, m: minute, h: hour, d: day, w: 7 * day } as const;
 
-/** A duration as it is typed, `30d`, `12h`, `90m`, `30s`, `2w`, in milliseconds; undefined when it is none. */
+/**
+ * Parses a duration, for example `30d`, `12h`, `90m`, `30s` or `2w`. Returns milliseconds, or undefined if the text is not a
+ * duration.
+ */
 export const parseDuration = (text: string): number | undefined => {
   const [, count, unit] = /^(\d{1,6})([smhdw])$/.exec(text) ?? [];
-  // The pattern proves that the unit is one of the table.
+  // The pattern guarantees that the unit is in the table.
   return count === undefined ? undefined : Number(count) * units[unit as keyof typeof units];
 };

@@ -1,5 +1,5 @@
 /**
- * Says which ended runs a store forgets by itself.
+ * Decides which ended runs a store deletes automatically.
  */
 import type * as Effect from "effect/Effect";
 import type { RecorderError } from "../RecorderError.ts";
@@ -7,44 +7,44 @@ import { parseDuration } from "./Duration.ts";
 
 const dayMs = 24 * 60 * 60 * 1_000;
 
-/** Which ended runs are forgotten by themselves. */
+/** Limits after which ended runs are deleted automatically. */
 export interface Retention {
-  /** Milliseconds since their end; default 30 days. */
+  /** Maximum age since the end of a run, in milliseconds; default 30 days. */
   readonly ageMs?: number;
-  /** Most ended runs kept, those that ended last; default 100,000. One that ended less than a minute ago is kept besides. */
+  /** Maximum number of ended runs, newest first; default 100,000. Runs that ended less than a minute ago are kept in addition. */
   readonly runs?: number;
-  /** How often that is looked at, in milliseconds; default one hour, and once at the start. */
+  /** Interval of the check, in milliseconds; default one hour. It also runs once at the start. */
   readonly everyMs?: number;
 }
 
-/** Ended runs are kept 30 days, and 100,000 of them, those that ended last. */
+/** Default retention: 30 days, and the newest 100,000 ended runs. */
 export const retentionDefault: Required<Retention> = {
   ageMs: 30 * dayMs,
   runs: 100_000,
   everyMs: 60 * 60 * 1_000,
 };
 
-/** How long ended runs are kept, as an operator says it. */
+/** Retention of ended runs as an operator writes it. */
 export interface Kept {
-  /** A duration such as `30d`, `12h` or `2w`, from a minute on, or `forever`; left out, 30 days. */
+  /** A duration of at least a minute, for example `30d`, `12h` or `2w`, or `forever`. Default 30 days. */
   readonly keepRuns?: string | undefined;
-  /** Most ended runs, those that ended last; left out, 100,000, and as many as there are where they are kept for ever. */
+  /** Maximum number of ended runs, newest first. Default 100,000, or no limit with `forever`. */
   readonly keepRunsMax?: number | undefined;
 }
 
-/** Least that ended runs are kept, in milliseconds: a client that comes back is told by them what became of its run. */
+/** Minimum time that ended runs are kept, in milliseconds: a returning client learns from them what happened to its run. */
 const keptLeastMs = 60_000;
 
-/** Longer than any store lives, in milliseconds. */
+/** Longer than the life of any store, in milliseconds. */
 const foreverMs = 100 * 365 * dayMs;
 
-/** What is wrong with what an operator has said. */
+/** A problem with an operator's setting. */
 export interface KeptProblem {
   readonly name: keyof Kept;
   readonly expected: string;
 }
 
-/** What an operator has said as a retention, or what is wrong with it. */
+/** Converts an operator's settings to a retention, or reports the first problem. */
 export const retentionOf = ({ keepRuns, keepRunsMax }: Kept): Required<Retention> | KeptProblem => {
   const isForever = keepRuns === "forever";
   const ageMs = isForever ? foreverMs : keepRuns === undefined ? retentionDefault.ageMs : parseDuration(keepRuns);
@@ -55,22 +55,22 @@ export const retentionOf = ({ keepRuns, keepRunsMax }: Kept): Required<Retention
   return { ...retentionDefault, ageMs, runs: keepRunsMax ?? (isForever ? everyRun : retentionDefault.runs) };
 };
 
-/** So many runs that none is too many. */
+/** A maximum that no number of runs exceeds. */
 export const everyRun = Number.MAX_SAFE_INTEGER;
 
-/** Which runs are old at a moment. */
+/** The criteria for old runs at one moment. */
 export interface Old {
-  /** The moment, in milliseconds since the epoch. A run that ended later did so by a wrong clock, and takes no other's place. */
+  /** The moment, in milliseconds since the epoch. A run that ended later has a wrong clock and does not displace another one. */
   readonly at: number;
-  /** Milliseconds since the epoch. */
+  /** Runs that ended earlier are old. Milliseconds since the epoch. */
   readonly endedBefore: number;
-  /** Most ended runs that are kept, those that ended last. */
+  /** Maximum number of ended runs to keep, newest first. */
   readonly keep: number;
-  /** No run that has ended since is one too many, in milliseconds since the epoch. */
+  /** Runs that ended at or after this time are never surplus. Milliseconds since the epoch. */
   readonly keptFrom: number;
 }
 
-/** What is old by a retention, at a moment in milliseconds since the epoch. */
+/** Returns the criteria of a retention at a moment, in milliseconds since the epoch. */
 export const oldAt = (at: number, retention: Retention): Old => {
   const { ageMs, runs } = { ...retentionDefault, ...retention };
   return {
@@ -81,26 +81,26 @@ export const oldAt = (at: number, retention: Retention): Old => {
   };
 };
 
-/** Looks at what is old in a store once, as a program that keeps runs does from time to time. */
+/** Deletes the old runs of a store once. A program that keeps runs calls it from time to time. */
 export interface Retaining {
   /**
-   * Forgets ended runs that are old; returns how many.
+   * Deletes old ended runs and returns their number.
    *
-   * @param told how many runs are forgotten by now
+   * @param told called with the number of runs deleted so far
    */
   readonly look: (retention: Retention, told?: (runs: number) => void) => Effect.Effect<number, RecorderError>;
-  /** Counts what that would forget. */
+  /** Counts the runs that `look` would delete. */
   readonly due: (retention: Retention) => Effect.Effect<number, RecorderError>;
 }
 
-// Kept beside the service: a program's own recorder forgets by itself, and as it likes.
+// Kept outside the service, because a program's own recorder deletes runs by its own rules.
 const retainings = new WeakMap<object, Retaining>();
 
-/** Says how the store of this very recorder forgets what is old. */
+/** Registers how the store of this recorder deletes old runs. */
 export const retained = <Recorder extends object>(recorder: Recorder, retaining: Retaining): Recorder => {
   retainings.set(recorder, retaining);
   return recorder;
 };
 
-/** How the store of a recorder forgets what is old; undefined where it does not. */
+/** Returns how the store of a recorder deletes old runs; undefined if it does not. */
 export const retainingOf = (recorder: object): Retaining | undefined => retainings.get(recorder);

@@ -1,21 +1,20 @@
 /**
- * Keeps who hears the words of one store in this process.
+ * Holds the listeners of this process for the words of one store.
  */
 import type { Word } from "./SharedFacts.ts";
 
-/** Those who hear: at most one a part of the process and one a question that waits here, each of which leaves when it ends. */
+/** At most one listener per part of the process and per waiting question. Each is removed at its end. */
 export class Listeners {
   readonly #all = new Set<(word: Word) => void>();
 
-  /** Hears every word from now on. Returns what ends it. */
+  /** Adds a listener. Returns a function that removes it. */
   readonly on = (listener: (word: Word) => void): (() => void) => {
-    // One that is added twice hears twice, and ends once.
+    // Wrapped, so that a listener added twice is called twice and each removal affects one.
     const own = (word: Word) => listener(word);
     this.#all.add(own);
     return () => void this.#all.delete(own);
   };
 
-  /** Says a word to all of them. */
   say(word: Word): void {
     for (const listener of [...this.#all]) listener(word);
   }

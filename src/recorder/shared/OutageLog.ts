@@ -1,41 +1,40 @@
 /**
- * Says in the log that something fails again and again, such as a store that is away: when that begins, at most once a minute while it
- * lasts or comes again, and when it is over.
+ * Logs a repeated failure, for example of an unavailable store: its start, at most one warning a minute while it lasts or recurs, and its end.
  */
 import * as Clock from "effect/Clock";
 import * as Effect from "effect/Effect";
 
-/** From one warning of the same outage to the next, in milliseconds. */
+/** Minimum time between two warnings, in milliseconds. */
 export const saidAgainMs = 60_000;
 
-/** What is said. */
+/** Log messages of an outage. */
 export interface OutageWords {
-  /** What does not happen now; the reason stands behind it. */
+  /** The work that does not happen now. The reason is appended. */
   readonly away: string;
-  /** What happens again. */
+  /** The work that happens again. */
   readonly back: string;
 }
 
-/** One thing that may fail again and again. */
+/** The outages of one operation. */
 export class OutageLog {
   readonly #words: OutageWords;
   #outage: Outage | undefined;
-  /** When it was last said, whichever outage that was: what comes and goes all the time fills no log either. */
+  /** Time of the last warning, across outages, so that a flapping store does not flood the log. */
   #saidAt = Number.NEGATIVE_INFINITY;
 
   constructor(words: OutageWords) {
     this.#words = words;
   }
 
-  /** Whether it failed when it was last tried. */
+  /** True if the last try failed. */
   get isOn(): boolean {
     return this.#outage !== undefined;
   }
 
   /**
-   * It has failed.
+   * Records a failure.
    *
-   * @param why the store's own words; a stack tells an operator nothing that these do not
+   * @param why message of the store; a stack would not tell an operator more
    */
   failed(why: string): Effect.Effect<void> {
     return Effect.flatMap(Clock.Clock, (clock) => {
@@ -51,7 +50,7 @@ export class OutageLog {
     });
   }
 
-  /** It has worked. */
+  /** Records a success. */
   readonly worked: Effect.Effect<void> = Effect.suspend(() => {
     const outage = this.#outage;
     this.#outage = undefined;
@@ -60,9 +59,9 @@ export class OutageLog {
   });
 
   /**
-   * Asks a store that may be away or slow: then it knows nothing, and its caller goes on with what it knows itself.
+   * Queries a store that may be unavailable or slow. Then it returns undefined, and the caller continues with its own knowledge.
    *
-   * @param waitMs maximum wait, in milliseconds
+   * @param waitMs timeout, in milliseconds
    */
   tried<A>(asked: Effect.Effect<A, { readonly message: string }>, waitMs: number): Effect.Effect<A | undefined> {
     return asked.pipe(
@@ -73,11 +72,11 @@ export class OutageLog {
   }
 }
 
-/** By the clock that nothing sets: a wall clock that jumps would say an outage twice, or not at all. */
+/** Monotonic, because a wall clock that jumps would log an outage twice or not at all. */
 const monotonicMs = (clock: Clock.Clock): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6;
 
 interface Outage {
-  /** Monotonic milliseconds. */
+  /** Monotonic time, in milliseconds. */
   readonly since: number;
   failures: number;
   isSaid: boolean;
@@ -85,7 +84,7 @@ interface Outage {
 
 const told = (now: number, { failures, since }: Outage) => ({ away_ms: Math.round(now - since), failures });
 
-/** Gives each store the one log of its outage, where many look at the same store: they say it once. */
+/** Returns one log per store, so that several users of a store log its outage once. */
 export const outageLogs = (words: OutageWords): ((store: object) => OutageLog) => {
   const logs = new WeakMap<object, OutageLog>();
   return (store) => {

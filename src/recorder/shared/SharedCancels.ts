@@ -1,13 +1,13 @@
 /**
- * Describes how processes over one store ask each other to cancel a run.
+ * Describes the way in which processes over one store ask each other to cancel a run.
  *
- * A cancel is a fact (`SharedFacts`): whoever cancels puts it, and the process that drives the run takes it away in the step that cancels.
+ * A cancel is a fact (`SharedFacts`). The cancelling process puts it, and the process that drives the run takes it in the step that cancels.
  */
 import type * as Effect from "effect/Effect";
 import type { FactsFault, SharedFacts } from "./SharedFacts.ts";
 
-/** The facts that cancels are made of, and who drives a run. */
+/** The facts behind cancels, and the driver of a run. */
 export interface SharedCancels extends Pick<SharedFacts, "all" | "find" | "on" | "put" | "take"> {
-  /** The process that drives a run, by the name that a person knows it by (`4711@host`); undefined where none does. */
+  /** Finds the process that drives a run, by its label for people (`4711@host`); undefined without one. */
   readonly driver: (runId: string) => Effect.Effect<string | undefined, FactsFault>;
 }

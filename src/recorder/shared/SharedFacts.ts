@@ -1,106 +1,111 @@
 /**
- * Describes what equal processes over one store know together, beside its runs: there is no membership, and what must hold
- * across them is a row.
+ * Describes facts that equal processes over one store share, beside its runs. There is no membership: an invariant across processes is a row.
  *
- * A fact is a row of a kind and a key, and is over by itself. What is told is a bell and no more: who hears it reads the rows,
- * and whoever has missed it finds them with the next look. So nothing rests on a message, only how soon it is known. No value
- * holds a prompt or a credential: keys are digests under a secret that only the processes of the store know.
+ * A fact is a row with a kind and a key, and it expires. A notification only rings a bell: its receivers read the rows, and a
+ * process that misses it finds them at the next look. So no correctness depends on messages, only latency. No value contains a
+ * prompt or a credential: keys are digests under a secret of the store's processes.
  */
 import type * as Effect from "effect/Effect";
 import type * as Redacted from "effect/Redacted";
 
-/** The kinds of facts. Those of `toldKinds` are told of as they are put; `owner` says which token made a stored response, the others what became of a failed request. */
-export type FactKind = "failed" | "told" | "owner" | ToldKind;
+/**
+ * Kinds of facts. Putting one of `toldKinds` notifies all processes. `owner` holds the token behind a stored response; `failed`
+ * and `told` hold the outcome of a failed request; `gateway` holds the address of a gateway.
+ */
+export type FactKind = "failed" | "told" | "owner" | "gateway" | ToldKind;
 
-/** What every process has to know soon: a wait that a provider announced, and a run that somebody cancels. */
-export const toldKinds = ["cooldown", "cancel"] as const;
+/**
+ * Kinds that every process must learn soon: a wait that a provider announced, and a cancel of a run. Workers and gateways with an
+ * address also put runs whose clients have left (`held`), and workers put paths that one of them has reached or lost (`path`).
+ */
+export const toldKinds = ["cooldown", "cancel", "held", "path"] as const;
 
-/** One of them. */
+/** A kind whose facts are notified. */
 export type ToldKind = (typeof toldKinds)[number];
 
-/** Why a fact cannot be put or read now: the store is away. */
+/** The store is unavailable, so a fact cannot be put or read. */
 export interface FactsFault {
   readonly message: string;
 }
 
-/** A fact as it stands. Ages are by the clock of the store. */
+/** A stored fact. Its times are by the clock of the store. */
 export interface Fact {
   readonly key: string;
-  /** JSON of who has put it. */
+  /** JSON that the putting process wrote. */
   readonly value: string;
-  /** The process that has put it. */
+  /** The process that put it. */
   readonly node: string;
-  /** Another one for each put, also of the same key. */
+  /** Unique per put, even for one key. */
   readonly stamp: string;
-  /** Milliseconds since it was put. */
+  /** Time since it was put, in milliseconds. */
   readonly ageMs: number;
-  /** Milliseconds until it is over. */
+  /** Time until it expires, in milliseconds. */
   readonly leftMs: number;
 }
 
-/** What a group of runs has spent. */
+/** Spending of a group of runs. */
 export interface GroupSpent {
   readonly retries: number;
   readonly tokens: number;
 }
 
-/** How much a bucket holds, and how fast it fills up. */
+/** Capacity of a bucket, and the rate at which it refills. */
 export interface BucketSize {
   readonly max: number;
   readonly perSecond: number;
 }
 
-/** What a process hears. */
+/** A notification. */
 export type Word =
   /** A fact of a kind was put. */
   | { readonly _tag: "Put"; readonly kind: ToldKind }
   /** A question of a run was answered. */
   | { readonly _tag: "Answered"; readonly run_id: string }
-  /** Something may have been missed: everything is to be looked at. It comes from time to time, and when a lost connection is back. */
+  /** A word may have been missed, so read everything. Sent periodically, and after a lost connection is restored. */
   | { readonly _tag: "Look" };
 
-/** What processes over one store know together. */
+/** Operations on the shared facts of a store. */
 export interface SharedFacts {
-  /** This process, by a name that no other one ever has. */
+  /** Unique name of this process, never reused. */
   readonly node: string;
-  /** A secret of all processes of the store, and of no other process: drawn once, with its tables. */
+  /** Secret that only the processes of the store know. It is created once, with the tables. */
   readonly secret: Redacted.Redacted<string>;
-  /** Puts a fact in the place of the one of its key. One of `toldKinds` is told to every process. */
+  /** Puts a fact, replacing one with the same kind and key. Notifies every process if the kind is one of `toldKinds`. */
   readonly put: (kind: FactKind, key: string, value: string, keepMs: number) => Effect.Effect<void, FactsFault>;
-  /** A fact that is not over. */
+  /** Finds a fact that has not expired. */
   readonly find: (kind: FactKind, key: string) => Effect.Effect<Fact | undefined, FactsFault>;
-  /** Takes a fact away: of several that take at the same moment one gets it. */
+  /** Takes a fact away. Of several concurrent callers, one gets it. */
   readonly take: (kind: FactKind, key: string) => Effect.Effect<Fact | undefined, FactsFault>;
-  /** All facts of a kind that are not over, at most `factsMax`, the newest. */
-  readonly all: (kind: ToldKind) => Effect.Effect<ReadonlyArray<Fact>, FactsFault>;
+  /** Lists the newest facts of a kind that have not expired, at most `factsMax`. */
+  readonly all: (kind: FactKind) => Effect.Effect<ReadonlyArray<Fact>, FactsFault>;
   /**
-   * Adds to what a group of runs has spent, in one step for all processes.
+   * Adds to the spending of a group of runs, atomically across processes.
    *
-   * @returns what it has spent with that
+   * @returns the new total
    */
   readonly spend: (group: string, spent: GroupSpent, keepMs: number) => Effect.Effect<GroupSpent, FactsFault>;
   /**
-   * Takes out of a bucket of tokens that fills up by itself, in one step for all processes. It is full when it is first named.
+   * Draws tokens from a bucket that refills over time, atomically across processes. A new bucket is full.
    *
-   * @param count how many; below 0 they are put back
-   * @returns how many are left; below 0 so many were taken ahead of their time
+   * @param count number of tokens; a negative number returns them
+   * @returns the tokens left; a negative number was drawn in advance
    */
   readonly draw: (bucket: string, count: number, size: BucketSize) => Effect.Effect<number, FactsFault>;
-  /** Whether words come as they are said; where not, there is `Look` every `lookMs`. */
+  /** True if notifications arrive as they are sent. If false, there is only `Look`, every `lookMs`. */
   readonly hears: () => boolean;
   /**
-   * Hears every word. The listener must not throw, nor wait.
+   * Adds a listener for every word. The listener must neither throw nor wait.
    *
-   * @returns ends it
+   * @returns a function that removes the listener
    */
   readonly on: (listener: (word: Word) => void) => () => void;
 }
 
-/** What bounds the retries of all processes of a store together. */
+/** The facts that limit the retries of all processes of a store together. */
 export type SharedPacing = Pick<SharedFacts, "draw" | "spend">;
 
-/** Most facts of a kind that are read at once. */
+/** Maximum facts of a kind that one read returns. */
 export const factsMax = 4_096;
 
-/** From one look at everything to the next, in milliseconds: so long a word may be missed where none comes. */
+/** Time between two looks at everything, in milliseconds. It bounds the delay of a missed word. */
 export const lookMs = 15_000;

@@ -1,6 +1,5 @@
 /**
- * Runs the store's transactions: it waits for the locks of other processes, makes missing tables, and puts a failure into the
- * recorder's words.
+ * Runs the store's transactions. It waits for locks of other processes, creates missing tables, and reports failures as `RecorderError`.
  */
 import * as Context from "effect/Context";
 import * as Effect from "effect/Effect";
@@ -17,48 +16,60 @@ import * as SqlSchema from "./SqlSchema.ts";
 import type { SqlTables } from "./SqlTables.ts";
 import type * as SqlNodeSqlite from "./sqlite/SqlNodeSqlite.ts";
 
-/** Longest pause before a lock is tried again, in milliseconds. */
+/** Maximum pause before a lock is tried again, in milliseconds. */
 const lockPauseMs = 8;
 
-/** Longest pause before a server that cannot be reached is tried again, in milliseconds. */
+/** Maximum pause before an unreachable server is tried again, in milliseconds. */
 const awayPauseMs = 200;
 
-/** Most times that PostgreSQL undoes one transaction for the sake of others before that is a failure. */
+/** Maximum serialisation conflicts of one transaction before it fails. */
 const conflictsMax = 100;
 
-/** Transactions that were undone for each other begin again at a moment within so many pauses for a lock. */
+/** Transactions that conflicted restart at a random moment within this many lock pauses. */
 const conflictSpread = 4;
 
-/** First pause, in milliseconds; each is twice as long as the one before. Another process's commit takes less. */
+/** First pause, in milliseconds. Each pause doubles the previous one. Another process's commit takes less. */
 const lockFirstPauseMs = 1;
 
-/** Longest wait for another program's lock by default, in milliseconds, before a write fails as `locked`. */
+/** Default timeout for another program's lock, in milliseconds, before a write fails as `locked`. */
 export const lockWaitMsDefault = 5_000;
 
-/** Why nothing may be written, as far as a process knows: a newer program has changed the tables. */
+/** Explains why nothing may be written, if this process knows that a newer program has changed the tables. */
 export interface Newer {
   unwritable: RecorderError | undefined;
 }
 
-/** The same once the process is about to end, in milliseconds. */
+/** Timeout for a lock once the process is about to exit, in milliseconds. */
 const hurriedMs = 1_000;
 
-/** How the store uses its database. */
+/**
+ * Commits one statement on a server as a SERIALIZABLE transaction in one round trip. Returns its rows, or undefined if
+ * the commit is not confirmed.
+ */
+export type CommitOne = (
+  text: string,
+  values: ReadonlyArray<string | ReadonlyArray<string>>,
+) => Effect.Effect<ReadonlyArray<object> | undefined, SqlError>;
+
+/** Options of the store's database. */
 export interface DatabaseOptions {
-  /** What several clients of one process know together. */
+  readonly commitOne?: CommitOne;
+  /** State that the clients of one process share. */
   readonly newer?: Newer;
-  /** The database, as a person knows it. */
+  /** Name of the database for messages. */
   readonly place: string;
-  /** Longest wait for another program's lock, in milliseconds. */
+  /** Timeout for another program's lock, in milliseconds. */
   readonly lockWaitMs?: number;
-  /** What is a program's own: the client, whose connection it may hold, and the database, whose tables are left alone. */
+  /**
+   * True for parts that belong to the program: a client whose connection it may hold, and a database whose other tables stay untouched.
+   */
   readonly shared: { readonly client: boolean; readonly tables: boolean };
 }
 
-/** The store's database. */
+/** The database of the store, with its transactions. */
 export class SqlDatabase {
   readonly tables: SqlTables;
-  /** A write met a full disk, and no probe has found room since. */
+  /** True after a write met a full disk, until a probe finds room. */
   isFull = false;
   readonly #options: DatabaseOptions;
   #digest: ReturnType<typeof digester> | undefined;
@@ -72,7 +83,7 @@ export class SqlDatabase {
     this.#newer = options.newer ?? { unwritable: undefined };
     this.#patience = new LockPatience(options.lockWaitMs ?? lockWaitMsDefault);
     const { step } = tables.dialect;
-    // A program's own connection may be inside of a transaction that the program's other fibers know of.
+    // A program's own connection may be inside a transaction of its other fibers.
     if (step !== undefined && !options.shared.client) {
       this.step = (rows) => {
         const made = this.#newer.unwritable === undefined && step(rows);
@@ -83,14 +94,14 @@ export class SqlDatabase {
     this.free = options.shared.client ? this.#explained(this.#apart(Effect.void, true)) : Effect.void;
   }
 
-  /** Makes the tables where they are missing, and reads the store's key. */
+  /** Creates missing tables and reads the store's key. */
   readonly ready: Effect.Effect<void, RecorderError> = Effect.suspend(() =>
     this.#explained(this.#apart(this.#prepared, true)),
   );
 
   /**
-   * Runs a transaction that may write. The body may be run again; it touches nothing but the database. It is never part of
-   * a transaction of its caller, with which it could be undone.
+   * Runs a transaction that may write. The body may run again, so it must touch nothing but the database. The transaction never
+   * joins one of its caller, which could roll it back.
    */
   write<A, E>(
     body: Effect.Effect<A, E | SqlError | SqlFailure.RowChanged>,
@@ -102,23 +113,43 @@ export class SqlDatabase {
   }
 
   /**
-   * Commits statements in this very step. Anything but true says that nothing is committed, whatever the reason: `write` finds out. Left
-   * out where the store cannot.
+   * Commits statements synchronously. Any result but true means that nothing is committed, and `write` will report why.
+   * Undefined if the store cannot.
    */
   readonly step: SqlNodeSqlite.Step | undefined;
 
-  /** The process is about to end: a lock, and a server that is away, are waited for a moment only. */
+  /** True if a statement can be committed in one round trip. */
+  get commitsOne(): boolean {
+    return this.#options.commitOne !== undefined && this.#newer.unwritable === undefined;
+  }
+
+  /**
+   * Commits a statement in one round trip. It may run outside its transaction, so its text has to check all that it relies on.
+   *
+   * @returns its rows, or undefined if the commit is not confirmed; `write` will report why
+   */
+  commitOne(template: string, values: Parameters<CommitOne>[1]): Effect.Effect<ReadonlyArray<object> | undefined> {
+    const { commitOne } = this.#options;
+    if (commitOne === undefined) return Effect.undefined;
+    return commitOne(this.tables.textOf(template), values).pipe(
+      Effect.tap((rows) => Effect.sync(() => rows && this.#patience.over())),
+      Effect.catchCause(() => Effect.undefined),
+      Effect.withTracerEnabled(false),
+    );
+  }
+
+  /** Shortens all waits for locks and servers, because the process is about to exit. */
   hurry(): void {
     this.#patience.hurry();
   }
 
-  /** Reads at one moment. A reader never waits for a writer, and needs no file that can be written. */
+  /** Reads a snapshot. A reader never waits for a writer and does not need a writable file. */
   read<A, E>(body: Effect.Effect<A, E | SqlError>): Effect.Effect<A, Explained<E> | RecorderError> {
     const snapshot = this.#connected(body, this.tables.dialect.read);
     return this.#explained(this.#apart(this.#withTables(snapshot), false));
   }
 
-  /** Runs a statement as a transaction by itself, of the database's own isolation: for rows that no run's record rests on. */
+  /** Runs a statement as its own transaction, at the database's default isolation. For rows that no run's record depends on. */
   once<A, E>(statement: Effect.Effect<A, E | SqlError>): Effect.Effect<A, Explained<E> | RecorderError> {
     const { unwritable } = this.#newer;
     if (unwritable !== undefined) return Effect.fail(unwritable);
@@ -129,12 +160,10 @@ export class SqlDatabase {
   }
 
   /**
-   * Fails where a write would have to wait for a transaction of its own caller. SQLite has one connection for writing: the
-   * caller waits for the record, and the record would wait for the caller.
+   * Fails if a write would wait for a transaction of its own caller. SQLite has one connection for writing, so the two would deadlock.
    */
   readonly free: Effect.Effect<void, RecorderError>;
 
-  /** The digest under the store's key. */
   digest(content: string): Effect.Effect<string, RecorderError> {
     return Effect.suspend(() => {
       if (this.#digest !== undefined) return this.#digest(content);
@@ -158,12 +187,12 @@ export class SqlDatabase {
     ),
   );
 
-  /** A file that was replaced by an empty one gets its tables when they are missed. */
+  /** Creates the tables on demand if the file was replaced by an empty one. */
   #withTables<A, E>(body: Effect.Effect<A, E | SqlError>): Effect.Effect<A, E | SqlError | RecorderError> {
     return Effect.catchIf(body, SqlSchema.isMissingTable, () => Effect.andThen(this.#prepared, body));
   }
 
-  /** Leaves a transaction that the caller is in: the store has its own. */
+  /** Leaves a transaction that the caller is in, because the store has its own. */
   #apart<A, E>(body: Effect.Effect<A, E>, writes: boolean): Effect.Effect<A, E | SqlFailure.ConnectionHeld> {
     if (!this.#options.shared.client) return body;
     const { sql } = this.tables;
@@ -176,7 +205,7 @@ export class SqlDatabase {
         sqlite: () =>
           Effect.flatMap(isOpen(sql), (open): Effect.Effect<A, E | SqlFailure.ConnectionHeld> => {
             if (!open) return alone;
-            // A read sees what is committed, as the caller has written nothing of the store, and needs no other connection.
+            // A read sees committed data, because the caller has written nothing of the store, and needs no other connection.
             return writes ? Effect.fail(new SqlFailure.ConnectionHeld()) : body;
           }),
         orElse: () => alone,
@@ -184,7 +213,7 @@ export class SqlDatabase {
     });
   }
 
-  /** A program that holds the connection for longer than a lock is waited for is reported as a lock. */
+  /** Reports a lock if a program holds the connection for longer than the lock timeout. */
   #connected<A, E>(
     body: Effect.Effect<A, E>,
     begin: (body: Effect.Effect<A, E>) => Effect.Effect<A, E | SqlError>,
@@ -215,30 +244,30 @@ export class SqlDatabase {
     return patiently(body, this.#patience).pipe(
       Effect.catch((error): Effect.Effect<never, Explained<E> | RecorderError> => {
         if (isOfDatabase(error)) return explained(error);
-        // A failure that is not the database's is the body's own.
+        // A failure that is not the database's belongs to the body.
         return Effect.andThen(SqlFailure.countDamage(error), Effect.fail(error as Explained<E>));
       }),
-      // A cleanup that fails dies inside of the transaction. Its caller is told of it as of any other failure.
+      // A cleanup that fails dies inside the transaction. Its caller gets that as an ordinary failure.
       Effect.catchDefect(explained),
-      // A program that traces its runs wants spans of them, and not of every statement here.
+      // A program that traces its runs wants their spans, not one for every statement here.
       Effect.withTracerEnabled(false),
     );
   }
 }
 
-/** The failures that are left when those of the database are put into the recorder's words. */
+/** The failures that remain once those of the database have become `RecorderError`. */
 type Explained<E> = Exclude<E, SqlError | SqlFailure.RowChanged | SqlFailure.ConnectionHeld>;
 
 const isOfDatabase = (error: unknown): error is SqlError | SqlFailure.RowChanged | SqlFailure.ConnectionHeld =>
   isSqlError(error) || error instanceof SqlFailure.RowChanged || error instanceof SqlFailure.ConnectionHeld;
 
-/** Whether the transaction that the caller's services name goes on: a fiber may outlive the one that it was forked in. */
+/** True if the transaction in the caller's services is still open: a fiber may outlive the transaction that it was forked in. */
 const isOpen = (sql: SqlClient.SqlClient): Effect.Effect<boolean> =>
   Effect.map(Effect.exit(sql.afterCommit(Effect.void)), Exit.isSuccess);
 
 /**
- * How long a lock is waited for: once, by the write that meets it first, and not anew by every later one. A process that has
- * to end while its store is locked has several things to write one after the other, and still ends.
+ * Bounds the time for which locks are waited for. Only the first write that meets a lock spends the whole timeout, so a process
+ * can exit while its store is locked, even with several writes left.
  */
 class LockPatience {
   #waitMs: number;
@@ -250,11 +279,11 @@ class LockPatience {
   }
 
   /**
-   * The lock was met (again): whether to try again. A lock that no write has met for the whole wait is another one. What a try
-   * itself lasts says nothing: one of a server that does not answer may last longer than the wait.
+   * Returns true if a write that met the lock should try again. A lock that no write has met for a whole timeout counts as a
+   * new one. The duration of a try does not count: with an unresponsive server, it may exceed the timeout.
    *
-   * @param triedAt when the write began to try
-   * @param again the same write has met it before
+   * @param triedAt time at which the write began to try
+   * @param again true if the same write has met the lock before
    */
   waits(triedAt: number, again: boolean): boolean {
     const now = monotonicMs(realClock);
@@ -264,19 +293,19 @@ class LockPatience {
     return now - this.#metAt < this.#waitMs;
   }
 
-  /** How long a lock that is met now is still waited for, in milliseconds: at least so long that it is tried. */
+  /** Time left for a lock that is met now, in milliseconds; at least enough for one try. */
   get leftMs(): number {
     const now = monotonicMs(realClock);
     const left = now - this.#lastMetAt > this.#waitMs ? this.#waitMs : this.#waitMs - (now - this.#metAt);
     return Math.max(lockPauseMs, left);
   }
 
-  /** From now on nothing is waited for longer than that. */
+  /** Caps the timeout from now on. */
   hurry(): void {
     this.#waitMs = Math.min(this.#waitMs, hurriedMs);
   }
 
-  /** A write got through. */
+  /** Forgets the lock, because a write succeeded. */
   over(): void {
     this.#lastMetAt = Number.NEGATIVE_INFINITY;
   }
@@ -301,17 +330,17 @@ const patiently = <A, E, R>(
     );
   });
 
-/** Whether the same transaction may get through a moment later. */
+/** True if the same transaction may succeed a moment later. */
 const isPassing = (error: unknown, tried: number): boolean => {
   if (error instanceof SqlFailure.RowChanged) return true;
   const server = failureOf(error);
-  // The server itself has waited for the lock.
+  // The server itself has already waited for the lock.
   if (server !== undefined)
     return server === "away" || server === "undecided" || (server === "conflicted" && tried < conflictsMax);
   return isSqlError(error) && SqlFailure.explained(error, "").reason === "locked";
 };
 
-/** Transactions that were undone for each other begin apart. */
+/** Spreads the restarts of conflicting transactions. */
 const pauseFor = (error: unknown, pauseMs: number): Effect.Effect<number> => {
   const server = failureOf(error);
   if (server === "away" || server === "undecided") return Effect.succeed(pauseMs);

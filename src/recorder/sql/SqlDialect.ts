@@ -1,5 +1,5 @@
 /**
- * Says how the store works on the database behind a client: how a transaction begins, whose time counts, what names are.
+ * Describes the differences between the databases: transactions, clocks, column types and names.
  */
 import * as Effect from "effect/Effect";
 import * as SqlClient from "effect/sql/SqlClient";
@@ -8,60 +8,59 @@ import { RecorderError } from "../RecorderError.ts";
 import * as SqlPostgres from "./postgres/SqlPostgres.ts";
 import * as SqlNodeSqlite from "./sqlite/SqlNodeSqlite.ts";
 
-/** What differs from database to database. */
+/** The properties of a database that statements depend on. */
 export interface SqlDialect {
   readonly name: "sqlite" | "postgres";
   /** Runs a body as one transaction that may write. */
   readonly write: SqlPostgres.Transact;
-  /** Commits statements without any effect; undefined where each waits for a server. */
+  /** Commits statements synchronously; undefined if every statement has to wait for a server. */
   readonly step: SqlNodeSqlite.Step | undefined;
-  /** Runs a body that sees the database at one moment. */
+  /** Detects changes by other connections synchronously; undefined if that takes a statement. */
+  readonly changes: SqlNodeSqlite.Changes | undefined;
+  /** Runs a body on a snapshot of the database. */
   readonly read: SqlPostgres.Transact;
-  /** Runs what makes tables, one process at a time. */
+  /** Runs a migration, one process at a time. */
   readonly migrate: SqlPostgres.Transact;
   /**
-   * The time by which processes judge each other's leases, in milliseconds since the epoch.
+   * The clock by which processes judge each other's leases, in milliseconds since the epoch.
    *
-   * @param own the wall clock of this process: on SQLite all of them stand on one machine
+   * @param own wall clock of this process; on SQLite, all processes run on one machine
    */
   readonly time: (own: number) => Fragment;
-  /**
-   * What else a lease is told when it is renewed: the wall clock of its process, where that is not the time of all. Times on a
-   * record are by that clock.
-   */
+  /** Renewals also store the wall clock of the lease's process if `time` is another clock. Times in records are by that wall clock. */
   readonly told: {
     readonly column: Fragment;
     readonly set: (own: number) => Fragment;
-    /** When the process of the lease `l` renewed it last, by its own wall clock. */
+    /** Last renewal of the lease `l`, by the wall clock of its process. */
     readonly renewedAt: Fragment;
   };
-  /** The type of a column of names: compared by their bytes, whatever language the database is made for. */
+  /** Type of a column of names, which are compared by their bytes regardless of the database's locale. */
   readonly word: Fragment;
-  /** After so many beats that were missed a write renews the lease itself. */
+  /** Number of missed heartbeats after which a write renews the lease itself. */
   readonly beatsMissed: number;
-  /** What the statement that every write begins with selects besides, and what becomes of that. */
+  /** An extra column of the first statement of every write, and the consumer of its value. */
   readonly id: {
     readonly column: string;
     readonly note: (row: { readonly xid?: string } | undefined) => Effect.Effect<void>;
   };
-  /** The columns of a run's row, without its record, and with it. */
+  /** Columns of a run's row without its record, and with it. */
   readonly head: string;
   readonly row: Fragment;
-  /** A text as a column keeps it. */
+  /** Converts a text to a form that a column can store. */
   readonly kept: (text: string) => string;
-  /** Whether a column keeps a text as it is, so that a row is found by it. */
+  /** True if a column stores a text unchanged, so that it can identify a row. */
   readonly keeps: (text: string) => boolean;
-  /** What an id has to be, where a column does not keep it. */
+  /** Requirement on an id, for messages. */
   readonly keepable: string;
-  /** The type of a column that counts rows up. */
+  /** Type of an auto-incrementing column. */
   readonly ordinal: Fragment;
 }
 
-/** How the store works on the database of a client. */
+/** Returns the dialect of a client's database. */
 export const of = (sql: SqlClient.SqlClient, prefix: string): SqlDialect =>
   sql.onDialectOrElse({ pg: () => postgres(sql, prefix), orElse: () => sqlite(sql) });
 
-/** Why the store cannot work on the database of a client; undefined where it can. */
+/** Returns an error if the store does not support the client's database. */
 export const problem = (sql: SqlClient.SqlClient): RecorderError | undefined => {
   const other = () =>
     new RecorderError({
@@ -76,6 +75,7 @@ const sqlite = (sql: SqlClient.SqlClient): SqlDialect => ({
   name: "sqlite",
   write: SqlNodeSqlite.transactionOf(sql),
   step: SqlNodeSqlite.stepOf(sql),
+  changes: SqlNodeSqlite.changesOf(sql),
   read: (body) => Effect.provideService(sql.withTransaction(body), SqlClient.BeginTransaction, "BEGIN"),
   migrate: sql.withTransaction,
   time: (own) => sql`${own}`,
@@ -86,7 +86,7 @@ const sqlite = (sql: SqlClient.SqlClient): SqlDialect => ({
   head: "run_id, seq, version, owner",
   row: sql.literal("seq, run_id, version, owner, record"),
   kept: (text) => text,
-  // A text of SQLite is UTF-8, which has no place for half of a pair: two ids would be one.
+  // SQLite stores UTF-8, which cannot represent an unpaired surrogate, so two ids would become one.
   keeps: (text) => text.isWellFormed(),
   keepable: "a text without half of a pair, which SQLite does not keep",
   ordinal: sql.literal("INTEGER PRIMARY KEY AUTOINCREMENT"),
@@ -96,6 +96,7 @@ const postgres = (sql: SqlClient.SqlClient, prefix: string): SqlDialect => ({
   name: "postgres",
   write: SqlPostgres.write(sql),
   step: undefined,
+  changes: undefined,
   read: SqlPostgres.read(sql),
   migrate: SqlPostgres.migrate(sql, prefix),
   time: () => sql.literal("(extract(epoch FROM clock_timestamp()) * 1000)::double precision"),
@@ -105,7 +106,7 @@ const postgres = (sql: SqlClient.SqlClient, prefix: string): SqlDialect => ({
     renewedAt: sql.literal("COALESCE(l.told_at, l.started_at)"),
   },
   word: sql.literal('TEXT COLLATE "C"'),
-  // A write that waits for a lock would hold up the heartbeat with the row of the lease, so it renews only what is late.
+  // A write that waits for a lock would hold the lease's row and block the heartbeat, so it only renews a lease that is late.
   beatsMissed: 2,
   id: { column: SqlPostgres.idColumn, note: (row) => SqlPostgres.note(sql, row?.xid) },
   head: "run_id, seq, shelf, version, owner",

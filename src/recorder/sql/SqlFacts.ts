@@ -1,11 +1,12 @@
 /**
- * Keeps what equal processes know together in two tables beside the runs.
+ * Keeps facts that equal processes share in two tables beside the runs.
  *
- * Each operation is one statement, a transaction by itself: a row that two processes change at the same time is changed by one
- * after the other, and nothing is undone for that. They are no part of the transactions that write runs.
+ * Each operation is one statement in its own transaction. If two processes change a row concurrently, one waits for the other
+ * and neither is rolled back. These statements never join the transactions that write runs.
  */
 import * as Effect from "effect/Effect";
 import type * as Redacted from "effect/Redacted";
+import type { SqlError } from "effect/sql/SqlError";
 import type { Fragment } from "effect/sql/Statement";
 import type { RecorderError } from "../RecorderError.ts";
 import type { Listeners } from "../shared/Listeners.ts";
@@ -19,17 +20,17 @@ import {
 } from "../shared/SharedFacts.ts";
 import type { SqlDatabase } from "./SqlDatabase.ts";
 
-/** What the facts need of the store. */
+/** The parts of the store that facts need. */
 export interface FactsOptions {
   readonly database: SqlDatabase;
   readonly node: string;
   readonly secret: Redacted.Redacted<string>;
-  /** Wall clock, milliseconds since the epoch. */
+  /** Wall clock, in milliseconds since the epoch. */
   readonly now: () => number;
   readonly listeners: Listeners;
-  /** Whether words come as they are said. */
+  /** True if notifications arrive as they are sent. */
   readonly hears: () => boolean;
-  /** Says a word to every process once the statement `told` has changed something; undefined where there is no way to. */
+  /** Notifies every process if the statement `told` changed something; undefined if the store has no notifications. */
   readonly says: ((told: Fragment, word: string) => Fragment) | undefined;
 }
 
@@ -50,7 +51,7 @@ const factOf = ({ age_ms, key, left_ms, node, stamp, value }: FactRow): Fact => 
 
 const isTold = (kind: FactKind): boolean => toldKinds.some((it) => it === kind);
 
-/** The facts of a store. */
+/** Creates the shared facts of a store. */
 export const make = (options: FactsOptions): SharedFacts => {
   const { database, hears, listeners, node, now } = options;
   const { dialect, facts, sql } = database.tables;
@@ -96,9 +97,9 @@ export const make = (options: FactsOptions): SharedFacts => {
 };
 
 /**
- * Takes a fact away. A server keeps what was taken under a key, for as long as the fact itself was to be kept.
+ * Takes a fact away. A server remembers what was taken for as long as the fact itself was to be kept.
  *
- * @param taken what is taken: said again, it is the same fact. The word of a file is never lost
+ * @param taken idempotency key for retries on a server. A file always reports its result
  */
 const taking = ({ database, now }: FactsOptions, kind: FactKind, key: string, taken: string) => {
   const { dialect, facts, sql } = database.tables;
@@ -118,7 +119,7 @@ const taking = ({ database, now }: FactsOptions, kind: FactKind, key: string, ta
           SELECT ${found} FROM gone UNION ALL ${kept}`
     }`;
     return take.pipe(
-      // What was said before may have been under way still: this statement waited for it, and sees what was there before.
+      // An earlier try may still have been in flight: this statement waited for it, but its snapshot is from before.
       Effect.flatMap((rows) =>
         rows.length === 0 && tries > 1 ? sql<Omit<FactRow, "key">>`${kept}` : Effect.succeed(rows),
       ),
@@ -127,13 +128,13 @@ const taking = ({ database, now }: FactsOptions, kind: FactKind, key: string, ta
   });
 };
 
-/** How long it is known what was counted, in milliseconds: longer than it is said again where a server's word of it is lost. */
+/** Time for which a counted key is remembered, in milliseconds. It exceeds the time over which a lost statement is retried. */
 const countedMs = 60_000;
 
 /**
- * Numbers of the database may come as text. A group that was idle for its time begins anew.
+ * Adds to a group's spending. An idle group expires and starts from zero. Numbers may arrive as text.
  *
- * @param key what is counted: said again, it counts once. The word of a file is never lost
+ * @param key idempotency key for retries on a server. A file always reports its result
  */
 const spending = (
   { database, node, now }: FactsOptions,
@@ -167,13 +168,14 @@ const spending = (
   });
 };
 
-/** How long a bucket is kept that nobody draws from, in milliseconds: it is full again long before. */
+/** Time for which an unused bucket is kept, in milliseconds. It is full again long before. */
 const bucketMs = 3_600_000;
 
 /**
- * A bucket is a row of the groups: its tokens are those that were left when it was last drawn from, a while before its end. So a clock that
- * was set back gives none for the time of one draw, and the next one fills it again. What a server loses its word of may count twice: a draw
- * lets one retry less go then, and a token that was put back one more. Either is over in a tenth of a second.
+ * Draws from a bucket, which is a row of the groups table. Its tokens are those left at its last draw, which was `bucketMs`
+ * before its `until`. If a clock is set back, one draw gains no tokens, and the next one refills as usual. If a server's
+ * response is lost, a draw may count twice, which permits one retry fewer, or a returned token twice, which permits one more.
+ * Refilling evens either out within a tenth of a second.
  */
 const drawing = (
   { database, now }: Pick<FactsOptions, "database" | "now">,
@@ -198,7 +200,60 @@ const drawing = (
   });
 };
 
-/** The process that drives a run, as its lease names it; undefined where none does, or its lease was taken from it. */
+/** Kind of the rows by which the processes of a file notice an answered question. */
+export const answeredKind = "answered";
+
+/** Announces an answered question within the current transaction. */
+export const answered = (
+  { database, now }: Pick<FactsOptions, "database" | "now">,
+  runId: string,
+  keepMs: number,
+): Effect.Effect<void, SqlError> => {
+  const { dialect, facts, sql } = database.tables;
+  return Effect.suspend(() => {
+    const time = dialect.time(now());
+    return Effect.andThen(
+      sql`DELETE FROM ${facts} WHERE kind = ${answeredKind} AND until <= ${time}`,
+      Effect.asVoid(sql`INSERT INTO ${facts} (kind, key, value, node, stamp, put_at, until)
+        VALUES (${answeredKind}, ${runId}, '', '', '', ${time}, ${time} + ${keepMs})
+        ON CONFLICT (kind, key) DO UPDATE SET put_at = excluded.put_at, until = excluded.until`),
+    );
+  });
+};
+
+/** Lists runs whose questions were answered recently. */
+export const answeredRuns = (database: SqlDatabase): Effect.Effect<ReadonlyArray<string>, RecorderError> => {
+  const { facts, sql } = database.tables;
+  return database.once(
+    Effect.map(
+      sql<{ readonly key: string }>`SELECT key FROM ${facts} WHERE kind = ${answeredKind}
+        ORDER BY put_at DESC LIMIT ${factsMax}`,
+      (rows) => rows.map(({ key }) => key),
+    ),
+  );
+};
+
+/** Reads SQLite's `data_version`, which changes when another connection writes to the file. */
+export const versionOf = (database: SqlDatabase): Effect.Effect<number, RecorderError> =>
+  database.once(
+    Effect.map(
+      database.tables.sql<{ readonly data_version: number }>`PRAGMA data_version`,
+      ([row]) => row?.data_version ?? 0,
+    ),
+  );
+
+/** Reads a mark for the facts of each kind. It changes when a fact of the kind is put. */
+export const marksOf = (
+  database: SqlDatabase,
+  kinds: ReadonlyArray<string>,
+): Effect.Effect<ReadonlyMap<string, string>, RecorderError> => {
+  const { facts, sql } = database.tables;
+  const rows = sql<{ readonly kind: string; readonly mark: string }>`
+    SELECT kind, COUNT(*) || ' ' || SUM(CAST(put_at AS INTEGER)) AS mark FROM ${facts} WHERE ${sql.in("kind", kinds)} GROUP BY kind`;
+  return database.once(Effect.map(rows, (all) => new Map(all.map(({ kind, mark }) => [kind, mark]))));
+};
+
+/** Returns the label of the process that drives a run; undefined if none does, or its lease is fenced. */
 export const driver = (database: SqlDatabase, runId: string): Effect.Effect<string | undefined, RecorderError> => {
   const { leases, runs, sql } = database.tables;
   return database.once(
@@ -210,7 +265,7 @@ export const driver = (database: SqlDatabase, runId: string): Effect.Effect<stri
   );
 };
 
-/** Forgets what is over. */
+/** Deletes expired facts and groups. */
 export const forget = ({
   database,
   now,

@@ -1,5 +1,5 @@
 /**
- * Puts failures of the database into the recorder's words, and counts them.
+ * Converts database failures to `RecorderError`, and counts them.
  */
 import * as Effect from "effect/Effect";
 import * as Metric from "effect/Metric";
@@ -9,29 +9,29 @@ import { failureOf, type ServerFailure } from "./postgres/SqlState.ts";
 import { FileGone } from "./sqlite/SqlFile.ts";
 import { primaryCode } from "./sqlite/SqlNodeSqlite.ts";
 
-/** A row is not as the transaction read it: another one was faster. The transaction begins anew. */
+/** Another transaction changed a row since this one read it. The transaction restarts. */
 export class RowChanged extends Error {
   override readonly name = "RowChanged";
 }
 
-/** The program's own transaction holds the connection that the recorder would need. */
+/** The program's own transaction holds the connection that the recorder needs. */
 export class ConnectionHeld extends Error {
   override readonly name = "ConnectionHeld";
 }
 
-/** Commits of the SQL recorder. */
+/** Counts the commits of the SQL recorder. */
 export const commits = Metric.counter("stream_recovery.recorder_commits", {
   description: "Transactions that the recorder has committed for writes",
   incremental: true,
 });
 
-/** What the SQL recorder could not write or read, by reason (`error.type`). */
+/** Counts the failures of the SQL recorder's database, by reason (`error.type`). */
 export const failures = Metric.counter("stream_recovery.recorder_failures", {
   description: "Failures of the recorder's database",
   incremental: true,
 });
 
-/** What is said of the store as a whole, and what to do about it. */
+/** Messages about the store as a whole, with advice. */
 const ofStore = {
   locked:
     "is locked by another program for longer than this one waits; nothing was written. Close what holds it open, or try again",
@@ -44,7 +44,7 @@ const ofStore = {
   unavailable: "could not be used; nothing was written. Look at the cause",
 } as const;
 
-/** What is said of a server, under which reason. */
+/** Reasons and messages for failures of a server. */
 const ofServer: Readonly<Record<ServerFailure, readonly [reason: RecorderError["reason"], said: string]>> = {
   conflicted: [
     "locked",
@@ -112,12 +112,12 @@ const ofServer: Readonly<Record<ServerFailure, readonly [reason: RecorderError["
 };
 
 /**
- * Puts a failure of the database into a sentence.
+ * Converts a database failure to an error with a message.
  *
- * @param place the database, as a person knows it
+ * @param place name of the database for messages
  */
 export const explained = (cause: unknown, place: string): RecorderError => {
-  // A demand that the client does not meet.
+  // The client does not meet a requirement of the recorder.
   if (cause instanceof RecorderError) return cause;
   const server = failureOf(cause);
   if (server !== undefined) {
@@ -135,7 +135,7 @@ export const explained = (cause: unknown, place: string): RecorderError => {
   });
 };
 
-/** What another program, the machine or the server is the reason of: the same options may do a moment later. */
+/** Failures caused by another program, the machine or the server. The same options may work a moment later. */
 const passing: ReadonlySet<ServerFailure> = new Set([
   "ailing",
   "away",
@@ -147,16 +147,16 @@ const passing: ReadonlySet<ServerFailure> = new Set([
   "undecided",
 ]);
 
-/** Whether a store that could not be opened may be opened later with the same options. */
+/** True if a store that could not be opened may open later with the same options. */
 export const mayPass = ({ cause, reason }: RecorderError): boolean => {
   const server = failureOf(cause);
   return server === undefined ? reason === "locked" || reason === "disk_full" : passing.has(server);
 };
 
-/** What failed, without what that means for a write: for whoever has written nothing. */
+/** Returns the failure without its consequence for a write, for callers that wrote nothing. */
 export const failedBy = ({ message }: RecorderError): string => message.split("; nothing was written", 1)[0] ?? message;
 
-/** What concerns every write alike: to try the writes of a group one by one would fail each of them, one wait after the other. */
+/** Failures that affect every write. Retrying the writes of a group one by one would only repeat the wait for each. */
 const ofAll: ReadonlySet<ServerFailure | undefined> = new Set([
   "away",
   "exhausted",
@@ -171,15 +171,15 @@ const ofAll: ReadonlySet<ServerFailure | undefined> = new Set([
   "untrusted",
 ]);
 
-/** Whether one write of a group may be the reason why all of them failed. */
+/** True if a single write may have failed its whole group. */
 export const isOfOne = ({ cause, reason }: RecorderError): boolean =>
   (reason === "corrupt" || reason === "unavailable") && !ofAll.has(failureOf(cause));
 
-/** Counts a failure of the database; a refusal that concerns one run is none. */
+/** Counts a failure of the database. Do not count refusals of a single run. */
 export const count = (error: RecorderError): Effect.Effect<void> =>
   Metric.update(Metric.withAttributes(failures, [["error.type", error.reason]]), 1);
 
-/** Counts a damaged row. Anything else that concerns one run is no failure of the database. */
+/** Counts a damaged row. Other errors about one run are no database failures. */
 export const countDamage = (error: unknown): Effect.Effect<void> =>
   error instanceof RecorderError && error.reason === "corrupt" ? count(error) : Effect.void;
 
@@ -205,7 +205,7 @@ const byResultCode: ReadonlyMap<number, Kind> = new Map([
   [26, "corrupt"],
 ]);
 
-/** What making the file or its folder says. */
+/** System errors of creating the file or its folder. */
 const bySystemCode: ReadonlyMap<string, Kind> = new Map([
   ["EACCES", "read_only"],
   ["EPERM", "read_only"],
@@ -214,7 +214,7 @@ const bySystemCode: ReadonlyMap<string, Kind> = new Map([
   ["EDQUOT", "disk_full"],
 ]);
 
-/** What Effect says of any database. */
+/** Maps the reasons that Effect has for any database. */
 const kindOfReason = ({ reason }: SqlError): Kind | undefined =>
   reason._tag === "LockTimeoutError" || reason._tag === "DeadlockError" || reason._tag === "SerializationError"
     ? "locked"

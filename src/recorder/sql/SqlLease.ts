@@ -1,10 +1,9 @@
 /**
- * Says which process drives a run. Each process has one lease, renews it while it lives, and loses it for ever when a process
- * that takes over fences it.
+ * Records the owner of each run. Each process has one lease and renews it while it lives. It loses the lease for good when
+ * another process fences it to take its runs over.
  *
- * A lease that has expired and that no process has fenced is still good: a laptop that slept loses nothing, and the first
- * beat after an outage renews it. Only the fence decides, and it is set, read and obeyed inside of transactions.
- * `SqlLeaseWatch` says when a lease may be fenced.
+ * An expired lease that nothing has fenced is still valid: a laptop that slept loses nothing, and the first heartbeat after an outage renews it.
+ * Only the fence decides, and transactions set, read and obey it. `SqlLeaseWatch` decides if a lease may be fenced.
  */
 import * as Effect from "effect/Effect";
 import type { SqlError } from "effect/sql/SqlError";
@@ -16,58 +15,60 @@ import type { Base, Place } from "./postgres/SqlParts.ts";
 import { RowChanged } from "./SqlFailure.ts";
 import type { SqlTables } from "./SqlTables.ts";
 
-/** Most records of driven runs that are kept in memory beside their rows, so that a write need not read them. */
+/** Maximum records of driven runs cached in memory, so that a write need not read them. */
 const recordsMax = 10_000;
 
-/** Most runs that are remembered as lost to another process; the oldest are forgotten, as their streams are over. */
+/** Maximum runs remembered as lost to another process. The oldest are forgotten, because their streams have ended. */
 const lostRunsMax = 10_000;
 
-/** Most leases of this process that are remembered as fenced. Each takes a fence by another process, and a commit takes less time than ten. */
+/**
+ * Maximum fenced leases of this process that are remembered. Each needs a fence by another process, and a commit is faster than ten of those.
+ */
 const formerMax = 10;
 
-/** Beats in a lease: two may be late before another process doubts. */
+/** Heartbeats per lease. Two may be late before another process suspects a failure. */
 export const beatsInLease = 3;
 
-/** What this process knows of a run that it drives. */
+/** State of a run that this process drives. */
 export interface Driven {
   readonly lease: string;
-  /** The record as this process last wrote it, and where its parts are, as far as it has seen that. */
+  /** The record as this process last wrote it and the place of its parts, as far as both are known. */
   readonly known?: {
     readonly version: number;
     readonly record: RunRecord;
     readonly base?: Base;
     readonly place?: Place;
   };
-  /** The run is lost, and the stream that drove it here was told so: it writes nothing more. */
+  /** True if the run is lost and the stream that drove it here knows that, so it writes nothing more. */
   readonly told?: true;
 }
 
-/** How this process holds its lease. */
+/** Options of this process's lease. */
 export interface LeaseOptions {
   readonly leaseMs: number;
-  /** Names the process for a person: `4711@host`. */
+  /** Name of the process for people, for example `4711@host`. */
   readonly label: string;
-  /** Names the process for another one, which is told when it has ended: its leases begin with it. */
+  /** Name of the process for a supervisor that reports its end. The ids of its leases start with it. */
   readonly process?: string;
-  /** Wall clock, milliseconds since the epoch: what a person reads, and a hint to other processes. */
+  /** Wall clock, in milliseconds since the epoch. People read it; to other processes it is only a hint. */
   readonly now: () => number;
   /** Monotonic clock, in milliseconds. */
   readonly elapsed: () => number;
 }
 
-/** The lease as a transaction holds it; it counts once that is committed. */
+/** The lease as held by a transaction. It counts once the transaction is committed. */
 export interface Held {
   readonly id: string;
-  /** When the transaction renewed the lease, by the monotonic clock; undefined where it did not. */
+  /** Monotonic time at which the transaction renewed the lease; undefined if it did not. */
   readonly beatAt: number | undefined;
 }
 
-/** A lease that owns open runs, as its row says; without a row it was forgotten. */
+/** A lease that owns open runs. It is gone if it was fenced or has no row. */
 export interface Owner {
   readonly id: string;
   readonly gone: boolean;
   readonly lease: WatchedLease;
-  /** When its process renewed it last, by that process's own wall clock; undefined without a row. */
+  /** Last renewal, by the wall clock of the lease's process; undefined without a row. */
   readonly renewedAt: number | undefined;
 }
 
@@ -80,7 +81,7 @@ interface OwnerRow {
   readonly renewed_at: number | null;
 }
 
-/** What a heartbeat found: the lease that it would renew, and how it holds it; undefined where another process has fenced it. */
+/** Result of a heartbeat. `held` is undefined if another process has fenced the lease. */
 export interface Beat {
   readonly id: string;
   readonly held: Held | undefined;
@@ -92,10 +93,10 @@ const rowless = new RecorderError({
   message: "the client gives no rows of a statement with RETURNING, by which the recorder knows what it has changed",
 });
 
-/** Finds a lease that no process has fenced. @param column what is selected besides */
+/** Selects a lease if it is not fenced. @param column additional columns */
 export const holding = (column: string): string => `SELECT id${column} FROM {leases} WHERE id = ? AND fenced = 0`;
 
-/** The lease of this process and the runs that it drives under it. */
+/** The lease of this process and the runs driven under it. */
 export class SqlLease {
   readonly #tables: SqlTables;
   readonly #options: LeaseOptions;
@@ -104,14 +105,14 @@ export class SqlLease {
   readonly #listeners = new Set<(runId: string) => boolean>();
   readonly #leaving = new SqlLeaving<Driven>();
   #id: string | undefined;
-  /** A new lease that a transaction has made and that is not adopted yet: one that runs meanwhile holds the same. */
+  /** A new lease that a transaction inserted and that is not adopted yet. Concurrent transactions share it. */
   #next: string | undefined;
-  /** Leases that were fenced, at most `formerMax`: a transaction under one may be told later than those under the next. */
+  /** Fenced leases, at most `formerMax`. The result of a transaction under one may arrive after results under its successor. */
   readonly #former = new Set<string>();
-  /** Runs that are driven under the lease as it is now. */
+  /** Number of runs driven under the current lease. */
   #needs = 0;
   #beatAt = Number.NEGATIVE_INFINITY;
-  /** Called in the step in which the lease comes to be needed: by its first run, or by the first one behind its last. */
+  /** Called in the step in which the number of runs driven under the lease rises from zero. */
   whenNeeded: () => void = () => undefined;
 
   constructor(tables: SqlTables, options: LeaseOptions) {
@@ -120,58 +121,59 @@ export class SqlLease {
     this.#watch = new SqlLeaseWatch(options.leaseMs);
   }
 
-  /** The lease as far as this process knows; none before its first write. */
+  /** The lease as far as this process knows; undefined before its first write. */
   get id(): string | undefined {
     return this.#id;
   }
 
-  /** The lease where a transaction that holds it would not renew it; what it is worth, the transaction asks its row. */
+  /** The lease, unless a transaction would have to renew it. The transaction itself checks that it is not fenced. */
   get steady(): string | undefined {
     return this.#isLate ? undefined : this.#id;
   }
 
-  /** A thread that is busy may miss its heartbeat and still write. */
+  /** True if heartbeats were missed. A busy thread may miss them and still write. */
   get #isLate(): boolean {
     return this.#options.elapsed() - this.#beatAt >= this.beatMs * this.#tables.dialect.beatsMissed;
   }
 
-  /** From one heartbeat to the next, in milliseconds. */
+  /** Time between heartbeats, in milliseconds. */
   get beatMs(): number {
     return this.#options.leaseMs / beatsInLease;
   }
 
-  /** How many runs are driven under the lease. */
   get drives(): number {
     return this.#needs;
   }
 
-  /** Whether a run is driven under the lease: a lease without runs need not be renewed, as no process waits for its end. */
+  /** True if runs are driven under the lease. A lease without runs needs no renewal, because no process waits for it to expire. */
   get isNeeded(): boolean {
     return this.#needs > 0;
   }
 
-  /** Whether the lease has to be renewed: runs are driven under it, or the leases of others are watched. */
+  /** True if the lease has to be renewed, because runs are driven under it or leases of others are watched. */
   get isToBeat(): boolean {
     return this.isNeeded || (this.#id !== undefined && this.#watch.isOn(this.#options.elapsed()));
   }
 
-  /** How long the lease was not renewed, in milliseconds; 0 where no run needs it. */
+  /** Time since the last renewal, in milliseconds; 0 if no run needs the lease. */
   get silentMs(): number {
     return this.isNeeded ? this.#options.elapsed() - this.#beatAt : 0;
   }
 
   /**
-   * Gives the lease that is good in this transaction: the one held, else a new one. Nothing is remembered before the
-   * transaction is committed: `adopt` is what its caller does then.
+   * Returns the lease to use in this transaction: the current one, or else a new one. Its caller calls `adopt` after the
+   * commit; until then nothing is remembered.
    */
   readonly hold: Effect.Effect<Held, SqlError> = Effect.suspend(() => this.#hold(false));
 
-  /** As `hold`, and renews the lease where the next look at others is due: a process that watches leases has to beat itself. */
+  /**
+   * Does the same as `hold`, and also renews the lease if the next look at others is due: a process must renew its own lease to watch others.
+   */
   readonly holdWatching: Effect.Effect<Held, SqlError> = Effect.suspend(() =>
     this.#hold(this.#watch.isDue(this.#options.elapsed())),
   );
 
-  /** Takes note that a lease is committed. The runs of an earlier one are lost; one that was fenced meanwhile is not taken back. */
+  /** Adopts a committed lease. The runs of an earlier one are lost. A lease that was fenced meanwhile is not adopted. */
   adopt({ beatAt, id }: Held): void {
     if (this.#former.has(id)) return;
     if (beatAt !== undefined) this.#beatAt = Math.max(this.#beatAt, beatAt);
@@ -183,16 +185,16 @@ export class SqlLease {
     if (beatAt !== undefined) this.#watch.beaten(beatAt, id);
   }
 
-  /** Takes note that another process has fenced a lease: if it is the one that is held, what was driven under it is lost. */
+  /** Handles a lease that another process fenced. If it is the current one, the runs under it are lost. */
   lose(id: string): void {
     if (this.#id === id) this.#lose();
   }
 
   /**
-   * Tells of each run that is lost to another process, as soon as that is known.
+   * Registers a listener for runs lost to another process.
    *
-   * @param listener gives whether it has driven the run, which it stops then
-   * @returns ends it
+   * @param listener returns true if it drove the run, which it then stops
+   * @returns a function that removes the listener
    */
   onLost(listener: (runId: string) => boolean): () => void {
     this.#listeners.add(listener);
@@ -212,7 +214,7 @@ export class SqlLease {
     for (const [runId, { told }] of lost) if (told === undefined && this.#isHeard(runId)) this.tell(runId);
   }
 
-  /** Takes note that a lease is fenced, which it stays. */
+  /** Remembers that a lease is fenced for good. */
   #pass(id: string): void {
     if (this.#next === id) this.#next = undefined;
     this.#former.add(id);
@@ -226,12 +228,11 @@ export class SqlLease {
     return heard;
   }
 
-  /** What is known of a run that this process drives or has lost. */
+  /** Returns the state of a run that this process drives or has lost. */
   driven(runId: string): Driven | undefined {
     return this.#driven.get(runId);
   }
 
-  /** Takes note that this process drives a run. */
   drive(runId: string, lease: string, known?: Driven["known"]): void {
     const before = this.#driven.get(runId);
     const keeps = known !== undefined && (before !== undefined || this.#driven.size < recordsMax);
@@ -241,20 +242,20 @@ export class SqlLease {
     if (needs && this.#needs === 1) this.whenNeeded();
   }
 
-  /** Runs that are to be given back and are not yet, as far as this process knows. */
+  /** Runs that wait to be released, as far as this process knows. */
   get leaving(): ReadonlyArray<string> {
     return this.#leaving.all;
   }
 
-  /** Whether a run is to be given back. Until that is known to be done, this process does not claim it again. */
+  /** True if a run is being released. This process does not claim it again until that is confirmed. */
   isLeaving(runId: string): boolean {
     return this.#leaving.has(runId);
   }
 
   /**
-   * Begins to give a run back; `parted` says that it was, `stays` that it was not.
+   * Starts to release a run. Call `parted` if the release succeeds, `stays` if it fails.
    *
-   * @returns the run as it is driven here; undefined where there is nothing to give back, or that is under way
+   * @returns the run's state; undefined if there is nothing to release or a release is in flight
    */
   part(runId: string): Driven | undefined {
     const as = this.#driven.get(runId);
@@ -262,10 +263,10 @@ export class SqlLease {
   }
 
   /**
-   * Takes note that a run was given back.
+   * Records that a run was released.
    *
-   * @param as what `part` has given
-   * @param wasOwned the statement has found the run: as nobody here could claim it meanwhile, whatever is known of it is of before
+   * @param as state that `part` returned
+   * @param wasOwned true if the statement found the run owned. It could not be claimed here meanwhile, so its current state is the earlier one
    */
   parted(runId: string, as: Driven, wasOwned: boolean): void {
     this.#leaving.done(runId, as);
@@ -273,15 +274,15 @@ export class SqlLease {
     this.leave(runId, wasOwned && mine?.lease === as.lease ? mine : as);
   }
 
-  /** Takes note that a run could not be given back. @param as what `part` has given */
+  /** Records that a run could not be released. @param as state that `part` returned */
   stays(runId: string, as: Driven): void {
     this.#leaving.failed(runId, as, this.#driven.has(runId));
   }
 
   /**
-   * Takes note that this process does not drive a run any more. A run that it has lost stays lost.
+   * Stops driving a run. A run that this process has lost stays lost.
    *
-   * @param as the run as it was driven when that was written: this process may have claimed it again before it hears of that
+   * @param as state of the run when that was written; this process may have claimed it again since
    */
   leave(runId: string, as: Driven | undefined): void {
     this.#leaving.forget(runId);
@@ -296,16 +297,16 @@ export class SqlLease {
     this.#needs -= 1;
   }
 
-  /** Takes note that the stream which drove a lost run here knows of it. Until then this process does not claim the run again. */
+  /** Marks a lost run as known to the stream that drove it here. Until then this process does not claim it again. */
   tell(runId: string): void {
     const mine = this.#driven.get(runId);
     if (mine !== undefined && mine.lease !== this.#id) this.#driven.set(runId, { lease: mine.lease, told: true });
   }
 
   /**
-   * Renews the lease; undefined where there is none.
+   * Renews the lease; returns undefined without one.
    *
-   * @param tables the tables by the client whose transaction this is part of
+   * @param tables tables by the client whose transaction this joins
    */
   beat(tables: SqlTables = this.#tables): Effect.Effect<Beat | undefined, SqlError> {
     return Effect.suspend(() => {
@@ -314,7 +315,7 @@ export class SqlLease {
     });
   }
 
-  /** Ends the lease: the runs that this process still drives may be taken over at once. */
+  /** Fences this process's lease, so that other processes may take over its remaining runs at once. */
   readonly end: Effect.Effect<void, SqlError> = Effect.suspend(() => {
     const { leases, sql } = this.#tables;
     return this.#id === undefined
@@ -322,7 +323,7 @@ export class SqlLease {
       : Effect.asVoid(sql`UPDATE ${leases} SET fenced = 1 WHERE id = ${this.#id}`);
   });
 
-  /** Fences a lease for ever, as it was seen: a lease that was renewed since is held. */
+  /** Fences a lease for good, unless it was renewed since it was seen. */
   fence({ beats, id }: WatchedLease): Effect.Effect<void, SqlError | RowChanged> {
     const { leases, sql } = this.#tables;
     return Effect.flatMap(
@@ -331,18 +332,15 @@ export class SqlLease {
     );
   }
 
-  /** Fences every lease of a process that has ended. No process beats under that name again. */
+  /** Fences every lease of a process that has ended. No process uses that name again. */
   fenceAll(process: string): Effect.Effect<void, SqlError> {
     const { leases, sql } = this.#tables;
-    // What begins with the name and a full stop, by the order of the ids: the character behind a full stop is a slash.
+    // A prefix match on the name and a full stop, by id order: the character after `.` is `/`.
     const [from, to] = [`${process}.`, `${process}/`];
     return Effect.asVoid(sql`UPDATE ${leases} SET fenced = 1 WHERE id >= ${from} AND id < ${to} AND fenced = 0`);
   }
 
-  /**
-   * The leases of other processes that own open runs, and how each stands. It costs as much as there are such processes,
-   * however many runs they drive.
-   */
+  /** Returns other processes' leases that own open runs. The cost depends on the number of such processes, not on that of their runs. */
   readonly owners: Effect.Effect<ReadonlyArray<Owner>, SqlError> = Effect.suspend(() => {
     const { dialect, leases, runs, sql } = this.#tables;
     const rows = sql<OwnerRow>`WITH RECURSIVE o (owner) AS (
@@ -357,12 +355,11 @@ export class SqlLease {
     );
   });
 
-  /** How a lease stands now. */
   standing(lease: WatchedLease): LeaseStanding {
     return this.#watch.standing(lease, this.#options.elapsed());
   }
 
-  /** Takes note of a committed transaction that renewed this lease and saw those of others. */
+  /** Handles a committed transaction that renewed this lease and saw those of others. */
   looked(held: Held, owners: ReadonlyArray<Owner>): void {
     this.adopt(held);
     if (held.beatAt === undefined) return;
@@ -370,12 +367,12 @@ export class SqlLease {
     this.#watch.looked(held.beatAt, held.id, others);
   }
 
-  /** From one look at silent leases to the next, in milliseconds. */
+  /** Time between two looks at silent leases, in milliseconds. */
   get pauseMs(): number {
     return this.#watch.pauseMs;
   }
 
-  /** Longest wait for leases to be over or held, in milliseconds. */
+  /** Maximum wait until leases are over or held, in milliseconds. */
   longestMs(owners: ReadonlyArray<Owner>): number {
     return this.#watch.longestMs(owners.map(({ lease }) => lease));
   }
@@ -385,7 +382,7 @@ export class SqlLease {
     return {
       id: owner,
       gone: fenced === null || Number(fenced) !== 0,
-      // An end that is further away than the lease is long was written by another clock.
+      // An expiry further away than the lease's length came from another clock.
       lease: { id: owner, beats: Number(beats ?? 0), leaseMs, seemsOver: left <= 0 || left > leaseMs },
       renewedAt: renewed_at === null ? undefined : Number(renewed_at),
     };
@@ -406,7 +403,7 @@ export class SqlLease {
         }
       }
     }
-    // One that another transaction makes is the same: two leases would lose the runs of the first.
+    // Shares a lease that another transaction is inserting: with a second one, the runs of the first would be lost.
     const made = this.#next === undefined ? undefined : yield* this.#made(this.#next);
     if (made !== undefined) return made;
     const { process } = this.#options;
@@ -416,14 +413,14 @@ export class SqlLease {
     return (yield* this.#make(id)) ?? (yield* Effect.die(rowless));
   });
 
-  /** A lease that another transaction makes or has made; undefined where it was fenced before this process has heard of it. */
+  /** Returns a lease that another transaction inserts or has inserted; undefined if it was fenced before this process knew of it. */
   readonly #made = Effect.fnUntraced(function* (this: SqlLease, next: string) {
     const held = (yield* this.#renew(next)) ?? (yield* this.#make(next));
     if (held === undefined) this.#pass(next);
     return held;
   });
 
-  /** Makes a lease; undefined where it is there. A server lets this wait until the transaction that makes it too is over. */
+  /** Inserts a lease; returns undefined if it exists. On a server, this waits for a concurrent insert of the same lease. */
   readonly #make = Effect.fnUntraced(function* (this: SqlLease, id: string) {
     const { dialect, leases, sql } = this.#tables;
     const { elapsed, label, leaseMs, now } = this.#options;

@@ -1,8 +1,8 @@
 /**
- * Finds runs that no process drives, and gives them to the process that takes them over.
+ * Finds runs that no process drives, and claims them for the process that takes them over.
  *
- * A run whose driver is silent is waited for, at most as long as `SqlLeaseWatch` needs to tell a dead process from a late one.
- * A caller that waits holds nothing, and may leave at any moment.
+ * A silent owner is waited for at most as long as `SqlLeaseWatch` needs to tell a dead process from a late one. A waiting
+ * caller holds nothing and can be interrupted at any time.
  */
 import type * as Clock from "effect/Clock";
 import type * as Context from "effect/Context";
@@ -24,39 +24,37 @@ import * as SqlRuns from "./SqlRuns.ts";
 import * as SqlStore from "./SqlStore.ts";
 import type { SqlTables } from "./SqlTables.ts";
 
-/** The process that takes runs over, and where. */
+/** The dependencies of a takeover. */
 export interface Ownership {
   readonly database: SqlDatabase;
   readonly lease: SqlLease;
   readonly clock: Clock.Clock;
-  /** Longest that silent processes are waited for at once, in milliseconds; they are watched on. */
+  /** Maximum wait for silent processes in one call, in milliseconds. They remain watched afterwards. */
   readonly waitMs: number;
 }
 
-/** What a transaction came to. `silent`: leases that it needs are looked at again after a pause. */
+/** Result of a transaction. `silent` means that leases it depends on must be looked at again after a pause. */
 type Step<A> =
   | { readonly _tag: "silent"; readonly owners: ReadonlyArray<Owner> }
   | { readonly _tag: "done"; readonly value: A };
 
-/** Most runs that one transaction claims: whatever else a file is written with waits for it. */
+/** Maximum runs that one transaction claims. All other writes of a file wait for it. */
 const claimsMax = 100;
 
-/** A claim that waits for its transaction. */
 interface Claim {
   readonly runId: string;
-  /** A silent driver is not waited for any longer. */
+  /** True to refuse the claim rather than wait for a silent owner again. */
   readonly isLast: boolean;
   readonly done: Deferred.Deferred<Step<RunRecord>, RecorderError>;
-  /** Its caller is gone. */
+  /** True if its caller is gone. */
   isLeft: boolean;
-  /** It is committed: this process drives the run. */
+  /** True once the claim is committed and this process drives the run. */
   isMade: boolean;
 }
 
 /**
- * Gives what takes runs over; see `RunRecorder.claim`. Claims that are ready within one turn of the scheduler are one transaction: a
- * process that has died leaves many runs, and each process that is left looks for them. Within it each is claimed, refused or waited
- * for by itself.
+ * Creates the function behind `RunRecorder.claim`. Claims that are ready in one turn of the scheduler share a transaction: a dead process leaves
+ * many runs, and every other process looks for them. Each claim is granted, refused or delayed individually.
  */
 export const claimer = (given: Ownership): Effect.Effect<(runId: string) => Effect.Effect<RunRecord, RecorderError>> =>
   Effect.map(Effect.context<never>(), (services) => {
@@ -67,7 +65,7 @@ export const claimer = (given: Ownership): Effect.Effect<(runId: string) => Effe
 class Claims {
   readonly #given: Ownership;
   readonly #services: Context.Context<never>;
-  /** As many as callers wait. */
+  /** As many as there are waiting callers. */
   #waiting: Array<Claim> = [];
   #isBusy = false;
 
@@ -82,7 +80,7 @@ class Claims {
       this.#waiting.push(one);
       if (!this.#isBusy) {
         this.#isBusy = true;
-        // In a fiber of its own: a caller may leave while the claims of others are made.
+        // Uses a separate fiber, because a caller may leave while the claims of others are in flight.
         Effect.runForkWith(this.#services)(this.#work);
       }
       return Effect.onInterrupt(restore(Deferred.await(one.done)), () => this.#leave(one));
@@ -90,7 +88,7 @@ class Claims {
     return Effect.andThen(this.#given.database.free, taken);
   }
 
-  /** A run that is claimed for a caller who is gone has no driver here, and is given back. */
+  /** Releases the run if it is claimed for a caller that is gone. */
   #leave(one: Claim): Effect.Effect<void> {
     return Effect.suspend(() => {
       one.isLeft = true;
@@ -113,17 +111,17 @@ class Claims {
     return Effect.suspend(() => this.#given.database.write(claiming(this.#given, claims))).pipe(
       Effect.flatMap((found) => this.#made(found)),
       Effect.catch((error) =>
-        // A claim that fails by itself (a damaged page) must not fail the others.
+        // A claim that fails alone (a damaged page) must not fail the others.
         claims.length > 1 && SqlFailure.isOfOne(error)
           ? Effect.forEach(claims, (one) => this.#commit([one]), { discard: true })
           : failed(error),
       ),
-      // A defect must not end the work: every later claim would wait for ever.
+      // A defect must not end the work, or every later claim would wait for ever.
       Effect.catchDefect((cause) => failed(SqlFailure.explained(cause, "the recorder"))),
     );
   }
 
-  /** Takes note of what is committed, and tells the callers in the same step. */
+  /** Applies a committed transaction and resolves its claims in the same step. */
   #made({ held, owners, verdicts }: Claimed): Effect.Effect<void> {
     const { lease } = this.#given;
     const [left, damage]: [Array<string>, Array<RecorderError>] = [[], []];
@@ -149,10 +147,9 @@ class Claims {
   }
 }
 
-/** A run as this process drives it from now on, or why it does not. */
+/** The state of a run that this process now drives, or the reason why it does not. */
 type Taken = NonNullable<Driven["known"]> | RecorderError;
 
-/** What a transaction has made of each claim. */
 interface Claimed {
   readonly held: Held;
   readonly owners: ReadonlyArray<Owner>;
@@ -193,17 +190,17 @@ const claiming = Effect.fnUntraced(function* ({ database, lease }: Ownership, cl
   return { held, owners: owners ?? [], verdicts } satisfies Claimed;
 });
 
-/** Why a run is refused before it is asked how the lease of its owner stands. */
+/** Returns the reason to refuse a run before its owner's lease is looked at. */
 const refusalOf = (lease: SqlLease, held: Held, runId: string, row: Owned | undefined) => {
   if (row === undefined) return "unknown_run" as const;
   if (row.state === "ended") return "run_ended" as const;
   const mine = lease.driven(runId);
-  // The stream that drives the run here does not know yet that it has lost the run, and would write on.
+  // The stream that drives the run here does not know yet that it has lost the run, and would continue to write.
   const isHere = mine !== undefined && mine.lease !== held.id && mine.told === undefined;
   return row.owner === held.id || isHere || lease.isLeaving(runId) ? ("owned" as const) : undefined;
 };
 
-/** Gives runs to this process; a damaged one is its error. */
+/** Claims runs for this process. A damaged run maps to its error. */
 const taking = Effect.fnUntraced(function* (
   tables: SqlTables,
   runIds: ReadonlyArray<string>,
@@ -235,7 +232,7 @@ const taking = Effect.fnUntraced(function* (
   return taken;
 });
 
-/** Gives runs as their versions were read to the process of a lease. */
+/** Assigns runs to a lease if their versions are still those that were read. */
 export const own = Effect.fnUntraced(function* (
   { ask, dialect }: SqlTables,
   all: ReadonlyArray<{ readonly runId: string; readonly version: number }>,
@@ -251,7 +248,7 @@ export const own = Effect.fnUntraced(function* (
 
 const ownOne = "UPDATE {runs} SET owner = ?, version = version + 1 WHERE run_id = ? AND version = ? RETURNING seq";
 
-/** Rows are locked in their order: of two processes that each hold what the other waits for, one is undone by the server a second later. */
+/** Rows are locked in a fixed order: otherwise two processes could deadlock, and the server would abort one of them a second later. */
 const ownTogether = `UPDATE {runs} AS r SET owner = ?, version = r.version + 1
   FROM (SELECT k.run_id FROM {runs} AS k JOIN unnest(?::text[], ?::text[]) AS v (run_id, version)
     ON k.run_id = v.run_id AND k.version = v.version::integer ORDER BY k.run_id FOR UPDATE OF k) AS l
@@ -275,14 +272,14 @@ const rowsOf = ({ ask, dialect, runs, sql }: SqlTables, runIds: ReadonlyArray<st
     ? ask<SqlStore.Row>(`SELECT ${dialect.head}, record, changed FROM {runs} WHERE run_id = ANY (?::text[])`, [runIds])
     : sql<SqlStore.Row>`SELECT ${dialect.row} FROM ${runs} WHERE run_id IN ${sql.in(runIds)}`;
 
-/** How the lease of an owner stands; one that is over is fenced. */
+/** Returns the standing of an owner's lease, and fences it if it is over. */
 const standingOf = (
   lease: SqlLease,
   owners: ReadonlyArray<Owner>,
   owner: string,
 ): Effect.Effect<LeaseStanding, SqlError | SqlFailure.RowChanged> => {
   const found = owners.find(({ id }) => id === owner);
-  // The lease that this process held until now is not among those of others.
+  // The lease that this process held until now is not listed among those of others.
   if (found === undefined) return Effect.succeed("held");
   if (found.gone) return Effect.succeed("over");
   const standing = lease.standing(found.lease);
@@ -290,8 +287,8 @@ const standingOf = (
 };
 
 /**
- * Gives a claimed run back; see `RunRecorder.release`. While the store takes no writes, the run is kept, and given back at a
- * heartbeat. This process renews its lease while it lives, so that no other process could take the run.
+ * Releases a claimed run; see `RunRecorder.release`. If the store takes no writes, a later heartbeat retries. Until then this
+ * process keeps renewing its lease, so no other process could take the run.
  */
 export const release = ({ database, lease }: Ownership, runId: string): Effect.Effect<void> =>
   Effect.catch(givenBack(database, lease, runId), ({ reason }) =>
@@ -301,17 +298,17 @@ export const release = ({ database, lease }: Ownership, runId: string): Effect.E
     }),
   );
 
-/** Gives the runs back that could not be given back while the store took no writes. */
+/** Releases the runs whose release failed while the store took no writes. */
 export const giveBack = (database: SqlDatabase, lease: SqlLease): Effect.Effect<void, RecorderError> =>
   Effect.suspend(() => Effect.forEach(lease.leaving, (runId) => givenBack(database, lease, runId), { discard: true }));
 
 const givenBack = (database: SqlDatabase, lease: SqlLease, runId: string): Effect.Effect<void, RecorderError> =>
-  // What is noted as under way has to be noted as over.
+  // A release that was marked as in flight must be marked as ended.
   Effect.uninterruptibleMask((restore) => {
     const mine = lease.part(runId);
     if (mine === undefined) return Effect.void;
     const { runs, sql } = database.tables;
-    // There is no such row where another process has the run by now: then it is lost, and stays lost.
+    // No row matches if another process has the run by now. The run is then lost, and stays lost.
     const given = sql`UPDATE ${runs} SET owner = NULL, version = version + 1
       WHERE run_id = ${runId} AND owner = ${mine.lease} RETURNING seq`;
     return Effect.onExit(restore(database.write(given)), (exit) =>
@@ -322,10 +319,10 @@ const givenBack = (database: SqlDatabase, lease: SqlLease, runId: string): Effec
   });
 
 /**
- * Finds what no process drives and no process has decided; see `RunRecorder.orphans`.
+ * Finds runs that no process drives and no process has decided; see `RunRecorder.orphans`.
  *
- * @param waits false gives what there is now, with the runs of silent processes, and takes nothing from them; `all` waits
- *   also for processes that no beat was seen of
+ * @param waits false to return at once, including runs of silent processes, and take nothing from them; `all` to also wait for
+ *   processes without a heartbeat seen so far
  */
 export const orphans = (
   given: Ownership,
@@ -352,7 +349,7 @@ const orphansNow = (
     const others = owners.filter(({ gone }) => !gone);
     const over = others.filter((it) => lease.standing(it.lease) === "over");
     for (const it of over) yield* lease.fence(it.lease);
-    // Watched from the first time on: a caller that asks again and again knows of a dead process when its lease is over.
+    // Watched from the first call on, so that a caller that polls learns of a dead process as soon as its lease is over.
     const held = over.length < others.length ? yield* lease.holdWatching : undefined;
     if (!isLast && others.some((it) => isDoubtful(lease.standing(it.lease), all))) {
       return { _tag: "silent" as const, held, owners };
@@ -368,7 +365,7 @@ const orphansNow = (
 const isDoubtful = (standing: LeaseStanding, all: boolean): boolean =>
   standing === "over" || standing === "silent" || (all && standing === "fresh");
 
-/** Repeats a step until no lease that it needs is silent any more. A silent lease is held or over within one lease. */
+/** Repeats a step until no lease that it depends on is silent. A silent lease becomes held or over within one lease. */
 const waiting = <A>(
   { clock, lease, waitMs }: Ownership,
   step: (isLast: boolean) => Effect.Effect<Step<A>, RecorderError>,
@@ -380,12 +377,12 @@ const waiting = <A>(
       const found = yield* step(now >= until);
       if (found._tag === "done") return found.value;
       until = Math.min(until, now + Math.min(waitMs, lease.longestMs(found.owners)));
-      // A caller may be uninterruptible because it must not lose what it has claimed. Here it has claimed nothing.
+      // A caller may be uninterruptible so as not to lose a claim, but at this point it has claimed nothing.
       yield* Effect.interruptible(clock.sleep(millis(lease.pauseMs)));
     }
   });
 
-/** Open runs that were not parked to wait and that have no driver, or one whose lease is over; oldest first. */
+/** Returns open runs that are not parked for an answer and have no owner, or one whose lease is over; oldest first. */
 const abandoned = (tables: SqlTables, lost: ReadonlyArray<Owner>, limit: number) => {
   const { dialect, runs, sql } = tables;
   const undecided = sql`ended_at IS NULL AND (parked IS NULL OR parked = 'interrupted')`;
@@ -396,7 +393,7 @@ const abandoned = (tables: SqlTables, lost: ReadonlyArray<Owner>, limit: number)
       const unowned = sql`SELECT * FROM (SELECT ${columns} FROM ${runs}
         WHERE owner IS NULL AND ${undecided} AND seq > ${after ?? -1} ORDER BY seq LIMIT ${count}) AS a`;
       if (ids.length === 0) return sql<SqlStore.Row>`${unowned}`;
-      // By owner, and not along all open runs: those of living processes are many.
+      // Searches by owner instead of scanning all open runs, because living processes have many.
       return sql<SqlStore.Row>`${unowned} UNION ALL SELECT * FROM (SELECT ${columns} FROM ${runs}
         WHERE ${sql.in("owner", ids)} AND ${undecided} AND seq > ${after ?? -1} ORDER BY +seq LIMIT ${count}) AS b
         ORDER BY seq LIMIT ${count}`;

@@ -1,8 +1,8 @@
 /**
- * Keeps runs in a database: they outlive their process, and another one can take them over.
+ * Keeps runs in a database, so that they outlive their process and another one can take them over.
  *
- * It makes the same record of the same entries as `RunRecorder.layerMemory`. Only the place differs.
- * Its statements need serialisable transactions. On SQLite every transaction is one; on PostgreSQL it asks for them.
+ * The same entries make the same record as in `RunRecorder.layerMemory`. The statements need serialisable transactions: on
+ * SQLite every transaction is one, and on PostgreSQL they are requested.
  */
 import { hostname } from "node:os";
 import * as Clock from "effect/Clock";
@@ -14,14 +14,14 @@ import { endsWithin, monotonicMs } from "../MonotonicTime.ts";
 import { refusal } from "../Question.ts";
 import { RecorderError, refused } from "../RecorderError.ts";
 import * as RunRecord from "../RunRecord.ts";
-import { commitsTogether, listLimitDefault, type PruneQuery, RunRecorder, recorderWaitMs } from "../RunRecorder.ts";
+import { listLimitDefault, type PruneQuery, RunRecorder, recorderWaitMs, type Write } from "../RunRecorder.ts";
 import { oldAt, type Retaining, type Retention, retained, retentionDefault } from "../retention/Retention.ts";
 import { OutageLog } from "../shared/OutageLog.ts";
 import { transferring } from "../transfer/RunTransfer.ts";
 import * as SqlEntryCheck from "./entry/SqlEntryCheck.ts";
 import * as ServerDemands from "./postgres/ServerDemands.ts";
 import * as SqlRoom from "./postgres/SqlRoom.ts";
-import { lockWaitMsDefault, SqlDatabase } from "./SqlDatabase.ts";
+import { type CommitOne, lockWaitMsDefault, SqlDatabase } from "./SqlDatabase.ts";
 import * as SqlDialect from "./SqlDialect.ts";
 import { beatsInLease, SqlLease } from "./SqlLease.ts";
 import * as SqlOwnership from "./SqlOwnership.ts";
@@ -34,64 +34,65 @@ import * as SqlWriter from "./SqlWriter.ts";
 import * as SqlFile from "./sqlite/SqlFile.ts";
 import * as SqlNodeSqlite from "./sqlite/SqlNodeSqlite.ts";
 
-/** Lease of a process, in milliseconds: so long after its death its runs can be taken over. Renewed three times as often. */
+/**
+ * Default lease of a process, in milliseconds. Its runs can be taken over this long after its death. It is renewed three times per lease.
+ */
 export const leaseMsDefault = 15_000;
 
-/** Longest lease and longest wait for a lock, in milliseconds. */
+/** Maximum lease and lock timeout, in milliseconds. */
 const dayMs = 24 * 60 * 60 * 1_000;
 
-/** How runs are kept. */
+/** Options of the SQL recorder. */
 export interface SqlRunRecorderOptions {
   /** Lease of this process, in milliseconds; default 15,000. */
   readonly leaseMs?: number;
   /**
-   * A name of this process that no other process ever has: by it another one says that this one has ended
-   * (`RunRecorder.processEnded`), before its lease is over. 1 to 64 of a-z, 0-9 and -.
+   * Unique name of this process, never reused. With it, another process can report the end of this one
+   * (`RunRecorder.processEnded`) before its lease expires. 1 to 64 of a-z, 0-9 and -.
    */
   readonly process?: string;
-  /** What is forgotten by itself; false for nothing. */
+  /** Runs to forget automatically; false for none. */
   readonly retention?: Retention | false;
   /**
-   * Longest wait for another program's lock, in milliseconds, before writes fail as `locked`; default 5,000. It counts from
-   * when the lock was first met: while it stays, later writes try once.
+   * Timeout for another program's lock, in milliseconds, before writes fail as `locked`; default 5,000. It counts from the
+   * first time that the lock was met; while it remains, later writes try once.
    */
   readonly lockWaitMs?: number;
-  /** The database, as a person knows it: failures name it. */
+  /** Name of the database in error messages. */
   readonly place?: string;
   /**
-   * What the names of the tables begin with, so that they stand beside a program's own: 1 to 40 of a-z, 0-9 and _; default
-   * `stream_recovery_`. Tables of the first version, which had none, get it when they are opened.
+   * Prefix of the table names, to distinguish them from a program's own: 1 to 40 of a-z, 0-9 and _; default `stream_recovery_`.
+   * Tables of the first version, which had no prefix, are renamed when they are opened.
    */
   readonly prefix?: string;
 }
 
-/** Where the file is and how it is written, besides. */
+/** Options of a recorder on a file. */
 export interface SqlFileOptions extends SqlRunRecorderOptions, Partial<SqlNodeSqlite.NodeSqliteOptions> {}
 
 /** The layers of RunRecorder over SQL. */
 export const SqlRunRecorder = {
   /**
-   * Keeps runs in the database of a client, beside the tables of the program that it belongs to.
+   * Keeps runs in the database of a client, beside the tables of its program.
    *
-   * The recorder never writes inside of a transaction of its caller, which could undo the write. SQLite has one writer: a
-   * stream that runs inside of such a transaction cannot be recorded there, and its writes fail as `locked`.
+   * The recorder never writes inside a transaction of its caller, which could roll the write back. SQLite has one writer, so a
+   * stream that runs inside such a transaction cannot be recorded there, and its writes fail as `locked`.
    *
-   * Fails where the database cannot be used, is on a server that is too old, was made by a newer version of this package, or an option
-   * cannot be.
+   * Fails if the database cannot be used, its server is too old, a newer version of this package made the tables, or an option is invalid.
    */
   layer: (options: SqlRunRecorderOptions = {}): Layer.Layer<RunRecorder, RecorderError, SqlClient.SqlClient> =>
     Layer.effect(RunRecorder, make(options, { client: true, tables: true })),
 
   /**
-   * Keeps runs in one SQLite file, which any number of processes share.
+   * Keeps runs in one SQLite file, which any number of processes may share.
    *
-   * Fails where the name is an address of a server, of which SQLite would make a file.
+   * Fails if the name is the address of a server, because SQLite would create a file of that name.
    *
    * @param options.file default `$STREAM_RECOVERY_DB`, else `stream-recovery/runs.db` in the user's state folder
    * @param options.leaseMs lease of this process, in milliseconds; default 15,000
    * @param options.synchronous `full` (default) survives a power loss, `normal` a crash of the process
-   * @param options.retention what is forgotten by itself; false for nothing
-   * @param options.prefix what the tables' names begin with. Only where it is given the file may be another program's
+   * @param options.retention runs to forget automatically; false for none
+   * @param options.prefix prefix of the table names. The file may belong to another program only if it is given
    */
   layerFile: (options: SqlFileOptions = {}): Layer.Layer<RunRecorder, RecorderError> =>
     Layer.suspend(() => {
@@ -107,31 +108,33 @@ export const SqlRunRecorder = {
     }),
 } as const;
 
-/** What belongs to a program as well: the client, which has its statements, and the database, which has its tables. */
+/** True for what a program also uses itself: the client with its other statements, and the database with its other tables. */
 interface Shared {
   readonly client: boolean;
   readonly tables: boolean;
 }
 
-/** Connections that serve one purpose only. */
+/** Connections with a single purpose. */
 export interface OwnConnections {
-  /** For heartbeats, so that nothing else that this process does holds them up; left out, they share the one of everything else. */
+  /** Connection for heartbeats, so that no other work of this process delays them. By default they share the main one. */
   readonly beats?: SqlClient.SqlClient;
-  /** Hears what other processes say; left out, it is looked for. */
+  /** Commits a statement in one round trip. Without it, a run starts with an ordinary transaction. */
+  readonly commitOne?: CommitOne;
+  /** Listens for notifications of other processes. Without it, the store is polled. */
   readonly listen?: SqlWords.Listen;
-  /** What all of them, that of the client too, have asked their server for. */
+  /** Limits that all connections, including the client's, requested from their server. */
   readonly limits?: ServerDemands.ServerLimits;
 }
 
 /**
- * Makes a recorder over the client of the services. The layers of this package are made of it.
+ * Creates a recorder over the client in the services. All SQL layers of this package use it.
  *
- * @param own connections besides that of the client
+ * @param own connections besides the client's
  */
 export const make = (
   options: SqlRunRecorderOptions,
   shared: Shared,
-  { beats, limits, listen }: OwnConnections = {},
+  { beats, commitOne, limits, listen }: OwnConnections = {},
 ): Effect.Effect<RunRecorder["Service"], RecorderError, SqlClient.SqlClient | Scope.Scope> =>
   Effect.gen(function* () {
     const [client, clock] = yield* Effect.all([SqlClient.SqlClient, Clock.Clock]);
@@ -151,7 +154,7 @@ export const make = (
     const closeMs = (lockWaitMs ?? lockWaitMsDefault) + recorderSlackMs;
     const newer = { unwritable: undefined };
     const use = { place, shared, newer, ...(lockWaitMs === undefined ? {} : { lockWaitMs }) };
-    const database = new SqlDatabase(SqlTables.make(client, prefix), use);
+    const database = new SqlDatabase(SqlTables.make(client, prefix), { ...use, ...(commitOne && { commitOne }) });
     const beating = beats === undefined ? database : new SqlDatabase(SqlTables.make(beats, prefix), use);
     const now = () => clock.currentTimeMillisUnsafe();
     const lease = new SqlLease(database.tables, {
@@ -163,15 +166,15 @@ export const make = (
     });
     yield* readied(database, place, limits);
     const words = yield* SqlWords.make(database, lease, now, listen && { listen, beating });
-    // A recorder that has written nothing holds no lease, and has nothing to give up.
+    // A recorder that has written nothing has no lease to release.
     yield* Effect.addFinalizer(() =>
       lease.id === undefined
         ? Effect.void
         : reported(givenUp(database.write(lease.end), closeMs), "the lease was not given up"),
     );
-    const { together, write } = yield* SqlWriter.make(database, lease, closeMs);
-    // It closes first: what it could not commit the writer still does.
-    const inStep = yield* SqlWriter.makeTogether(database, lease);
+    const inGroups = yield* SqlWriter.make(database, lease, closeMs);
+    // Closes before the writer, which still commits what this one could not.
+    const write = yield* SqlWriter.makeTogether(database, lease, inGroups);
     yield* Effect.forkScoped(heartbeat(database, beating, lease));
     const looking = yield* retainedBy(retaining(database, now), options);
     const silentWaitMs = Math.max(leaseMs, leaseMsDefault) * leasesWaited;
@@ -180,29 +183,27 @@ export const make = (
       ...(yield* serve({ database, lease, clock, waitMs: silentWaitMs }, write, words?.answered)),
       ...(words?.facts === undefined ? {} : { shared: words.facts }),
       ...(words === undefined ? {} : { cancels: words.cancels, pacing: words.pacing }),
-      // The lock's own wait comes to its end first, and says what it is.
+      // Longer than the lock timeout, so that the lock's own error comes first.
       waitMs: (lockWaitMs ?? lockWaitMsDefault) + recorderSlackMs,
       claimWaitMs: silentWaitMs + recorderWaitMs,
     };
-    if (inStep !== undefined) commitsTogether(recorder, inStep);
-    else if (together !== undefined) commitsTogether(recorder, together, true);
     return retained(transferring(recorder, SqlTransfer.make(database)), looking);
   });
 
-/** Makes tables only on a server that has what the statements need. */
+/** Creates tables only if the server meets the requirements. */
 const readied = (database: SqlDatabase, place: string, limits: ServerDemands.ServerLimits | undefined) => {
   const { dialect, sql } = database.tables;
   if (dialect.name !== "postgres") return database.ready;
   return Effect.andThen(database.once(ServerDemands.meet(sql, place, limits)), database.ready);
 };
 
-/** Names are compared by their order in the store. */
+/** Returns an error for an invalid process name. The store compares names by their order. */
 const processProblem = (process: string | undefined): RecorderError | undefined =>
   process === undefined || /^[a-z\d-]{1,64}$/.test(process)
     ? undefined
     : badOption("process: expected 1 to 64 of a-z, 0-9 and -");
 
-/** A lease of 0 ms would be over at once, and an infinite one never. */
+/** Returns an error for an invalid duration. A lease of 0 ms would expire at once, and an infinite one never. */
 const msProblem = (name: string, ms: number | undefined, min: number): RecorderError | undefined =>
   ms === undefined || (ms >= min && ms <= dayMs)
     ? undefined
@@ -211,14 +212,14 @@ const msProblem = (name: string, ms: number | undefined, min: number): RecorderE
 const badOption = (message: string): RecorderError => new RecorderError({ reason: "bad_option", run_id: "", message });
 
 /**
- * Renews the lease while the recorder lives. A beat that fails is tried again sooner than the next one is due: after an
- * outage a living process must be heard before a process that waits may take it for dead.
+ * Renews the lease while the recorder lives. A failed heartbeat is retried sooner than the next one is due, so that after an
+ * outage a living process is seen before a waiting one may declare it dead.
  */
 const heartbeat = (database: SqlDatabase, beating: SqlDatabase, lease: SqlLease): Effect.Effect<never> => {
   const outage = new OutageLog({ away: "the lease was not renewed", back: "the lease can be renewed again" });
   const renewed = Effect.suspend(() => {
     const { silentMs } = lease;
-    // Processes of several versions share a server: a newer one may have brought tables that this one must not write.
+    // Versions may share a server, and a newer program may have migrated to tables that this one must not write.
     const known = beating === database ? Effect.void : beating.ready;
     const beaten = Effect.andThen(known, beating.write(lease.beat(beating.tables)));
     return Effect.flatMap(Effect.tap(beaten, outage.worked), (beat) => {
@@ -247,21 +248,21 @@ const heartbeat = (database: SqlDatabase, beating: SqlDatabase, lease: SqlLease)
   return Effect.forever(Effect.andThen(pause, beat));
 };
 
-/** How much longer a caller waits for a call than the call waits for a lock, in milliseconds. */
+/** Time for which a caller waits beyond the lock timeout, in milliseconds. */
 const recorderSlackMs = 1_000;
 
 /**
- * Leases that a claim may take, of this process or of the default length: it waits for one, which may be another process's
- * and longer. A process of a still longer lease is watched on, and its runs are taken later.
+ * Maximum duration of a claim, in leases of this process or of the default length. A claim waits for one lease, which may be
+ * another process's and longer. Processes with still longer leases remain watched, and their runs are taken over later.
  */
 const leasesWaited = 4;
 
-/** How often a beat that failed is tried before the next one would be due. */
+/** Number of retries of a failed heartbeat before the next one would be due. */
 const triesInBeat = 4;
 
 const serve = (
   given: SqlOwnership.Ownership,
-  write: SqlWriter.Write,
+  write: Write,
   answered: SqlWords.Answered = () => Effect.void,
 ): Effect.Effect<RunRecorder["Service"]> => {
   const { clock, database, lease } = given;
@@ -277,7 +278,7 @@ const serve = (
       claim,
       release: (runId) => SqlOwnership.release(given, runId),
       orphans: (limit = listLimitDefault, options) => SqlOwnership.orphans(given, limit, options?.waits ?? true),
-      // Said in the transaction of the answer: whoever hears it finds the answer.
+      // Notifies within the transaction of the answer, so that a notified process finds it.
       answer: (it) =>
         database.write(
           Effect.tap(
@@ -294,12 +295,13 @@ const serve = (
   );
 };
 
-/** What a file is asked to take once its disk was full: no less than the pages that a write of a run changes, which are 7 of 4 KiB. */
+/** Row that a file must accept after its disk was full. A write of a run changes 7 pages of 4 KiB, so it is larger. */
 const asMuch = "x".repeat(32 * 1024);
 
 /**
- * Writes a page although its value stays: a lock is met as by any other write, and so is a full disk by a file. Such a write finds room
- * inside of a page of a server, or of a file's journal, where the disk has none for a run: where it was full, as much as a run is written too.
+ * Checks that the store accepts writes. It writes an unchanged value, which meets locks, and on a file also a full disk. But
+ * such a write may fit into an existing page of a server or a file's journal while a run would not. So after a full disk, it
+ * also writes as much as a run does.
  */
 const probe = (database: SqlDatabase): Effect.Effect<void, RecorderError> =>
   Effect.suspend(() => {
@@ -309,7 +311,7 @@ const probe = (database: SqlDatabase): Effect.Effect<void, RecorderError> =>
     const isServer = dialect.name === "postgres";
     const found = isServer
       ? database.write(Effect.andThen(SqlRoom.tried(database.tables), written))
-      : // What a file takes back has not come to its journal. A row that a process leaves there by its death is the next one's.
+      : // A file needs two commits, because a rolled back write never reaches its journal. The next probe replaces a leftover row.
         Effect.andThen(
           database.write(sql`INSERT OR REPLACE INTO ${meta} (name, value) VALUES ('room', ${asMuch})`),
           database.write(sql`DELETE FROM ${meta} WHERE name = 'room'`),
@@ -319,7 +321,7 @@ const probe = (database: SqlDatabase): Effect.Effect<void, RecorderError> =>
     });
   });
 
-/** The process that drives the run finds another version in its row, and reads the run again before it writes. */
+/** Records an answer. The driving process finds a new version in its row, and reads the run again before it writes. */
 const answer = Effect.fnUntraced(function* (database: SqlDatabase, given: RunRecorder.Answer, now: () => number) {
   const { by, choice, revision, run_id } = given;
   const stored = yield* SqlStore.load(database.tables, run_id);
@@ -334,7 +336,7 @@ const answer = Effect.fnUntraced(function* (database: SqlDatabase, given: RunRec
   return next;
 });
 
-/** Looks at what is old once, and at leases that are over. */
+/** Creates the retention: one pass forgets old runs and expired leases. */
 const retaining = (database: SqlDatabase, now: () => number): Retaining => {
   const old = (retention: Retention) =>
     Effect.map(SqlRuns.agreedNow(database, now()), (at) => ({ at, which: oldAt(at, retention) }));
@@ -349,7 +351,6 @@ const retaining = (database: SqlDatabase, now: () => number): Retaining => {
   };
 };
 
-/** Forgets what is old, now and from time to time. */
 const retain = ({ look }: Retaining, retention: Retention) => {
   const { everyMs } = { ...retentionDefault, ...retention };
   return Effect.forever(
@@ -357,13 +358,13 @@ const retain = ({ look }: Retaining, retention: Retention) => {
   );
 };
 
-/** Lets a process forget what is old by itself, unless its options say that it does not. */
+/** Starts automatic retention, unless the options disable it. */
 const retainedBy = (looking: Retaining, { retention }: SqlRunRecorderOptions) =>
   retention === false
     ? Effect.succeed(looking)
     : Effect.as(Effect.forkScoped(retain(looking, retention ?? {})), looking);
 
-/** Gives up a lease; where that is not known in time, whoever reads the log learns what it means. */
+/** Releases the lease. If that is not confirmed in time, the error explains the consequence. */
 const givenUp = (ends: Effect.Effect<void, RecorderError>, ms: number): Effect.Effect<void, RecorderError> =>
   Effect.flatMap(endsWithin(ends, ms), (isDone) => {
     if (isDone) return Effect.void;
@@ -371,6 +372,6 @@ const givenUp = (ends: Effect.Effect<void, RecorderError>, ms: number): Effect.E
     return Effect.fail(new RecorderError({ reason: "unavailable", run_id: "", message }));
   });
 
-/** A failure that no caller waits for goes to the log. It was counted where it happened. */
+/** Logs a failure that no caller waits for. It has already been counted. */
 const reported = (effect: Effect.Effect<unknown, RecorderError>, what: string): Effect.Effect<void> =>
   Effect.catch(Effect.asVoid(effect), (error) => Effect.logWarning(`${what}: ${error.message}`));

@@ -14,16 +14,16 @@ import * as SqlFailure from "./SqlFailure.ts";
 import * as SqlStore from "./SqlStore.ts";
 import type { SqlTables } from "./SqlTables.ts";
 
-/** Most runs that one transaction forgets: others wait for it. */
+/** Maximum runs that one transaction forgets, because others wait for it. */
 const prunedRunsMax = 100;
 
-/** Most runs that one statement counts off. */
+/** Maximum runs that one statement skips while counting. */
 const countedRunsMax = 10_000;
 
-/** A lease that is over is kept this long for a person to look at, in milliseconds. */
+/** Time for which an expired lease is kept for people to inspect, in milliseconds. */
 const leaseKeptMs = 24 * 60 * 60 * 1_000;
 
-/** Most rows that one statement reads: a list has to hold all of them at once. */
+/** Maximum rows that one statement reads, because a list holds all of them at once. */
 const pageRows = 200;
 
 /** Lists runs, newest first; see `RunRecorder.runs`. */
@@ -46,14 +46,14 @@ export const list = Effect.fnUntraced(function* (tables: SqlTables, query: RunQu
   return found.map(({ record }) => record);
 });
 
-/** Said so that the index of open runs, of those of them that are not live, or of ended ones, is of use. */
+/** Filters by state, phrased to match the partial index of open, open but not live, or ended runs. */
 const ofState = (sql: SqlTables["sql"], state: NonNullable<RunQuery["state"]>) => {
   if (state === "ended") return sql`ended_at IS NOT NULL`;
   const open = sql`ended_at IS NULL AND state = ${state}`;
   return state === "live" ? open : sql`${open} AND state <> 'live'`;
 };
 
-/** What a search asks of the columns; as `RunFilter.isListed` does of a record. */
+/** Filters by columns exactly as `RunFilter.isListed` filters records. */
 const searched = (sql: SqlTables["sql"], query: RunQuery): ReadonlyArray<Fragment> => {
   const { model, provider, startedBefore, startedFrom, text } = query;
   return [
@@ -65,7 +65,7 @@ const searched = (sql: SqlTables["sql"], query: RunQuery): ReadonlyArray<Fragmen
   ];
 };
 
-/** SQLite makes ASCII letters small and no others; PostgreSQL does so by the rules of "C". */
+/** SQLite lowercases only ASCII letters; PostgreSQL does so with the "C" collation. */
 const contains = (sql: SqlTables["sql"], name: string, text: string): Fragment => {
   const [column, wanted] = [sql.literal(name), folded(text)];
   return sql.onDialectOrElse({
@@ -75,9 +75,9 @@ const contains = (sql: SqlTables["sql"], name: string, text: string): Fragment =
 };
 
 /**
- * Reads as many records as asked for. A damaged row is left out, counted and told in the log: it must hide no other run.
+ * Reads up to `limit` records. A damaged row is omitted, counted and logged, because it must not hide other runs.
  *
- * @param page the next rows after one with this `seq`, in the order of the list
+ * @param page reads the rows after the one with this `seq`, in list order
  */
 export const readable = Effect.fnUntraced(function* (
   tables: SqlTables,
@@ -100,9 +100,9 @@ export const readable = Effect.fnUntraced(function* (
 });
 
 /**
- * Forgets ended runs, a bounded number a transaction; see `RunRecorder.prune`.
+ * Forgets ended runs in bounded transactions; see `RunRecorder.prune`.
  *
- * @param told how many runs are forgotten by now
+ * @param told receives the number of runs forgotten so far
  */
 export const prune = Effect.fnUntraced(function* (
   database: SqlDatabase,
@@ -114,9 +114,9 @@ export const prune = Effect.fnUntraced(function* (
   let gone = 0;
   let after: EndedPlace | undefined;
   while (true) {
-    // Each page begins after the one before: what was deleted stays in the index until it is vacuumed.
+    // Each page starts after the previous one, because deleted entries stay in the index until a vacuum.
     const which = after === undefined ? endedBy(sql, last) : sql`${endedBy(sql, last)} AND ${endedAfter(sql, after)}`;
-    // Looked for without the lock of a writer: mostly there are none.
+    // Reads without a writer's lock, because usually there are none.
     const rows = yield* database.read(sql<EndedHead>`SELECT ${sql.literal(dialect.head)}, ended_at FROM ${runs}
       WHERE ${which} ORDER BY ended_at, seq LIMIT ${prunedRunsMax}`);
     const newest = rows.at(-1);
@@ -138,28 +138,27 @@ export const due = Effect.fnUntraced(function* (database: SqlDatabase, query: Ol
   return Number(row?.n ?? 0);
 });
 
-/** The bounds of old runs, given by a person or by the store's own retention. */
+/** The bounds of old runs, set by a person or by the store's own retention. */
 type OldQuery = PruneQuery & Partial<Pick<Old, "at" | "keptFrom">>;
 
 interface EndedHead extends SqlStore.Head {
   readonly ended_at: number;
 }
 
-/** The place of a run in the order in which runs ended: those of one moment in that in which they began. */
+/** Position of a run in the order of ends, with ties in the order of starts. */
 interface EndedPlace {
   readonly at: number;
   readonly seq: number;
 }
 
-/** The runs up to a place. One that has not ended is none of them, whatever is asked for. */
+/** Matches runs up to a position. Runs that have not ended never match. */
 const endedBy = (sql: SqlTables["sql"], { at, seq }: EndedPlace): Fragment =>
   sql`ended_at <= ${at} AND (ended_at < ${at} OR seq <= ${seq})`;
 
-/** The runs after a place. */
 const endedAfter = (sql: SqlTables["sql"], { at, seq }: EndedPlace): Fragment =>
   sql`ended_at >= ${at} AND (ended_at > ${at} OR seq > ${seq})`;
 
-/** The last run that is old, by its age or because so many ended after it: all that ended before it are old too. */
+/** Returns the position of the last old run, by age or by the number of later ends. All runs that ended before it are old too. */
 const lastOld = Effect.fnUntraced(function* (database: SqlDatabase, query: OldQuery) {
   const { endedBefore = -1, keep = everyRun, keptFrom = Number.MAX_SAFE_INTEGER } = query;
   const byAge: EndedPlace = { at: endedBefore, seq: -1 };
@@ -169,9 +168,9 @@ const lastOld = Effect.fnUntraced(function* (database: SqlDatabase, query: OldQu
 });
 
 /**
- * The ended run after so many that ended last. They are counted off a bounded number at a time: in a file that blocks the thread.
+ * Returns the ended run after the `keep` latest. It counts in bounded steps, because a statement on a file blocks the thread.
  *
- * @param until runs that ended later are not counted, of what is forgotten by itself
+ * @param until end time after which runs are not counted, for automatic retention
  */
 const newestBeyond = Effect.fnUntraced(function* (database: SqlDatabase, keep: number, until?: number) {
   const { runs, sql } = database.tables;
@@ -192,27 +191,28 @@ const newestBeyond = Effect.fnUntraced(function* (database: SqlDatabase, keep: n
   }
 });
 
-/** Incidents, questions and parts go by name: a program's own client may not look after foreign keys. */
+/** Deletes incidents, questions and parts explicitly, because a program's own client may not enforce foreign keys. */
 const forget = Effect.fnUntraced(function* (tables: SqlTables, heads: ReadonlyArray<SqlStore.Head>) {
   const { incidents, questions, runs, sql } = tables;
   const places = heads.map(SqlStore.placeOf);
   const inRows = places.filter(({ shelf }) => shelf === 0).map(({ seq }) => seq);
   if (inRows.length > 0) {
-    // By their numbers: an id may have been given to another run meanwhile.
+    // Selects by `seq`, because an id may meanwhile belong to another run.
     const these = sql`run_id IN (SELECT run_id FROM ${runs} WHERE seq IN ${sql.in(inRows)})`;
     yield* sql`DELETE FROM ${incidents} WHERE ${these}`;
     yield* sql`DELETE FROM ${questions} WHERE ${these}`;
   }
   yield* SqlParts.forget(tables, places);
-  // Another process may have been faster: what it has deleted is not counted here.
+  // Another process may have deleted some already. Those are not counted here.
   const deleted = yield* sql`DELETE FROM ${runs} WHERE seq IN ${sql.in(places.map(({ seq }) => seq))} RETURNING seq`;
   return deleted.length;
 });
 
 /**
- * The time by which things are old: a process whose clock is ahead of the server's would forget what all others have written.
+ * Returns the time by which age is judged: the earlier of both clocks. A process whose clock is ahead of the server's would
+ * otherwise forget the runs of all others.
  *
- * @param own wall clock of this process, milliseconds since the epoch
+ * @param own wall clock of this process, in milliseconds since the epoch
  */
 export const agreedNow = Effect.fnUntraced(function* (database: SqlDatabase, own: number) {
   const { dialect, sql } = database.tables;
@@ -221,9 +221,9 @@ export const agreedNow = Effect.fnUntraced(function* (database: SqlDatabase, own
 });
 
 /**
- * Forgets leases that are over and own nothing.
+ * Forgets expired leases that own nothing.
  *
- * @param now milliseconds since the epoch
+ * @param now current time, in milliseconds since the epoch
  */
 export const pruneLeases = Effect.fnUntraced(function* (database: SqlDatabase, now: number) {
   const { leases, runs, sql } = database.tables;

@@ -1,5 +1,5 @@
 /**
- * Makes the tables of the store and brings older ones up to date, by itself and in one transaction.
+ * Creates the tables of the store and migrates older ones automatically, in one transaction.
  */
 import * as Effect from "effect/Effect";
 import type * as SqlClient from "effect/sql/SqlClient";
@@ -11,24 +11,24 @@ import * as SqlTables from "./SqlTables.ts";
 import { primaryCode } from "./sqlite/SqlNodeSqlite.ts";
 
 /**
- * Version of the tables: the number of migrations. A store of a newer one is used where it says that programs of this version
- * still read and write it rightly (`min_reader`, `min_writer`), and is refused where it does not.
+ * Version of the tables: the number of migrations. A store of a newer version is used only as far as it declares that programs
+ * of this version still read and write it correctly (`min_reader`, `min_writer`).
  */
 export const schemaVersion = 7;
 
-/** What a store is to this program. */
+/** A store that is ready for use. */
 export interface Ready {
-  /** The store's own key for digests. */
+  /** The store's key for digests. */
   readonly key: Uint8Array;
-  /** Why nothing may be written: a newer program has changed what a write has to say. */
+  /** Explains why nothing may be written: a newer program has changed the format. */
   readonly unwritable: RecorderError | undefined;
 }
 
 /**
- * Makes the store ready: empty ones get their tables, older ones what they lack. Any number of processes may do so at once.
+ * Makes the store ready: creates or migrates its tables. Any number of processes may do so at once.
  *
- * @param place the database, as a person knows it
- * @param shared the database is a program's own: its tables are left alone. Otherwise a file of another program is refused
+ * @param place name of the database for messages
+ * @param shared true if the database belongs to a program, whose tables stay untouched. Otherwise a file of another program is refused
  */
 export const ready = Effect.fnUntraced(function* (tables: SqlTables.SqlTables, place: string, shared: boolean) {
   const found = yield* Effect.catchIf(versions(tables), isMissingTable, () => Effect.void);
@@ -41,12 +41,12 @@ export const ready = Effect.fnUntraced(function* (tables: SqlTables.SqlTables, p
   return { key: yield* digestKey(tables), unwritable } satisfies Ready;
 });
 
-/** Whether a statement failed because the store has no tables (yet, or any more). */
+/** True if a statement failed because the store has no tables, yet or any more. */
 export const isMissingTable = (error: unknown): boolean =>
   SqlState.isMissingTable(error) ||
   (isSqlError(error) && primaryCode(error.reason.cause) !== 26 && /\bno such table\b/.test(error.message));
 
-/** The version of a store, and the oldest ones that still read it and write it rightly. */
+/** Version of a store, with the oldest versions that read and write it correctly. */
 interface Versions {
   readonly schema: number;
   readonly reader: number;
@@ -61,7 +61,7 @@ const versions = ({ meta, sql }: SqlTables.SqlTables): Effect.Effect<Versions | 
       const of = (wanted: string) => rows.find(({ name }) => name === wanted)?.value;
       const schema = of("schema_version");
       if (schema === undefined) return undefined;
-      // A store that says nothing is for programs of its own version.
+      // A store that declares nothing is only for programs of its own version.
       const [reader, writer] = [of("min_reader") ?? schema, of("min_writer") ?? schema];
       return { schema: Number(schema), reader: Number(reader), writer: Number(writer) };
     },
@@ -75,11 +75,11 @@ const migrate = Effect.fnUntraced(function* (tables: SqlTables.SqlTables, place:
     else if (!shared && names.length > 0) return yield* notOurs(names, place);
   }
   yield* sql`CREATE TABLE IF NOT EXISTS ${meta} (name TEXT PRIMARY KEY, value TEXT NOT NULL)`;
-  // Another process may have been faster: what counts is what stands there inside of the transaction.
+  // Another process may have been faster, so only the state inside the transaction counts.
   const found = yield* versions(tables);
   if (found !== undefined && found.schema >= schemaVersion) return found;
   for (const migration of migrations.slice(found?.schema ?? 0)) yield* migration(tables, found === undefined);
-  // The programs of one machine are updated together. Those of a server are not, and run beside each other for a while.
+  // The programs of one machine are updated together. Those of a server are not, so versions run side by side for a while.
   const oldest = found === undefined ? partsVersion : Math.max(oldestNeighbour, found.reader, found.writer);
   const neighbours = { min_reader: oldest, min_writer: oldest };
   const made = { schema_version: schemaVersion, ...(tables.dialect.name === "postgres" ? neighbours : {}) };
@@ -90,7 +90,7 @@ const migrate = Effect.fnUntraced(function* (tables: SqlTables.SqlTables, place:
   return { schema: schemaVersion, reader: oldest, writer: oldest } satisfies Versions;
 });
 
-/** The tables of a file. A server is shared by many programs: there is nothing to tell from their tables. */
+/** Lists the tables of a file. Many programs share a server, so its tables prove nothing. */
 const tablesIn = (sql: SqlClient.SqlClient): Effect.Effect<ReadonlyArray<string>, SqlError> =>
   sql.onDialectOrElse({
     sqlite: () =>
@@ -104,7 +104,7 @@ interface Named {
   readonly name: string;
 }
 
-/** The columns that tell the first version's tables, which had no prefix, from those of a program with such names. */
+/** Columns that distinguish the first version's unprefixed tables from a program's tables with the same names. */
 const unprefixedColumns: Readonly<Record<(typeof SqlTables.firstTableNames)[number], ReadonlyArray<string>>> = {
   meta: ["name", "value"],
   leases: ["id", "label", "started_at", "expires_at", "fenced"],
@@ -113,7 +113,7 @@ const unprefixedColumns: Readonly<Record<(typeof SqlTables.firstTableNames)[numb
   questions: ["run_id", "n", "question"],
 };
 
-/** Whether these are the tables of the first version. A program's own table that is only named like one is not touched. */
+/** True if these are the tables of the first version. A program's own tables with the same names stay untouched. */
 const isUnprefixed = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, names: ReadonlyArray<string>) {
   for (const table of SqlTables.firstTableNames) {
     if (!names.includes(table)) return false;
@@ -125,13 +125,13 @@ const isUnprefixed = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, name
   return rows.length === 2;
 });
 
-/** Gives the tables of the first version the prefix, with everything that is in them. */
+/** Renames the tables of the first version, with their content. */
 const rename = Effect.fnUntraced(function* (tables: SqlTables.SqlTables) {
   const { prefix, sql } = tables;
   for (const name of SqlTables.firstTableNames) {
     yield* sql`ALTER TABLE ${sql.literal(name)} RENAME TO ${sql.literal(prefix + name)}`;
   }
-  // The names of indexes are those of the whole database, and they are not renamed with their table.
+  // Index names are global to the database and are not renamed with their table.
   for (const name of firstIndexes) yield* sql`DROP INDEX IF EXISTS ${sql.literal(name)}`;
   yield* indexes(tables);
 });
@@ -143,18 +143,18 @@ const notOurs = (names: ReadonlyArray<string>, place: string) =>
     message: `${place} is a database of another program (it has the table ${names[0]}); name another file, or a prefix to keep runs beside its tables`,
   });
 
-/** What can be done besides, by the kind of store. The address of a server names a database, and may name a schema of it. */
+/** Advice by kind of store. A server's address names a database, and optionally a schema in it. */
 const instead: Readonly<Record<SqlTables.SqlTables["dialect"]["name"], string>> = {
   sqlite: "Update this program, or name another file",
   postgres: "Update this program, or name another database or schema in the address",
 };
 
-/** The programs of a server are updated one after the other: one that is left behind goes on as well as it can. */
+/** Programs of a server are updated one by one, so an older one continues as well as it can. */
 const onlyReads: Partial<typeof instead> = {
   postgres: "Update this program; until then it only reads here, and its streams go on unrecorded",
 };
 
-/** @param then what a person does about it */
+/** @param then advice for the person */
 const newerSchema = (found: number, place: string, then: string) =>
   new RecorderError({
     reason: "newer_schema",
@@ -194,10 +194,9 @@ const first = Effect.fnUntraced(function* (tables: SqlTables.SqlTables) {
   yield* sql`INSERT INTO ${meta} (name, value) VALUES ('digest_key', ${key})`;
 });
 
-/** Indexes of the first version. */
 const firstIndexes = ["runs_open", "runs_driven", "runs_kept", "runs_ended", "runs_broken", "runs_owned"] as const;
 
-/** Every list goes by seq. Few runs are open and few are broken, and a search for either must not read all that have ended. */
+/** Creates the indexes. Lists are ordered by seq. Few runs are open or broken, and a search for those must not scan all ended ones. */
 const indexes = Effect.fnUntraced(function* ({ prefix, runs, sql }: SqlTables.SqlTables) {
   const named = (name: (typeof firstIndexes)[number]) => sql.literal(prefix + name);
   yield* sql`CREATE INDEX ${named("runs_open")} ON ${runs} (seq) WHERE ended_at IS NULL`;
@@ -209,7 +208,7 @@ const indexes = Effect.fnUntraced(function* ({ prefix, runs, sql }: SqlTables.Sq
   yield* sql`CREATE INDEX ${named("runs_owned")} ON ${runs} (owner) WHERE owner IS NOT NULL`;
 });
 
-/** A lease counts its renewals. A sweep reads the runs of leases that are over, and never those of living ones. */
+/** Counts renewals of a lease. A sweep reads the runs of expired leases, and never those of living ones. */
 const second = Effect.fnUntraced(function* ({ leases, prefix, runs, sql }: SqlTables.SqlTables) {
   yield* sql`ALTER TABLE ${leases} ADD COLUMN beats INTEGER NOT NULL DEFAULT 0`;
   yield* sql`ALTER TABLE ${leases} ADD COLUMN lease_ms DOUBLE PRECISION NOT NULL DEFAULT 0`;
@@ -218,7 +217,7 @@ const second = Effect.fnUntraced(function* ({ leases, prefix, runs, sql }: SqlTa
     WHERE owner IS NULL AND ended_at IS NULL AND (parked IS NULL OR parked = 'interrupted')`;
 });
 
-/** What processes know together, each row of it for a while; and the secret under which they make the keys of those rows. */
+/** Adds the facts that processes share, which expire, and the secret for their keys. */
 const third = Effect.fnUntraced(function* ({ dialect, facts, groups, meta, prefix, sql }: SqlTables.SqlTables) {
   const { word } = dialect;
   const secret = Buffer.from(newKey()).toString("hex");
@@ -232,7 +231,7 @@ const third = Effect.fnUntraced(function* ({ dialect, facts, groups, meta, prefi
   yield* sql`INSERT INTO ${meta} (name, value) VALUES ('shared_key', ${secret})`;
 });
 
-/** What clients may come back to at another machine. Tables that nothing is written to cost nothing, and a file has no other machine. */
+/** Adds the tables of the delivery log. Only older programs use them, which may run beside this one: docs/postgres-operation.md. */
 const deliveries = ({ dialect, prefix, sql }: SqlTables.SqlTables): Effect.Effect<void, SqlError> => {
   if (dialect.name !== "postgres") return Effect.void;
   const [all, parts] = [sql.literal(`${prefix}deliveries`), sql.literal(`${prefix}deliveryparts`)];
@@ -253,9 +252,9 @@ const deliveries = ({ dialect, prefix, sql }: SqlTables.SqlTables): Effect.Effec
 };
 
 /**
- * On PostgreSQL the long parts of runs get a table of their own. A file is small, and stays as it is.
+ * Moves the long parts of runs on PostgreSQL to their own table. A file is small and stays unchanged.
  *
- * A store that has runs goes on with their records in their rows: the programs that use it know of no parts.
+ * A store with runs keeps their records in their rows, because the other programs that use it do not know the parts.
  */
 const parted: Migration = ({ dialect, leases, parts, prefix, runs, shelves, sql }, isFirst) => {
   if (dialect.name !== "postgres") return Effect.void;
@@ -267,11 +266,11 @@ const parted: Migration = ({ dialect, leases, parts, prefix, runs, shelves, sql 
       n BIGINT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (shelf, seq, kind, id))`;
     yield* sql`ALTER TABLE ${runs} ADD COLUMN shelf INTEGER NOT NULL DEFAULT 0, ADD COLUMN changed TEXT,
       ALTER COLUMN record DROP NOT NULL`;
-    // The versions of a row that follow each other need room beside it: then no index is written for them.
+    // New versions of a row need free space beside it, so that no index is written for them.
     yield* sql`ALTER TABLE ${runs} SET (fillfactor = 30)`;
     yield* sql`ALTER TABLE ${leases} ADD COLUMN knows INTEGER NOT NULL DEFAULT 0`;
     yield* sql`DROP INDEX ${sql.literal(`${prefix}runs_ended`)}`;
-    // Incidents and questions are deleted by name, and a key that looks after them is asked for every row that goes.
+    // Incidents and questions are deleted explicitly, and a foreign key would be checked for every deleted row.
     for (const name of ["incidents", "questions"]) {
       yield* sql`ALTER TABLE ${sql.literal(prefix + name)}
         DROP CONSTRAINT IF EXISTS ${sql.literal(`${prefix}${name}_run_id_fkey`)}`;
@@ -281,8 +280,8 @@ const parted: Migration = ({ dialect, leases, parts, prefix, runs, shelves, sql 
 };
 
 /**
- * Few open runs wait for an answer, and a sweep looks for them: it must not read all that are live. A file has the live runs of one
- * machine, and stays as it is.
+ * Indexes open runs that wait for an answer, so that a sweep need not scan the live ones. A file has the live runs of only one
+ * machine and stays unchanged.
  */
 const waiting: Migration = ({ dialect, prefix, runs, sql }) =>
   dialect.name === "postgres"
@@ -291,8 +290,8 @@ const waiting: Migration = ({ dialect, prefix, runs, sql }) =>
     : Effect.void;
 
 /**
- * On PostgreSQL ended runs are deleted by age, as in a file. Versions 5 and 6 kept parts in partitions: what they hold stays there, and
- * the newest partition takes all new parts. An operator of a large store makes the index before: docs/postgres-operation.md.
+ * Makes PostgreSQL delete ended runs by age, as a file does. Versions 5 and 6 kept parts in partitions: their content stays there, and the
+ * newest partition takes all new parts. An operator of a large store creates the index beforehand: docs/postgres-operation.md.
  */
 const unpartitioned: Migration = ({ dialect, prefix, runs, shelves, sql }) => {
   if (dialect.name !== "postgres") return Effect.void;
@@ -300,20 +299,20 @@ const unpartitioned: Migration = ({ dialect, prefix, runs, shelves, sql }) => {
     yield* sql`DROP INDEX IF EXISTS ${sql.literal(`${prefix}runs_aged`)}`;
     yield* sql`CREATE INDEX IF NOT EXISTS ${sql.literal(`${prefix}runs_ended`)} ON ${runs} (ended_at, seq)
       WHERE ended_at IS NOT NULL`;
-    // A program of version 6 beside this one opens and drops partitions by these rows: it finds nothing to do.
+    // A program of version 6 opens and drops partitions according to these rows, so it now finds nothing to do.
     yield* sql`DELETE FROM ${shelves} WHERE id < (SELECT MAX(id) FROM ${shelves})`;
     yield* sql`UPDATE ${shelves} SET opened_at = 'Infinity', first_seq = 9223372036854775807`;
   });
 };
 
-/** Since this version programs read parts: an older one must not read a store that has some. */
+/** First version that reads parts. Older programs must not read a store that has some. */
 const partsVersion = 5;
 
-/** The oldest version whose programs still read and write rightly a store without parts. */
+/** Oldest version that reads and writes a store without parts correctly. */
 const oldestNeighbour = 2;
 
-/** @param isFirst the store has no tables yet: no older program uses it */
+/** @param isFirst true if the store has no tables yet, so that no older program uses it */
 type Migration = (tables: SqlTables.SqlTables, isFirst: boolean) => Effect.Effect<void, SqlError>;
 
-/** One a version, in order; a published one never changes what it makes. */
+/** One migration per version, in order. The result of a published one never changes. */
 const migrations: ReadonlyArray<Migration> = [first, second, third, deliveries, parted, waiting, unpartitioned];

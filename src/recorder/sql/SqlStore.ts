@@ -1,5 +1,5 @@
 /**
- * Keeps records of runs in rows: what is looked for in columns, the rest as JSON.
+ * Keeps records of runs in rows. Searchable fields are columns, and the rest is JSON.
  */
 import * as Effect from "effect/Effect";
 import * as Result from "effect/Result";
@@ -17,22 +17,22 @@ import * as SqlFileParts from "./sqlite/SqlFileParts.ts";
 import { columns, inserting, isDriven, templates, templatesWhere, updating } from "./sqlite/SqlFileRow.ts";
 import type { RowStatement } from "./sqlite/SqlNodeSqlite.ts";
 
-/** A record with what its row says beside it. */
+/** A record with the other columns of its row. */
 export interface Stored extends SqlParts.Place {
-  /** Counts the writes of the row: a process that knows the newest version knows the record. */
+  /** Counts the writes of the row. A process that knows the newest version knows the record. */
   readonly version: number;
-  /** The lease of the process that drives it. */
+  /** Lease of the driving process. */
   readonly owner: string | undefined;
   readonly record: RunRecord;
-  /** The record as it was first written, if that is known. */
+  /** The record as it was first written, if known. */
   readonly base?: SqlParts.Base;
 }
 
-/** What a row says without its record. */
+/** Columns of a row without its record. */
 export interface Head {
-  /** Grows in the order in which runs were started. */
+  /** Grows in the order in which runs start. */
   readonly seq: number | string;
-  /** Where the parts of the run are, on PostgreSQL; see `SqlParts`. */
+  /** Shelf of the run's parts on PostgreSQL; see `SqlParts`. */
   readonly shelf?: number;
   readonly run_id: string;
   readonly version: number;
@@ -45,13 +45,13 @@ export interface Row extends Head {
   readonly changed?: string | null;
 }
 
-/** Where the parts of a run are. */
+/** Returns the place of a run's parts. */
 export const placeOf = ({ seq, shelf }: Pick<Head, "seq" | "shelf">): SqlParts.Place => ({
   seq: Number(seq),
   shelf: shelf ?? 0,
 });
 
-/** Versions and owners of runs. */
+/** Reads the versions and owners of runs. */
 export const heads = (
   { ask, dialect, runs, sql }: SqlTables,
   runIds: ReadonlyArray<string>,
@@ -62,7 +62,7 @@ export const heads = (
       ? ask<Head>(`SELECT ${dialect.head} FROM {runs} WHERE run_id = ANY (?::text[])`, [runIds])
       : sql<Head>`SELECT ${sql.literal(dialect.head)} FROM ${runs} WHERE run_id IN ${sql.in(runIds)}`;
 
-/** Reads one run; undefined when it is not known. Fails as `corrupt` where its row is damaged. */
+/** Reads one run; returns undefined if it is unknown. Fails as `corrupt` if its row is damaged. */
 export const load = Effect.fnUntraced(function* (tables: SqlTables, runId: string) {
   const { dialect, runs, sql } = tables;
   const rows = yield* sql<Row>`SELECT ${dialect.row} FROM ${runs} WHERE run_id = ${runId}`;
@@ -71,7 +71,7 @@ export const load = Effect.fnUntraced(function* (tables: SqlTables, runId: strin
   return stored?.success;
 });
 
-/** Reads the records of rows, in their order; a damaged one is its error and harms no other. */
+/** Decodes the records of rows, in order. A damaged one becomes an error and does not affect the others. */
 export const decoded = Effect.fnUntraced(function* (tables: SqlTables, rows: ReadonlyArray<Row>) {
   if (rows.length === 0) return [];
   const inRows = yield* partsOf(
@@ -97,7 +97,7 @@ export const decoded = Effect.fnUntraced(function* (tables: SqlTables, rows: Rea
   );
 });
 
-/** Incidents and questions of runs whose records stand in their rows. */
+/** Reads incidents and questions of runs that keep their records in their rows. */
 const partsOf = Effect.fnUntraced(function* (
   { incidents: ofIncidents, questions: ofQuestions, sql }: SqlTables,
   rows: ReadonlyArray<Row>,
@@ -123,28 +123,28 @@ const partsOf = Effect.fnUntraced(function* (
 
 const parsed = (texts: ReadonlyArray<string>): ReadonlyArray<unknown> => texts.map((text) => JSON.parse(text));
 
-/** What a transaction has made of a run. */
+/** A run changed by a transaction. */
 export interface Changed {
   readonly runId: string;
-  /** As the transaction found it; undefined for a new run. */
+  /** State that the transaction found; undefined for a new run. */
   readonly before: Stored | undefined;
   readonly record: RunRecord;
-  /** The lease of the process that drives the run behind this write, also of one that claimed it while it is parked. */
+  /** Lease of the process that drives the run after this write, or that has claimed it while it is parked. */
   readonly owner: string | undefined;
 }
 
-/** What is kept of runs behind a write, by run; empty in a file, where all of it stands in their rows. */
+/** Data to keep in memory after a write, by run. Empty for a file, which keeps everything in rows. */
 export type Kept = ReadonlyMap<string, SqlParts.Kept>;
 
-/** The same of a run whose row was read. */
+/** Returns the data to keep in memory for a run whose row was read. */
 export const keptOf = ({ base, seq, shelf }: Stored): SqlParts.Kept => ({
   place: { seq, shelf },
   ...(base && { base }),
 });
 
 /**
- * Writes what a transaction has made of its runs. PostgreSQL is asked once for all new ones and once for all others: each
- * statement is a way there and back.
+ * Writes the changed runs of a transaction. On PostgreSQL, all new runs share one statement and all others another, because
+ * every statement is a round trip.
  */
 export const save = (
   tables: SqlTables,
@@ -165,13 +165,8 @@ const saveTogether = Effect.fnUntraced(function* (tables: SqlTables, changed: Re
   const known = changed.flatMap(({ before, ...run }) => (before === undefined ? [] : [{ ...run, before }]));
   const kept = new Map<string, SqlParts.Kept>();
   if (fresh.length > 0) {
-    const all = fresh.map((run) => ({ run, written: SqlParts.written(run.record, undefined, undefined) }));
-    const rows = yield* tables.ask<Head>(
-      insertTogether,
-      listsOf(all, 10, ({ run, written }) => [...newColumns(run, tables.dialect), written.body ?? ""]),
-    );
-    const places = new Map(rows.map((row) => [row.run_id, placeOf(row)]));
-    for (const { run, written } of all) kept.set(run.runId, keptAs(places.get(run.runId) ?? inRow, written));
+    const { keptIn, values } = begun(tables, fresh);
+    for (const [runId, it] of keptIn(yield* tables.ask<Head>(insertTogether, values))) kept.set(runId, it);
     // Nearly none of them has any.
     const put = fresh.flatMap((run) => shelvedOf(kept.get(run.runId)?.place ?? inRow, run));
     if (put.length > 0) yield* tables.ask(SqlParts.putTogether, SqlParts.putValues(put));
@@ -192,18 +187,49 @@ const saveTogether = Effect.fnUntraced(function* (tables: SqlTables, changed: Re
   return kept satisfies Kept;
 });
 
+/** Returns the rows of new runs, and the data to keep for each afterwards. */
+const begun = (tables: SqlTables, fresh: ReadonlyArray<Changed>) => {
+  const all = fresh.map((run) => ({ run, written: SqlParts.written(run.record, undefined, undefined) }));
+  return {
+    values: listsOf(all, 10, ({ run, written }) => [...newColumns(run, tables.dialect), written.body ?? ""]),
+    keptIn: (rows: ReadonlyArray<Head>): Kept => {
+      const places = new Map(rows.map((row) => [row.run_id, placeOf(row)]));
+      return new Map(all.map(({ run, written }) => [run.runId, keptAs(places.get(run.runId) ?? inRow, written)]));
+    },
+  };
+};
+
+/**
+ * Builds the statement that starts runs under a lease. It adds all of them or none: none if the lease was fenced, and none
+ * outside a serialisable transaction.
+ *
+ * @param fresh runs without incidents and questions
+ */
+export const beginStatement = (tables: SqlTables, fresh: ReadonlyArray<Changed>, lease: string) => {
+  const { keptIn, values } = begun(tables, fresh);
+  return {
+    template: insertHeld,
+    values: [...values, lease],
+    // The caller passes the rows that the statement returned.
+    keptIn: (rows: ReadonlyArray<object>) =>
+      rows.length === fresh.length ? keptIn(rows as ReadonlyArray<Head>) : undefined,
+  };
+};
+
 const keptAs = ({ seq, shelf }: SqlParts.Place, { base }: SqlParts.Written): SqlParts.Kept => ({
   place: { seq, shelf },
   ...(base && shelf > 0 ? { base } : {}),
 });
 
-/** Incidents and questions of a run that have changed among its parts. Nearly every write changes none of them. */
+/** Returns the parts of a run that changed: incidents and questions. Nearly every write changes none. */
 const shelvedOf = (place: SqlParts.Place, { before, record }: Changed): ReadonlyArray<SqlParts.Part> =>
   place.shelf === 0 || SqlParts.isOneRow(before?.record, record)
     ? []
     : SqlParts.changesOf(place, before?.record, record);
 
-/** Parts share the statement of the rows. If a row or a record is not as it was known, nothing stays of any. */
+/**
+ * Updates runs that are on record. Parts share the statement of the rows. If a row or a record is not as expected, the transaction fails.
+ */
 const updateKnown = Effect.fnUntraced(function* (
   tables: SqlTables,
   all: ReadonlyArray<{ readonly run: Changed & { readonly before: Stored }; readonly written: SqlParts.Written }>,
@@ -229,7 +255,7 @@ const saveUnshelved = (tables: SqlTables, runs: ReadonlyArray<Changed>) => {
   return Effect.flatMap(SqlUnshelved.save(tables, all), orChanged);
 };
 
-/** A transaction fails where a row that it was to change is not there. */
+/** Fails the transaction if a row that it should have changed is missing. */
 const orChanged = (isThere: boolean): Effect.Effect<void, SqlFailure.RowChanged> =>
   isThere ? Effect.void : Effect.fail(new SqlFailure.RowChanged());
 
@@ -247,8 +273,8 @@ const newColumns = ({ owner, record, runId }: Changed, { kept }: SqlTables["dial
   ];
 };
 
-/** The parts of a run go under the number that the store says. A store without one keeps the record in the row. */
-const insertTogether = `WITH v AS (
+/** Parts of a run go to the newest shelf. Without a shelf, the record stays in its row. */
+const insertingWhere = (where: string) => `WITH v AS (
     SELECT * FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[])
       WITH ORDINALITY AS u (run_id, owner, parked, ended_at, broken, provider, model, started_at, state, record, n)
   ), s AS (
@@ -258,12 +284,18 @@ const insertTogether = `WITH v AS (
       (run_id, version, owner, parked, ended_at, broken, provider, model, started_at, state, shelf, record)
     SELECT v.run_id, 1, NULLIF(v.owner, ''), NULLIF(v.parked, ''), NULLIF(v.ended_at, '')::double precision, v.broken::integer,
       v.provider, v.model, v.started_at::double precision, v.state, s.id, CASE WHEN s.id = 0 THEN v.record END
-    FROM v, s ORDER BY v.n RETURNING run_id, seq, shelf
+    FROM v, s${where} ORDER BY v.n RETURNING run_id, seq, shelf
   ), p AS (
     INSERT INTO {parts} (shelf, seq, kind, id, n, body)
     SELECT h.shelf, h.seq, '${SqlParts.ofRecord}', '', 0, v.record FROM h JOIN v ON v.run_id = h.run_id WHERE h.shelf > 0
   )
   SELECT run_id, seq, shelf FROM h`;
+
+const insertTogether = insertingWhere("");
+
+const insertHeld = insertingWhere(
+  ` WHERE EXISTS (${holding("")}) AND current_setting('transaction_isolation') = 'serializable'`,
+);
 
 const changedColumns = ({ before, owner, record, runId }: Changed) => [
   runId,
@@ -279,13 +311,15 @@ const updateTogether = `UPDATE {runs} AS r SET version = r.version + 1, owner = 
     AS v (run_id, version, owner, parked, ended_at, broken, state, record, changed)
   WHERE r.run_id = v.run_id AND r.version = v.version::integer RETURNING r.seq`;
 
-/** A row for each run that is of its version, and one for each record that was there: all of it sees what was there before. */
+/**
+ * Returns one row per run of the expected version, and one per record that existed. All subqueries see the state before the statement.
+ */
 const updateWithParts = `WITH u AS (${updateTogether}), p AS (${SqlParts.putTogether})
   SELECT seq FROM u UNION ALL ${SqlParts.foundTogether}`;
 
 /**
- * The statement that writes the row of a run under a lease: it changes one row, or none where the row is not of the version any more
- * that was read, or the lease was fenced.
+ * Builds the statement that writes a run's row under a lease. It changes one row, or none if the version changed since it was
+ * read or the lease was fenced.
  */
 export const rowStatement = (
   { before, owner, record, runId }: Changed,
@@ -299,10 +333,9 @@ export const rowStatement = (
   return [heldTemplates[template], [...values, lease]];
 };
 
-/** Whether the lease is good is for its row to say: a process that fences it takes its runs over. */
+/** The lease's row decides if the lease is valid, because a process that fences it takes its runs over. */
 const heldTemplates = templatesWhere(`EXISTS (${holding("")})`);
 
-/** Adds a run's row. */
 const insert = Effect.fnUntraced(function* (
   tables: SqlTables,
   runId: string,
@@ -317,13 +350,13 @@ const insert = Effect.fnUntraced(function* (
 const saveInFile = (tables: SqlTables, runId: string, before: RunRecord | undefined, after: RunRecord) =>
   Effect.flatMap(SqlFileParts.save(tables, runId, before, after), orChanged);
 
-/** The place of runs in a file, whose records stand in their rows. */
+/** Place of a run without parts, as in a file: its record is in its row. */
 export const inRow: SqlParts.Place = { seq: 0, shelf: 0 };
 
 /**
- * Writes what changed of a run as its version was read; the version becomes the next one.
+ * Writes the changes of a run if its version is still the one that was read, and increments the version.
  *
- * @param owner the lease of the process that drives the run behind this write, also of one that claimed it while it is parked
+ * @param owner lease of the process that drives the run after this write, or that has claimed it while it is parked
  */
 export const update = (
   tables: SqlTables,

@@ -1,5 +1,5 @@
 /**
- * Names the tables of the store: each has the store's prefix, so that they stand beside the tables of a program.
+ * Names the tables of the store. Each name has the store's prefix, to distinguish it from a program's own tables.
  */
 import * as Context from "effect/Context";
 import * as Effect from "effect/Effect";
@@ -9,10 +9,10 @@ import type { Fragment } from "effect/sql/Statement";
 import { RecorderError } from "../RecorderError.ts";
 import * as SqlDialect from "./SqlDialect.ts";
 
-/** What the names of the tables begin with when no option says otherwise. */
+/** Default prefix of the table names. */
 export const prefixDefault = "stream_recovery_";
 
-/** Longest prefix, in characters: PostgreSQL cuts a name after 63, and those of indexes are the longest. */
+/** Maximum length of a prefix, in characters. PostgreSQL truncates names after 63, and index names are the longest. */
 const prefixCharactersMax = 40;
 
 /** A client with the names of the store's tables. */
@@ -27,17 +27,17 @@ export interface SqlTables {
   readonly questions: Fragment;
   readonly facts: Fragment;
   readonly groups: Fragment;
-  /** On PostgreSQL: the long parts of runs, and the number under which new ones are put; see `SqlParts`. */
+  /** The long parts of runs on PostgreSQL, and the shelf number of new ones; see `SqlParts`. */
   readonly parts: Fragment;
   readonly shelves: Fragment;
-  /** The text of a statement for the client's database; see `ask`. It is made once. */
+  /** Returns the cached text of a statement for the client's database; see `ask`. */
   readonly textOf: (template: string) => string;
   /**
-   * Runs a statement of a fixed text inside of a transaction: for what every write does. Its text is made once, and the
-   * statement goes straight to the transaction's connection.
+   * Runs a statement of fixed text inside a transaction. For statements of every write: the text is built once, and the
+   * statement goes directly to the transaction's connection.
    *
    * @param template SQL with `{runs}` for a table's name and `?` for a value
-   * @param values a list is one value, on PostgreSQL
+   * @param values values of the statement; a list is one value, on PostgreSQL
    */
   readonly ask: <Row extends object>(
     template: string,
@@ -45,19 +45,19 @@ export interface SqlTables {
   ) => Effect.Effect<ReadonlyArray<Row>, SqlError>;
 }
 
-/** The tables of the first version, by what comes behind the prefix; before there was one it was the whole name. */
+/** Tables of the first version, without the prefix. That version's names had none. */
 export const firstTableNames = ["meta", "leases", "runs", "incidents", "questions"] as const;
 
-/** All tables, by what comes behind the prefix. */
+/** All tables, without the prefix. */
 export const tableNames = [...firstTableNames, "facts", "groups"] as const;
 
 /**
  * Names the tables for a client.
  *
- * @param prefix a word that `prefixProblem` has nothing against: it is part of every statement
+ * @param prefix prefix that passes `prefixProblem`, because it becomes part of every statement
  */
 export const make = (client: SqlClient, prefix: string): SqlTables => {
-  // A client may give rows other names, and the names of columns here are those of the tables.
+  // A client may rename columns of rows, but the code here uses the names in the tables.
   const sql = client.withoutTransforms();
   const named = (name: (typeof tableNames)[number]) => sql.literal(prefix + name);
   return {
@@ -105,7 +105,7 @@ const asking = (sql: SqlClient, prefix: string): Pick<SqlTables, "ask" | "textOf
     const known = textOf(template);
     return Effect.contextWith((context: Context.Context<never>): Effect.Effect<ReadonlyArray<Row>, SqlError> => {
       const [connection] = Context.getOrUndefined(context, sql.transactionService) ?? [];
-      // As a statement of the client does: what its columns are is for the caller to know.
+      // Unchecked, as in a client's own statements: callers know their columns.
       return connection === undefined
         ? sql.unsafe<Row>(known, values)
         : (connection.execute(known, values, undefined) as Effect.Effect<ReadonlyArray<Row>, SqlError>);
@@ -114,10 +114,10 @@ const asking = (sql: SqlClient, prefix: string): Pick<SqlTables, "ask" | "textOf
   return { ask, textOf };
 };
 
-/** Why a prefix cannot be used; undefined when it can. */
+/** Returns an error if a prefix cannot be used. */
 export const prefixProblem = (prefix: string): RecorderError | undefined => {
   const fits = /^[a-z_][a-z0-9_]*$/.test(prefix) && prefix.length <= prefixCharactersMax;
-  // SQLite and PostgreSQL keep these for themselves.
+  // SQLite and PostgreSQL reserve these.
   if (fits && !/^(sqlite|pg)_/.test(prefix)) return undefined;
   return new RecorderError({
     reason: "bad_option",

@@ -1,5 +1,5 @@
 /**
- * Gives whole runs to another store, and takes those of another one.
+ * Copies whole runs to and from another store.
  */
 import * as Effect from "effect/Effect";
 import type { RecorderError } from "../RecorderError.ts";
@@ -9,7 +9,7 @@ import type { SqlDatabase } from "./SqlDatabase.ts";
 import * as SqlStore from "./SqlStore.ts";
 import type { SqlTables } from "./SqlTables.ts";
 
-/** Whole runs out of a database and into it. */
+/** Creates the transfer of a database. */
 export const make = (database: SqlDatabase): RunTransfer => ({
   key: database.read(keyOf(database.tables)),
   page: (from, limit) => database.read(page(database.tables, from, limit)),
@@ -25,7 +25,7 @@ interface DrivenRow extends SqlStore.Row {
   readonly driven: number;
 }
 
-/** A lease that no process has fenced is held, as far as a snapshot can say: `orphans` fences those that are over. */
+/** Reads a page of runs. An unfenced lease counts as held, because a snapshot cannot tell more; `orphans` fences those that are over. */
 const page = Effect.fnUntraced(function* (tables: SqlTables, from: number | undefined, limit: number) {
   const { dialect, leases, runs: ofRuns, sql } = tables;
   const rows = yield* sql<DrivenRow>`SELECT ${dialect.row},
@@ -54,7 +54,7 @@ const put = Effect.fnUntraced(function* (tables: SqlTables, key: string, records
   return { isNewKey, taken };
 });
 
-/** What is to become of each run, by what is on record. */
+/** Decides what happens to each run, by comparing it with the recorded one. */
 const sorted = Effect.fnUntraced(function* (tables: SqlTables, key: string, records: ReadonlyArray<RunRecord>) {
   const { dialect, runs, sql } = tables;
   const ids = [...new Set(records.map(({ run_id }) => run_id))].filter(dialect.keeps);

@@ -1,15 +1,16 @@
 /**
- * Says and hears the words of a store's processes, and looks for what was missed.
+ * Sends and receives the notifications ("words") of a store's processes, and polls for missed ones.
  *
- * On a server it connects processes of many machines. A file's processes are those of one machine: they tell each other of cancels alone,
- * and each of them looks for those while it drives a run. What bounds their retries they have in common as those of a server do.
+ * A server notifies processes of many machines (NOTIFY). The processes of a file check it for writes by others, every
+ * `filePollMs` while they drive a run and otherwise when the system reports a write, and read the same rows.
  *
- * W1 A word is a bell: what it is about stands in a row before it is said, so that a word that is lost costs time and nothing else.
- * W2 A connection that listens and breaks is opened again, and then everything is looked at once.
- * W3 That words come is believed only when a word of its own has come back on that connection: a pooler takes LISTEN and drops
- *    what is said. Without it everything is looked at every `lookMs`, as it is with it.
+ * - W1: a word only rings a bell. Its subject is in a row before it is sent, so a lost word costs nothing but time.
+ * - W2: a broken listening connection is reopened, and then everything is read once.
+ * - W3: a connection counts as listening only once a word that this process sent has come back on it, because a pooler accepts
+ *   LISTEN and drops the notifications. Everything is read every `lookMs` in either case.
  */
 import { createHash } from "node:crypto";
+import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import * as Queue from "effect/Queue";
 import * as Redacted from "effect/Redacted";
@@ -25,47 +26,59 @@ import type { SqlDatabase } from "./SqlDatabase.ts";
 import * as SqlFacts from "./SqlFacts.ts";
 import type { SqlLease } from "./SqlLease.ts";
 
-/** What a connection that listens tells. */
+/** The callbacks of a listening connection. */
 export interface Ear {
   readonly heard: (payload: string) => void;
-  /** Done once the connection listens: from then on every word comes. */
+  /** Run once the connection listens. From then on every notification arrives. */
   readonly ready: Effect.Effect<void>;
 }
 
 /** Listens to a channel until its connection breaks. */
 export type Listen = (channel: string, ear: Ear) => Effect.Effect<never, SqlError | RecorderError>;
 
-/** Says that a question of a run was answered, as part of the transaction that it is called in. */
+/** Announces an answered question within the current transaction. */
 export type Answered = (runId: string) => Effect.Effect<void, SqlError>;
 
-/** What the processes of a store know together, and how its recorder says that a question is answered. */
+/** The facts that a store's processes share, and the announcement of answers. */
 export interface Words {
-  /** Left out for a file. */
+  /** Omitted if the store has no secret for the keys of facts. */
   readonly facts?: SharedFacts;
   readonly cancels: SharedCancels;
   readonly pacing: SharedPacing;
   readonly answered?: Answered;
 }
 
-/** First pause before a connection that listens is opened again, in milliseconds; each is twice as long as the one before. */
+/** First pause before a broken connection is reopened, in milliseconds. Each pause doubles the previous one. */
 const pauseFirstMs = 100;
 
-/** Longest such pause, in milliseconds. */
+/** Maximum pause before a broken connection is reopened, in milliseconds. */
 const pauseMaxMs = 5_000;
 
-/** From one look for cancels to the next over a file, in milliseconds: nothing tells of them there. */
-const fileLookMs = 500;
+/** Time between two looks at a file while a process drives a run or another one writes, in milliseconds. */
+export const filePollMs = 100;
 
-/** From one time that what is over is forgotten to the next, in milliseconds. */
+/** Time between two looks at an idle file, in milliseconds, if the system does not report writes. */
+export const fileIdlePollMs = 500;
+
+/** Looks without a change before a process waits for a report. A report may arrive before its write is visible. */
+const quietLooks = 10;
+
+/** One in this many looks reads all facts, in case a change was missed. */
+const pollsToLook = lookMs / filePollMs;
+
+/** Time for which the processes of a file can notice an answered question, in milliseconds. Its record keeps the answer for longer. */
+const answeredMs = 60_000;
+
+/** Time between two deletions of expired facts, in milliseconds. */
 const forgetMs = 60_000;
 
-/** Characters of a channel's name that tell one store from another of the same prefix: PostgreSQL's channels are those of a whole database. */
+/** Characters of a channel's name that distinguish stores with one prefix. PostgreSQL's channels are global to a database. */
 const channelDigits = 12;
 
 /**
- * Makes them; undefined where the store says nothing of a secret.
+ * Creates the words of a store; returns undefined if a server's store has no secret.
  *
- * @param ear hears what is said; left out, it is looked for. Its second connection is that of the heartbeat
+ * @param ear listener and the heartbeat's connection; without it, the store is polled
  */
 export const make = Effect.fnUntraced(function* (
   database: SqlDatabase,
@@ -74,10 +87,10 @@ export const make = Effect.fnUntraced(function* (
   ear?: { readonly listen: Listen; readonly beating: SqlDatabase },
 ): Effect.fn.Return<Words | undefined, never, Scope.Scope> {
   const { dialect, meta, prefix, sql } = database.tables;
-  if (dialect.name !== "postgres") return yield* ofFile(database, lease, now);
   const row = sql<{ readonly value: string }>`SELECT value FROM ${meta} WHERE name = 'shared_key'`;
-  // A store that cannot be written to now was made by a newer program: this one only reads it.
+  // A newer program made a store that cannot be written now, and this one only reads it.
   const [found] = yield* Effect.orElseSucceed(database.once(row), () => []);
+  if (dialect.name !== "postgres") return yield* ofFile(database, lease, now, found?.value);
   if (found === undefined) return undefined;
   const store = createHash("sha256").update(`${found.value} channel`).digest("hex").slice(0, channelDigits);
   const channel = `${prefix}words_${store}`;
@@ -105,33 +118,119 @@ export const make = Effect.fnUntraced(function* (
   };
 });
 
-/** Those of a file's processes. Nothing is told there, and what is over is forgotten by who puts the next. */
+/** Creates the words of a file. The next process that puts something deletes expired facts. */
 const ofFile = Effect.fnUntraced(function* (
   database: SqlDatabase,
   lease: SqlLease,
   now: () => number,
+  secret: string | undefined,
 ): Effect.fn.Return<Words, never, Scope.Scope> {
   const listeners = new Listeners();
   const facts = SqlFacts.make({
     ...{ database, now, listeners, says: undefined },
     node: globalThis.crypto.randomUUID(),
-    secret: Redacted.make(""),
-    hears: () => false,
+    secret: Redacted.make(secret ?? ""),
+    hears: () => true,
   });
-  const needed = yield* Queue.sliding<void>(1);
-  lease.whenNeeded = () => void Queue.offerUnsafe(needed, undefined);
-  const pause = Effect.suspend(() => (lease.isNeeded ? Effect.sleep(fileLookMs) : Queue.take(needed)));
-  const look = Effect.sync(() => listeners.say({ _tag: "Look" }));
-  yield* Effect.forkScoped(Effect.forever(Effect.andThen(pause, look)));
+  const wakes = yield* Queue.sliding<void>(1);
+  const wake = () => void Queue.offerUnsafe(wakes, undefined);
+  lease.whenNeeded = wake;
+  let waiting = 0;
+  const on: SharedFacts["on"] = (listener) => {
+    const ends = listeners.on(listener);
+    waiting += 1;
+    wake();
+    return () => {
+      ends();
+      waiting -= 1;
+    };
+  };
+  const bell = new FileBell(database, listeners);
+  const woken = Queue.take(wakes);
+  const pause = Effect.suspend(() => {
+    if (!lease.isNeeded && waiting === 0) return Effect.map(woken, () => bell.missed());
+    return lease.isNeeded || !bell.isQuiet ? Effect.sleep(filePollMs) : bell.reported(woken);
+  });
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(pause, bell.look)));
   const forgotten = SqlFacts.forget({ database, now });
-  const put: SharedCancels["put"] = (...fact) => Effect.andThen(forgotten, facts.put(...fact));
+  const put: SharedFacts["put"] = (...fact) => Effect.andThen(forgotten, facts.put(...fact));
   const spend: SharedPacing["spend"] = (...spent) => Effect.andThen(forgotten, facts.spend(...spent));
   const draw: SharedPacing["draw"] = (...drawn) => Effect.andThen(forgotten, facts.draw(...drawn));
   return {
+    ...(secret === undefined ? {} : { facts: { ...facts, put, spend, draw, on } }),
+    // A process looks for cancels only while it drives a run.
     cancels: { ...facts, put, driver: (runId) => SqlFacts.driver(database, runId) },
     pacing: { draw, spend },
+    answered: (runId) => SqlFacts.answered({ database, now }, runId, answeredMs),
   };
 });
+
+/** Polls a file, and reports the kinds of facts that other processes have put since the last look. */
+class FileBell {
+  readonly #database: SqlDatabase;
+  readonly #listeners: Listeners;
+  /** SQLite's `data_version` at the last look. */
+  #version: number | undefined;
+  #marks: ReadonlyMap<string, string> = new Map();
+  #polls = 0;
+  #quietLooks = 0;
+  #hasMissed = true;
+
+  constructor(database: SqlDatabase, listeners: Listeners) {
+    this.#database = database;
+    this.#listeners = listeners;
+  }
+
+  /** True if no process has written for a while. */
+  get isQuiet(): boolean {
+    return this.#quietLooks >= quietLooks;
+  }
+
+  /** Makes the next look read all facts, after a time without looks. */
+  missed(): void {
+    this.#hasMissed = true;
+  }
+
+  /** Waits until the system reports a write, or another event wakes this process. */
+  reported(woken: Effect.Effect<void>): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const report = Deferred.makeUnsafe<void>();
+      const ends = this.#database.tables.dialect.changes?.onWrite(() => Deferred.doneUnsafe(report, Effect.void));
+      if (ends === undefined) return Effect.asVoid(Effect.timeoutOption(woken, fileIdlePollMs));
+      const written = Effect.map(Deferred.await(report), () => {
+        this.#quietLooks = 0;
+      });
+      const late = Effect.map(Effect.sleep(lookMs), () => this.missed());
+      const waits = Effect.suspend(() => (this.isQuiet ? Effect.raceAllFirst([woken, written, late]) : Effect.void));
+      // A look finds a write from just before the watch began.
+      return Effect.ensuring(Effect.andThen(this.look, waits), Effect.sync(ends));
+    });
+  }
+
+  /** Looks at the file. If it cannot be read now, the next poll tries again, and reads by the listeners log the error. */
+  readonly look: Effect.Effect<void> = Effect.suspend(() => Effect.ignore(this.#look));
+
+  readonly #look = Effect.gen({ self: this }, function* () {
+    const database = this.#database;
+    this.#polls = (this.#polls + 1) % pollsToLook;
+    const { changes } = database.tables.dialect;
+    const version = changes === undefined ? yield* SqlFacts.versionOf(database) : changes.version();
+    if (version === undefined) return;
+    this.#quietLooks = version === this.#version ? this.#quietLooks + 1 : 0;
+    const isWhole = this.#hasMissed || this.#polls === 0;
+    if (version === this.#version && !isWhole) return;
+    const marks = yield* SqlFacts.marksOf(database, [...toldKinds, SqlFacts.answeredKind]);
+    const before = this.#marks;
+    this.#version = version;
+    this.#marks = marks;
+    this.#hasMissed = false;
+    if (isWhole) return this.#listeners.say({ _tag: "Look" });
+    const isNew = (kind: string) => marks.get(kind) !== before.get(kind);
+    for (const kind of toldKinds) if (isNew(kind)) this.#listeners.say({ _tag: "Put", kind });
+    if (!isNew(SqlFacts.answeredKind)) return;
+    for (const run_id of yield* SqlFacts.answeredRuns(database)) this.#listeners.say({ _tag: "Answered", run_id });
+  });
+}
 
 const answeredPrefix = "answered ";
 
@@ -140,14 +239,14 @@ const helloPrefix = "hello ";
 const forgetting = (options: SqlFacts.FactsOptions, outage: OutageLog): Effect.Effect<void> =>
   Effect.catch(Effect.andThen(SqlFacts.forget(options), outage.worked), ({ message }) => outage.failed(message));
 
-/** What a payload says; undefined for one that this version does not know. */
+/** Parses a payload; returns undefined for one that this version does not know. */
 export const wordOf = (payload: string): Word | undefined => {
   if (payload.startsWith(answeredPrefix)) return { _tag: "Answered", run_id: payload.slice(answeredPrefix.length) };
   const kind = toldKinds.find((it) => it === payload);
   return kind === undefined ? undefined : { _tag: "Put", kind };
 };
 
-/** Listens for ever, by one connection after the other (W2). */
+/** Listens for ever, and reopens broken connections (W2). */
 const listenOn = (
   beating: SqlDatabase,
   channel: string,
@@ -171,7 +270,7 @@ const listenOn = (
       const word = wordOf(payload);
       if (word !== undefined) listeners.say(word);
     };
-    // Said by another connection: to the one that listens a pooler would hand its own words.
+    // Sent by another connection, because a pooler would return a connection's own notifications to it.
     const said = Effect.ignore(beating.once(sql`SELECT pg_notify(${channel}, ${hello})`));
     const ready = Effect.suspend(() => {
       pauseMs = pauseFirstMs;

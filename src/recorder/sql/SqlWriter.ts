@@ -1,13 +1,11 @@
 /**
- * Commits the writes of this process in groups: each returns when it is on disk (law L8), and many cost one commit.
+ * Commits the writes of this process in groups. Each write returns once it is on disk (law L8), and many share one commit.
  *
- * `make` gives the way that every write can go. What goes its usual way rests on what this process knows: a run that begins, or whose
- * record it knows and drives, under a lease that is good. The rows say whether that still is so; where they say otherwise, the
- * group begins anew and reads them first.
+ * `make` returns a write that works for every entry. It relies on what this process knows: a run is new, or its record is known
+ * and driven under a valid lease. The rows check that; if it no longer holds, the group starts again and reads them first.
  *
- * `makeTogether` gives the short way of a file on this machine, where a commit takes no more than one step: what is ready to be written
- * within one turn of the scheduler shares it. There, only what goes its usual way is written. Anything else is left to the other way,
- * which asks for more, waits and explains.
+ * `makeTogether` adds a fast path for a file on this machine, which commits synchronously. Writes that are ready within one turn of the
+ * scheduler share a commit. It takes only the usual writes, and leaves all others to the first path, which reads, waits and reports errors.
  */
 import type * as Cause from "effect/Cause";
 import type * as Context from "effect/Context";
@@ -23,7 +21,7 @@ import { isSqlError, type SqlError } from "effect/sql/SqlError";
 import { endsWithin, inRealTime } from "../MonotonicTime.ts";
 import { invalid, RecorderError, refused } from "../RecorderError.ts";
 import * as RunRecord from "../RunRecord.ts";
-import type { Told, WriteTogether } from "../RunRecorder.ts";
+import { type Commit, committing, type Outcome, type Write } from "../RunRecorder.ts";
 import * as SqlEntryCheck from "./entry/SqlEntryCheck.ts";
 import * as SqlParts from "./postgres/SqlParts.ts";
 import type { SqlDatabase } from "./SqlDatabase.ts";
@@ -32,55 +30,46 @@ import type { Driven, Held, SqlLease } from "./SqlLease.ts";
 import * as SqlStore from "./SqlStore.ts";
 import type { RowStatement } from "./sqlite/SqlNodeSqlite.ts";
 
-/** Most writes that wait for one commit, which takes all of them. A later writer waits to be let in. */
+/** Maximum writes that wait for one commit, which takes all of them. Further writers are held back (backpressure). */
 const queuedWritesMax = 256;
 
 /**
- * How long a write waits for others to join its commit, in turns of the scheduler: every fiber that is ready to write does
- * so within one. A commit blocks the thread, so more time would only add to it.
+ * Turns of the scheduler for which a write waits for others to join its commit. Every fiber that is ready to write does so
+ * within one. A commit blocks the thread, so waiting longer would only add to it.
  */
 const gatherTurns = 1;
 
 /**
- * How often a group finds the file locked by another process's commit before its writes go the way that waits, and how long it leaves
- * the thread to others in between, in milliseconds. That way costs each write several times what its share of a group does.
+ * Maximum tries of a group that finds the file locked by another process's commit, and the pause between them, in milliseconds.
+ * After that its writes take the path that waits, which costs each several times its share of a group.
  */
 const lockedMax = 8;
 const lockedPauseMs = 1;
 
-/** How long the end of a run waits for another run's write, in milliseconds: a commit is a third of what a short stream costs the store. */
+/**
+ * Time for which the end of a run waits for another run's write, in milliseconds. A commit is a third of the store's cost of a short stream.
+ */
 const endPauseMs = 1;
 
-/** Writes entries of a run; returns when they are committed. */
-export type Write = (runId: string, entries: ReadonlyArray<RunRecord.Entry>) => Effect.Effect<void, RecorderError>;
-
-/** Entries of a run that are to be written. */
 interface Entries {
   readonly runId: string;
   readonly entries: ReadonlyArray<RunRecord.Entry>;
 }
 
 interface Job extends Entries {
-  readonly told: Told;
-}
-
-/** How a process writes. */
-export interface Writer {
-  readonly write: Write;
-  /** The same for a caller without a fiber; undefined where a write has to look at who calls it. */
-  readonly together: WriteTogether | undefined;
+  readonly onDone: (outcome: Outcome) => void;
 }
 
 /**
- * Starts the writer of a scope; what is queued when the scope closes is still committed, where that comes to its end in time.
+ * Starts the writer of a scope. Queued writes are still committed when the scope closes, if that ends in time.
  *
- * @param closeMs so long it is waited for, in milliseconds
+ * @param closeMs maximum time for that, in milliseconds
  */
 export const make = (
   database: SqlDatabase,
   lease: SqlLease,
   closeMs: number,
-): Effect.Effect<Writer, never, Scope.Scope> =>
+): Effect.Effect<Write, never, Scope.Scope> =>
   Effect.gen(function* () {
     const queue = yield* Queue.bounded<Job, Cause.Done>(queuedWritesMax);
     const commit = commitAll(database, lease);
@@ -94,28 +83,30 @@ export const make = (
         if (!dialect.keeps(runId)) return Effect.fail(invalid(runId, 0, `.run_id: expected ${dialect.keepable}`));
         if ("reason" in checked) return Effect.fail(checked);
         const done = Deferred.makeUnsafe<void, RecorderError>();
-        const told: Told = (_, why) => Deferred.doneUnsafe(done, why === undefined ? Exit.void : Exit.fail(why));
+        const onDone = (outcome: Outcome): void =>
+          void Deferred.doneUnsafe(done, typeof outcome === "string" ? Exit.void : Exit.fail(outcome));
         return database.free.pipe(
-          Effect.andThen(Queue.offer(queue, { runId, entries: checked, told })),
+          Effect.andThen(Queue.offer(queue, { runId, entries: checked, onDone })),
           Effect.flatMap((taken) => (taken ? Deferred.await(done) : Effect.fail(closed(runId)))),
         );
       });
-    const together: WriteTogether = (runId, entries, told) => {
+    // Only the caller's fiber knows of a transaction that it is in, and a file would have to wait for that.
+    if (dialect.name !== "postgres") return write;
+    return committing(write, "late", (runId, entries, onDone) => {
       const checked = SqlEntryCheck.readable(runId, entries);
-      if ("reason" in checked || !dialect.keeps(runId)) return false;
-      return Queue.offerUnsafe(queue, { runId, entries: checked, told });
-    };
-    // Whether a caller is inside of a transaction that a file has to wait for, its fiber says.
-    return { write, together: dialect.name === "postgres" ? together : undefined };
+      const isTaken =
+        !("reason" in checked) && dialect.keeps(runId) && Queue.offerUnsafe(queue, { runId, entries: checked, onDone });
+      if (!isTaken) onDone("undecided");
+    });
   });
 
 const closed = (run_id: string): RecorderError =>
   new RecorderError({ reason: "unavailable", run_id, message: `${run_id}: the recorder is closed` });
 
-type Commit = (jobs: ReadonlyArray<Job>) => Effect.Effect<void>;
+type CommitGroup = (jobs: ReadonlyArray<Job>) => Effect.Effect<void>;
 
-/** An interrupted writer still commits its queue: what is in it has happened. */
-const work = (queue: Queue.Queue<Job, Cause.Done>, commit: Commit): Effect.Effect<void> =>
+/** Commits groups until the queue ends. An interrupted writer still commits its queue, because the queued events have happened. */
+const work = (queue: Queue.Queue<Job, Cause.Done>, commit: CommitGroup): Effect.Effect<void> =>
   Effect.gen(function* () {
     while (true) {
       const first = yield* Queue.take(queue);
@@ -125,8 +116,47 @@ const work = (queue: Queue.Queue<Job, Cause.Done>, commit: Commit): Effect.Effec
     }
   }).pipe(Effect.ignore);
 
+/** Commits new runs first, because requests wait for them. */
 const commitAll =
-  (database: SqlDatabase, lease: SqlLease): Commit =>
+  (database: SqlDatabase, lease: SqlLease): CommitGroup =>
+  (jobs) =>
+    begin(database, lease, jobs).pipe(
+      // The transaction finds the write that is not plain data, and it does not affect the others there.
+      Effect.catchCause(() => Effect.succeed(jobs)),
+      Effect.flatMap((left) => (left.length === 0 ? Effect.void : commitTransaction(database, lease)(left))),
+    );
+
+/** Commits new runs in one round trip, if the server can. Returns the writes that are left to a transaction. */
+const begin = Effect.fnUntraced(function* (database: SqlDatabase, lease: SqlLease, jobs: ReadonlyArray<Job>) {
+  const id = lease.steady;
+  if (id === undefined || !database.commitsOne) return jobs;
+  const runs = new Map<string, Open | undefined>();
+  for (const job of jobs) {
+    const isNew = !runs.has(job.runId) && isRepeatable(job) && lease.driven(job.runId) === undefined;
+    const run = isNew ? beginning(id, job) : runs.get(job.runId);
+    runs.set(job.runId, run !== undefined && apply(run, job) === undefined ? run : undefined);
+  }
+  const begun = new Map<string, Open>();
+  const fresh: Array<SqlStore.Changed> = [];
+  for (const [runId, run] of runs) {
+    if (run?.record === undefined || !SqlParts.isOneRow(undefined, run.record)) continue;
+    begun.set(runId, run);
+    fresh.push({ runId, before: undefined, record: run.record, owner: run.owner });
+  }
+  if (fresh.length === 0) return jobs;
+  const { keptIn, template, values } = SqlStore.beginStatement(database.tables, fresh, id);
+  const rows = yield* database.commitOne(template, values);
+  const kept = rows && keptIn(rows);
+  // The transaction finds out about any of them, and entries that are on record change nothing.
+  if (kept === undefined) return jobs;
+  yield* Metric.update(SqlFailure.commits, 1);
+  remember(lease, { held: { id, beatAt: undefined }, kept, runs: begun });
+  for (const { onDone, runId } of jobs) if (begun.has(runId)) onDone("recorded");
+  return jobs.filter(({ runId }) => !begun.has(runId));
+});
+
+const commitTransaction =
+  (database: SqlDatabase, lease: SqlLease): CommitGroup =>
   (jobs) =>
     database.write(transaction(database, lease, jobs)).pipe(
       Effect.tap(({ refused }) =>
@@ -139,30 +169,28 @@ const commitAll =
       Effect.tap(Metric.update(SqlFailure.commits, 1)),
       Effect.flatMap((committed) => Effect.sync(() => settle(lease, jobs, committed))),
       Effect.catch((error) => {
-        // A write that fails by itself (a damaged page, a refused value) must not fail the others.
+        // A write that fails alone (a damaged page, a refused value) must not fail the others.
         if (jobs.length > 1 && SqlFailure.isOfOne(error)) {
-          return Effect.forEach(jobs, (job) => commitAll(database, lease)([job]), { discard: true });
+          return Effect.forEach(jobs, (job) => commitTransaction(database, lease)([job]), { discard: true });
         }
         return failAll(jobs, error);
       }),
-      // A defect must not end the writer: every later write would wait for ever.
+      // A defect must not end the writer, or every later write would wait for ever.
       Effect.catchDefect((cause) => failAll(jobs, SqlFailure.explained(cause, "the recorder"))),
     );
 
 const failAll = (jobs: ReadonlyArray<Job>, error: RecorderError): Effect.Effect<void> =>
   Effect.sync(() => {
-    for (const { told } of jobs) told(false, error);
+    for (const { onDone } of jobs) onDone(error);
   });
 
-/** A run inside of a transaction. */
+/** A run inside a transaction. */
 interface Open {
-  /** As the transaction found it; undefined for a new run. */
+  /** State that the transaction found; undefined for a new run. */
   readonly before: SqlStore.Stored | undefined;
   record: RunRecord.RunRecord | undefined;
   owner: string | undefined;
-  /** This process has lost the run, and another one has given it back since. */
-  readonly isLost?: boolean;
-  /** As this process drove it when the transaction began. */
+  /** State of the run in this process when the transaction began. */
   readonly driven?: Driven | undefined;
 }
 
@@ -170,11 +198,11 @@ interface Committed {
   readonly held: Held;
   readonly runs: ReadonlyMap<string, Open | RecorderError>;
   readonly kept: SqlStore.Kept;
-  /** Why each write was refused, in their order. */
+  /** The reason for each refused write, in the order of the writes. */
   readonly refused: ReadonlyArray<RecorderError | undefined>;
 }
 
-/** The transaction of a group. It rests on what this process knows once, and reads every row where it has to be run again. */
+/** Creates the transaction of a group. It trusts this process's knowledge once, and reads every row if it has to run again. */
 const transaction = (
   database: SqlDatabase,
   lease: SqlLease,
@@ -184,14 +212,13 @@ const transaction = (
   return Effect.suspend(() => {
     if (tried || database.tables.dialect.name !== "postgres") return written(database, lease, jobs, false);
     tried = true;
-    // A run that begins and is on record already is one of which this process knew too little.
+    // A new run that is already on record shows that this process knew too little.
     return Effect.catchIf(written(database, lease, jobs, true), isTaken, () =>
       Effect.fail(new SqlFailure.RowChanged()),
     );
   });
 };
 
-/** Whether a row of that key is there already. */
 const isTaken = (error: unknown): boolean => isSqlError(error) && error.reason._tag === "UniqueViolation";
 
 const written = (
@@ -229,15 +256,19 @@ const written = (
     return { held, runs, refused, kept };
   });
 
-/** A run that begins. Where its id is on record, the statement that adds its row fails. */
+/** Opens a new run. If its id is on record, the insert fails. */
 const beginning = (owner: string, { entries }: Entries): Open | undefined =>
   entries[0]?._tag === "RunStarted" ? { before: undefined, record: undefined, owner } : undefined;
 
-/** A run of which this process knows what its row says, or one that begins; undefined where its row has to be read. */
+/** True if starting the run again is harmless, because its first entry names its starter. */
+const isRepeatable = ({ entries: [first] }: Entries): boolean =>
+  first?._tag === "RunStarted" && first.started_by !== undefined;
+
+/** Opens a new run or one whose row is known to this process; returns undefined if the row has to be read. */
 const usual = (lease: SqlLease, held: string, write: Entries): Open | undefined => {
   const mine = lease.driven(write.runId);
   if (mine === undefined) return beginning(held, write);
-  // Of a run that was driven under another lease nothing is known any more.
+  // Knowledge of a run driven under another lease is stale.
   const { known } = mine;
   if (mine.lease !== held || known?.place === undefined) return undefined;
   const { base, place, record, version } = known;
@@ -255,40 +286,63 @@ const open = (
   const mine = lease.driven(runId);
   if (head === undefined) return Effect.succeed({ before: undefined, record: undefined, owner: held, driven: mine });
   const isLost = mine !== undefined && mine.lease !== held;
-  if (head.owner !== null && (isLost || head.owner !== held)) return Effect.succeed(refused("fenced", runId));
   const owner = head.owner ?? undefined;
+  // A fence stops only durable runs. A volatile one is written by the process that started it, and by no other (L8).
+  if (isLost || (owner !== undefined && owner !== held)) return fenced(database, held, runId, { owner, driven: mine });
   if (!isLost && mine?.known?.version === head.version) {
     const before = { ...SqlStore.placeOf(head), ...mine.known, owner };
     return Effect.succeed({ before, record: before.record, owner, driven: mine });
   }
-  const lossFirst = (damage: RecorderError) => Effect.succeed(isLost ? refused("fenced", runId) : damage);
   return SqlStore.load(database.tables, runId).pipe(
-    Effect.map((stored) => ({ before: stored, record: stored?.record, owner, isLost, driven: mine })),
-    Effect.catchIf((error) => error instanceof RecorderError, lossFirst),
+    Effect.map((stored) => ({
+      ...{ before: stored, record: stored?.record, driven: mine },
+      // The next process writes the entries that a previous one spilled.
+      owner: stored !== undefined && isTakenBack(stored.record) ? held : owner,
+    })),
+    Effect.catchIf((error) => error instanceof RecorderError, Effect.succeed),
   );
 };
 
-/** Folds a write into its run, whole or not at all. */
+/** Opens a run under another lease than the current one. A volatile run returns to this process with its next write. */
+const fenced = (
+  database: SqlDatabase,
+  held: string,
+  runId: string,
+  known: Pick<Open, "owner" | "driven">,
+): Effect.Effect<Open | RecorderError, SqlError | SqlFailure.RowChanged> =>
+  SqlStore.load(database.tables, runId).pipe(
+    Effect.map((stored) =>
+      stored?.record.volatile === true
+        ? { ...known, before: stored, record: stored.record, owner: isTakenBack(stored.record) ? held : undefined }
+        : refused("fenced", runId),
+    ),
+    Effect.catchIf(
+      (error) => error instanceof RecorderError,
+      () => Effect.succeed(refused("fenced", runId)),
+    ),
+  );
+
+/** True for a volatile run that has not ended, or whose end is assumed. The process that writes it drives it. */
+const isTakenBack = ({ end, volatile }: RunRecord.RunRecord): boolean =>
+  volatile === true && (end === undefined || end.assumed === true);
+
+/** Folds a write into its run, completely or not at all. */
 const apply = (run: Open, { entries, runId }: Entries): RecorderError | undefined => {
-  if (run.isLost === true && !RunRecord.isLastWord(run.record, entries)) return refused("fenced", runId);
-  // Without an owner the process has given the run back while this write was under way.
+  // Without an owner, this process has released the run while the write was in flight.
   const record = RunRecord.applyAll(run.record, entries, run.owner === undefined);
   if (typeof record === "string") return refused(record, runId);
   run.record = record;
-  // A claimed run may still be parked: only its driver's own word gives it back.
-  if (entries.some(RunRecord.givesBack)) run.owner = undefined;
+  // A claimed run may still be parked, so only an entry of its driver releases it.
+  if (entries.some(RunRecord.givesBack) || record?.state === "ended") run.owner = undefined;
   return undefined;
 };
 
 const settle = (lease: SqlLease, jobs: ReadonlyArray<Job>, committed: Committed): void => {
   remember(lease, committed);
-  for (const [index, { told }] of jobs.entries()) {
-    const why = committed.refused[index];
-    told(why === undefined, why);
-  }
+  for (const [index, { onDone }] of jobs.entries()) onDone(committed.refused[index] ?? "recorded");
 };
 
-/** Takes note of what a transaction has committed. */
+/** Applies a committed transaction to the lease. */
 const remember = (
   lease: SqlLease,
   { held, kept, runs }: Pick<Committed, "held" | "runs"> & Partial<Committed>,
@@ -310,25 +364,27 @@ const remember = (
   }
 };
 
-/** Gives what commits writes of a scope together; undefined where a transaction waits for a server or for the program. */
+/** Adds the fast path to a `write`, if the file is on this machine and its client is not shared with a program. */
 export const makeTogether = (
   database: SqlDatabase,
   lease: SqlLease,
-): Effect.Effect<WriteTogether | undefined, never, Scope.Scope> =>
+  write: Write,
+): Effect.Effect<Write, never, Scope.Scope> =>
   Effect.gen(function* () {
-    if (database.step === undefined) return undefined;
+    if (database.step === undefined) return write;
     const services = yield* Effect.context<never>();
     const dispatcher = (yield* Scheduler.Scheduler).makeDispatcher();
     const group = new SqlGroup(database, lease, services, {
       soon: (flush) => dispatcher.scheduleTask(flush, 0),
-      // A group is no fiber: it would cost each write more than its share of a commit.
+      // A group is no fiber, which would cost each write more than its share of a commit.
       after: (ms, flush) => void Effect.runForkWith(services)(Effect.andThen(inRealTime(ms), Effect.sync(flush))),
     });
     yield* Effect.addFinalizer(() => Effect.sync(() => group.close()));
-    return (runId, entries, told) => group.take(runId, entries, told);
+    return committing(write, "soon", (...[runId, entries, onDone]) => {
+      if (!group.take(runId, entries, onDone)) onDone("undecided");
+    });
   });
 
-/** What a commit is to write. */
 interface Prepared {
   readonly held: Held;
   readonly rows: ReadonlyArray<RowStatement>;
@@ -336,11 +392,10 @@ interface Prepared {
   readonly taken: ReadonlySet<Job>;
 }
 
-/** When a group is committed. */
 interface Times {
-  /** In a step of its own, once what is ready to write has done so. */
+  /** Commits in a separate step, after everything that is ready has been written. */
   readonly soon: (flush: () => void) => void;
-  /** After so long, in milliseconds of real time: a lock takes that, also where a test moves the clock. */
+  /** Commits after `ms` of real time. A lock takes real time, even if a test controls the clock. */
   readonly after: (ms: number, flush: () => void) => void;
 }
 
@@ -349,10 +404,9 @@ class SqlGroup {
   readonly #lease: SqlLease;
   readonly #services: Context.Context<never>;
   readonly #times: Times;
-  /** At most `queuedWritesMax`. */
   #jobs: Array<Job> = [];
   #locked = 0;
-  /** These are committed soon: one of them is no end. */
+  /** True if the jobs are about to be committed, because one of them does not end a run. */
   #isDue = false;
   #isClosed = false;
 
@@ -363,14 +417,14 @@ class SqlGroup {
     this.#times = times;
   }
 
-  /** Takes a write into the next commit; see `WriteTogether`. */
-  take(...[runId, entries, told]: Parameters<WriteTogether>): boolean {
+  /** Takes a write into the next commit. Returns false if it has to take the other path. */
+  take(...[runId, entries, onDone]: Parameters<Commit>): boolean {
     if (this.#isClosed || this.#jobs.length >= queuedWritesMax || this.#lease.steady === undefined) return false;
     const checked = SqlEntryCheck.readable(runId, entries);
     if ("reason" in checked || !this.#database.tables.dialect.keeps(runId)) return false;
-    this.#jobs.push({ runId, entries: checked, told });
+    this.#jobs.push({ runId, entries: checked, onDone });
     if (this.#isDue) return true;
-    // An end that no other run is there to share a commit with waits for nothing.
+    // An end waits for nothing if no other run could share its commit.
     if (!checked.some(({ _tag }) => _tag === "RunEnded") || this.#lease.drives <= 1) {
       this.#isDue = true;
       this.#times.soon(() => this.#flush());
@@ -378,7 +432,7 @@ class SqlGroup {
     return true;
   }
 
-  /** What was taken is still committed. */
+  /** Commits the rest and closes. */
   close(): void {
     this.#isClosed = true;
     this.#flush();
@@ -391,7 +445,7 @@ class SqlGroup {
     const made = prepared !== undefined && prepared.rows.length > 0 && this.#database.step?.(prepared.rows);
     if (made === "locked" && !this.#isClosed && this.#locked < lockedMax) {
       this.#locked += 1;
-      // What comes meanwhile joins these.
+      // Writes that arrive meanwhile join these.
       this.#times.after(lockedPauseMs, () => this.#flush());
       return;
     }
@@ -399,10 +453,10 @@ class SqlGroup {
     if (made === true) SqlFailure.commits.updateUnsafe(1, this.#services);
     const committed = made === true ? prepared : undefined;
     if (committed !== undefined) remember(this.#lease, committed);
-    for (const job of jobs) job.told(committed?.taken.has(job) === true);
+    for (const job of jobs) job.onDone(committed?.taken.has(job) === true ? "recorded" : "undecided");
   }
 
-  /** Undefined without a lease that is good, and where a write is no data: which one, the other way finds out. */
+  /** Returns undefined without a valid lease, or if a write is not plain data; the other path finds out which. */
   #prepared(jobs: ReadonlyArray<Job>): Prepared | undefined {
     const id = this.#lease.steady;
     try {
@@ -432,7 +486,7 @@ class SqlGroup {
     return { held: { id, beatAt: undefined }, rows, runs, taken };
   }
 
-  /** A run that begins, or one of which this process knows what its row says. */
+  /** Opens a new run, or one whose row is known to this process. */
   #open(id: string, job: Job): Open | undefined {
     const mine = this.#lease.driven(job.runId);
     if (mine === undefined) return beginning(id, job);
@@ -441,7 +495,7 @@ class SqlGroup {
     return { before, record: mine.known.record, owner: id, driven: mine };
   }
 
-  /** The run with a write; undefined where the write is refused, or changes what does not stand in the run's own row. */
+  /** Folds a write into the run. Returns undefined if the write is refused or changes more than the run's own row. */
   #folded(run: Open, job: Job): Open | undefined {
     const folded = { ...run };
     if (apply(folded, job) !== undefined || folded.record === undefined) return undefined;

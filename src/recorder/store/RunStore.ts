@@ -1,26 +1,25 @@
 /**
- * Opens the store that a name means: a SQLite file, a PostgreSQL database by its address, or this process's memory.
+ * Opens a store by name: a SQLite file, a PostgreSQL database by its address, or this process's memory.
  */
 import * as Effect from "effect/Effect";
 import * as Layer from "effect/Layer";
-import type { DeliveryStore } from "../delivery/DeliveryStore.ts";
 import * as PostgresAddress from "../postgres/PostgresAddress.ts";
 import { RecorderError } from "../RecorderError.ts";
 import { RunRecorder } from "../RunRecorder.ts";
 import { type SqlFileOptions, SqlRunRecorder } from "../sql/SqlRunRecorder.ts";
 import * as SqlFile from "../sql/sqlite/SqlFile.ts";
 
-/** The name of a store that ends with its process. A file of that name is `./memory`. */
+/** Name of the store that ends with its process. A file of that name is `./memory`. */
 export const inMemory = "memory";
 
-/** Whether the name is the address of a server, and of no file. */
+/** True if the name is the address of a server. */
 export const isServer = (name: string): boolean => PostgresAddress.isAddress(name);
 
 /**
- * Says why a name is none of a store, where it is an address: SQLite would make a file of that name. An address may hold a
- * password, so only its scheme is told.
+ * Returns the reason why a name is no store: SQLite would create a file with the name of an address. An address may
+ * contain a password, so the message has only its scheme.
  *
- * @returns undefined for a file, SQLite's own `file:` addresses, and an address of PostgreSQL
+ * @returns undefined for a file, a `file:` URI of SQLite, and an address of PostgreSQL
  */
 export const problem = (name: string): string | undefined => {
   if (isServer(name)) {
@@ -30,16 +29,16 @@ export const problem = (name: string): string | undefined => {
   return SqlFile.problem(name, "a file, memory or postgres://…");
 };
 
-/** What speaks PostgreSQL. It stands on a package that nothing else needs, so it is loaded when it is asked for. */
+/** The PostgreSQL module. It depends on an optional package, so it is loaded on demand. */
 type Loaded = Pick<typeof import("../postgres/PostgresRunRecorder.ts"), "PostgresRunRecorder">;
 
 /**
- * The recorder over a store.
+ * Provides the recorder over a store.
  *
- * Fails where the name is none of a store: whoever embeds this calls it `db`.
+ * Fails if the name is no store; messages call that option `db`.
  *
  * @param options.file a path, `file:`, an address of PostgreSQL, or `memory`; see `problem`
- * @param load loads what speaks PostgreSQL
+ * @param load loads the PostgreSQL module
  */
 export const layer = (
   options: SqlFileOptions & { readonly file: string },
@@ -56,15 +55,6 @@ export const layer = (
     ),
   );
 };
-
-/** The delivery log beside the runs of a server; its tables are those that the recorder makes. */
-export const deliveries = (address: string): Layer.Layer<DeliveryStore, RecorderError, RunRecorder> =>
-  Layer.unwrap(
-    Effect.map(
-      Effect.tryPromise({ try: () => import("../postgres/PostgresDeliveries.ts"), catch: notLoaded }),
-      ({ layer: made }) => made({ address }),
-    ),
-  );
 
 const badName = (why: string): RecorderError =>
   new RecorderError({ reason: "bad_option", run_id: "", message: `db: ${why}` });

@@ -1,11 +1,11 @@
 /**
- * Says in a few words which field of a value misfits its schema.
+ * Names the field of a value that does not match its schema.
  */
 import * as SchemaIssue from "effect/SchemaIssue";
 
 const format = SchemaIssue.makeFormatterStandardSchemaV1();
 
-/** The path and what was expected there; never the value, which may be a user's text. */
+/** Returns the path and what was expected there, but never the value, which may be a user's text. */
 export const fieldMisfit = (issue: SchemaIssue.Issue): { readonly field: string; readonly expected: string } => {
   const first = format(issue).issues[0];
   const path = (first?.path ?? []).map((step) => (typeof step === "object" ? step.key : step));

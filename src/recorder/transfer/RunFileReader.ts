@@ -1,5 +1,5 @@
 /**
- * Puts the runs of a file into a store, batch by batch: each batch whole or not at all. Read again, a file changes nothing.
+ * Imports the runs of a file into a store in atomic batches. Importing a file again changes nothing.
  */
 import * as Effect from "effect/Effect";
 import * as Result from "effect/Result";
@@ -9,53 +9,53 @@ import type { RunRecord } from "../RunRecord.ts";
 import { type FileHead, fileError, fileLineBytesMax, parseHead, parseLine, type RunFileError } from "./RunFile.ts";
 import type { RunTransfer, Taken } from "./RunTransfer.ts";
 
-/** Runs of a batch. */
+/** Default maximum number of runs in a batch. */
 const batchRuns = 100;
 
-/** A batch is full with so much text too, in characters: the transaction that takes it has to end soon. */
+/** Maximum text of a batch, in characters, so that its transaction stays short. */
 const batchCharacters = 4_194_304;
 
 /** A line of a file as it was read. */
 export interface TextLine {
-  /** From 1. */
+  /** Line number, from 1. */
   readonly number: number;
   readonly text: string;
   readonly tooLong: boolean;
 }
 
-/** A run that the store did not take. */
+/** A run that the store did not accept. */
 export interface RefusedRun {
   readonly run_id: string;
   readonly reason: Exclude<Taken, "added" | "same">;
 }
 
-/** What became of the runs of a file, as far as they are committed. */
+/** Results for the runs of a file that are committed so far. */
 export interface Read {
   readonly added: number;
-  /** Runs that were there already, as they are. */
+  /** Runs that were already in the store, unchanged. */
   readonly same: number;
   readonly refused: number;
-  /** Runs that the file says were left out of it. */
+  /** Runs that the file reports as left out. */
   readonly leftOut: number;
 }
 
-/** How runs are read. */
+/** Options of `take`. */
 export interface ReaderOptions {
-  /** Says what would become of the runs, and puts none on record. */
+  /** True to report the results without importing any run. */
   readonly dryRun?: boolean;
-  /** Runs of a batch. */
+  /** Maximum number of runs in a batch. */
   readonly batchRuns?: number;
-  /** Hears what became of each batch, once that is committed. */
+  /** Called with the results after each batch is committed. */
   readonly told?: (read: Read, refused: ReadonlyArray<RefusedRun>) => void;
 }
 
 /**
- * Puts the runs of a file into a store.
+ * Imports the runs of a file into a store.
  *
- * Fails at the first line that is none of such a file; the batches before it are on record, and `told` has heard of them. A file
- * without its last line is one of those.
+ * Fails at the first invalid line, and for a file without its last line. The batches before it remain imported and were reported
+ * to `told`.
  *
- * @param lines the lines of the file, empty ones too
+ * @param lines the lines of the file, including empty ones
  */
 export const take = <E>(
   transfer: RunTransfer,
@@ -70,7 +70,6 @@ export const take = <E>(
     );
   });
 
-/** How far a file is read. */
 class Reading {
   readonly #transfer: RunTransfer;
   readonly #options: ReaderOptions;

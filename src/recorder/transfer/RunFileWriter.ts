@@ -8,33 +8,33 @@ import type { RecorderError } from "../RecorderError.ts";
 import { endLine, headLine, runLine } from "./RunFile.ts";
 import type { KeptRun, RunTransfer } from "./RunTransfer.ts";
 
-/** Runs of a page: all of them are in memory at once. */
+/** Default number of runs in a page. A whole page is in memory at once. */
 const pageRuns = 200;
 
-/** What has become of the runs until now. */
+/** Progress of the export. */
 export interface Written {
   readonly runs: number;
-  /** Runs that a process drives. */
+  /** Runs left out because a process owns them. */
   readonly leftOut: number;
-  /** Runs whose rows are damaged. */
+  /** Runs with damaged rows. */
   readonly damaged: number;
 }
 
-/** How runs are written. */
+/** Options of `fileOf`. */
 export interface WriterOptions {
-  /** Wall clock, milliseconds since the epoch. */
+  /** Wall clock, in milliseconds since the epoch. */
   readonly at: number;
-  /** Whether runs are taken along that a process drives: for the store that they come into it is as if that process were gone. */
+  /** True to include runs that a process owns. The receiving store treats them as if that process were gone. */
   readonly takesDriven: boolean;
-  /** Runs of a page. */
+  /** Number of runs in a page. */
   readonly pageRuns?: number;
-  /** Hears how far it has come, before each piece that follows. */
+  /** Called with the progress before each following piece. */
   readonly told?: (written: Written) => void;
 }
 
 /**
- * The texts of a file, whole lines each. Every page is read at one moment, and a page when the one before was taken: runs that
- * begin meanwhile stand at the end.
+ * Returns the texts of a file, each of whole lines. Every page is read at one moment, after the previous one was consumed, so
+ * runs that start meanwhile come last.
  */
 export const fileOf = (transfer: RunTransfer, options: WriterOptions): Stream.Stream<string, RecorderError> =>
   Stream.suspend(() => {

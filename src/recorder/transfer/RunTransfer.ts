@@ -1,9 +1,8 @@
 /**
- * Moves whole runs from store to store as they are: what a run's record says stays, and who drives it does not.
+ * Moves whole runs between stores: the record stays the same, but the run loses its owner.
  *
- * A digest counts only under the key that it was made with. An empty store therefore takes the key of the first runs that it is
- * given. A store with runs and a key of its own takes what has ended, and refuses an open run whose transcript it could never
- * compare.
+ * A digest is only valid under the key that made it. So an empty store adopts the key of the first runs that it receives. A store
+ * that has runs and its own key accepts ended runs, and refuses an open run whose transcript it could never compare.
  */
 import type * as Effect from "effect/Effect";
 import type { RecorderError } from "../RecorderError.ts";
@@ -12,41 +11,41 @@ import type { RunRecord } from "../RunRecord.ts";
 /** A run as its store keeps it. */
 export interface KeptRun {
   readonly record: RunRecord;
-  /** A process that counts as living drives the run or has claimed it. */
+  /** True if a living process owns or has claimed the run. */
   readonly isDriven: boolean;
 }
 
-/** Runs in the order in which they were put on record. */
+/** A page of runs, in the order in which they were put on record. */
 export interface RunPage {
   readonly runs: ReadonlyArray<KeptRun>;
   /** Ids of runs whose rows cannot be read. */
   readonly damaged: ReadonlyArray<string>;
-  /** Where the next page begins; undefined behind the last one. */
+  /** Start of the next page; undefined after the last one. */
   readonly next: number | undefined;
 }
 
 /**
- * What became of a run that a store was given. `same`: it was there already, as it is. `differs`: another record of this id is
- * there, and stays. `foreign_key`: it is open, and its transcript's digest is under another key than the store's. `unkept`: the
- * store's database does not keep its id.
+ * The result for a run that a store received. `same`: it was already there, unchanged. `differs`: another record with this id is
+ * there, and stays. `foreign_key`: it is open, and the digest of its transcript uses another key than the store's. `unkept`: the
+ * store's database cannot keep its id.
  */
 export type Taken = "added" | "same" | "differs" | "foreign_key" | "unkept";
 
-/** How runs leave a store and come into one. */
+/** Exports runs from a store and imports them. */
 export interface RunTransfer {
-  /** The key of the store's digests, as hex. */
+  /** The key of the store's digests, in hex. */
   readonly key: Effect.Effect<string, RecorderError>;
   /**
-   * Reads runs, the oldest first.
+   * Reads runs, oldest first.
    *
-   * @param from `next` of the page before; undefined begins
+   * @param from `next` of the previous page; undefined starts at the beginning
    */
   readonly page: (from: number | undefined, limit: number) => Effect.Effect<RunPage, RecorderError>;
   /**
-   * Puts runs on record, all in one transaction, and says what became of each. No process drives them then.
+   * Imports runs without an owner in one transaction, and returns the result for each.
    *
-   * @param key the key of their store's digests, as hex
-   * @param dryRun puts nothing on record, and says what would become of each
+   * @param key the key of their store's digests, in hex
+   * @param dryRun true to return the results without importing any run
    */
   readonly put: (
     key: string,
@@ -55,21 +54,21 @@ export interface RunTransfer {
   ) => Effect.Effect<ReadonlyArray<Taken>, RecorderError>;
 }
 
-// Kept beside the service: what a program's own recorder does is for its own store.
+// Kept outside the service, because a program's own recorder only handles its own store.
 const transfers = new WeakMap<object, RunTransfer>();
 
-/** Says that the store of this very recorder gives and takes whole runs. */
+/** Registers how the store of this recorder transfers whole runs. */
 export const transferring = <Recorder extends object>(recorder: Recorder, transfer: RunTransfer): Recorder => {
   transfers.set(recorder, transfer);
   return recorder;
 };
 
-/** How the store of a recorder gives and takes whole runs; undefined where it does not. */
+/** Returns how the store of a recorder transfers whole runs; undefined if it does not. */
 export const transferOf = (recorder: object): RunTransfer | undefined => transfers.get(recorder);
 
-/** Whether two records say the same, whatever the order of their members. */
+/** Returns true if two records are equal, regardless of the order of their members. */
 export const isSameRecord = (one: RunRecord, other: RunRecord): boolean =>
-  // Both were read by the same schema, which mostly gives one order.
+  // Both were read by the same schema, which usually gives one order.
   one === other || JSON.stringify(one) === JSON.stringify(other) || ordered(one) === ordered(other);
 
 const ordered = (record: RunRecord): string =>

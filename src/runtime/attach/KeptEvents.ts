@@ -1,58 +1,58 @@
 /**
- * Keeps what has left a run for a reader that comes back: all of it, or nothing.
+ * Keeps the events that have left a run for a reader that comes back: all of them or none.
  *
- * What does not fit makes it incomplete: from then on it only passes events on to the reader that is there, and keeps none (L11).
+ * Once an event does not fit, the log is incomplete. From then on it only passes events to the present reader and keeps none (L11).
  */
 import type { Observation } from "../../domain/Observation.ts";
 import { envelopeBytes } from "../attempt/Reveal.ts";
 import type { AttachAfter } from "../contract/AttachRefused.ts";
 import type { PartEvent, RunEvent } from "../contract/RunEvent.ts";
 
-/** Most that is kept of one run, in bytes as its `sizeOf` tells them: `heldBytesMax`, which holds for kept and held together. */
+/** Maximum kept bytes of one run, as measured by its `sizeOf`. Equals `heldBytesMax`, which limits kept and held bytes together. */
 export const keptBytesMax = 8 * 1024 * 1024;
 
-/** Most that is kept of all runs of a processor, in bytes. */
+/** Maximum kept bytes of all runs of a processor. */
 export const keptBytesProcessMax = 256 * 1024 * 1024;
 
-/** The processor's share of kept bytes. */
+/** Counter of the bytes that a processor keeps. */
 export interface KeptPool {
   used: number;
 }
 
-/** The events of one run that have left it. A position counts them from the first one on. */
+/** The events that have left a run. Positions count them from the first event. */
 export class KeptEvents<P> {
   readonly #pool: KeptPool;
   readonly #sizeOf: (part: P, observation: Observation) => number;
   /** Weights of events that were made and have not left. */
   readonly #weights = new Map<RunEvent<P>, number>();
   #events: Array<RunEvent<P>> = [];
-  /** The position of the first event that is here. */
+  /** Position of the first event that is still here. */
   #first = 0;
   #bytes = 0;
   #isWhole = true;
 
-  /** @param sizeOf weighs a part, in bytes */
+  /** @param sizeOf returns the weight of a part, in bytes */
   constructor(pool: KeptPool, sizeOf: (part: P, observation: Observation) => number) {
     this.#pool = pool;
     this.#sizeOf = sizeOf;
   }
 
-  /** What is kept, in bytes. */
+  /** Size of the kept events, in bytes. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** All that has left the run is here. */
+  /** True if every event that has left the run is here. */
   get isWhole(): boolean {
     return this.#isWhole;
   }
 
-  /** The position behind the last event. */
+  /** Position after the last event. */
   get end(): number {
     return this.#first + this.#events.length;
   }
 
-  /** An event of a part was made. */
+  /** Weighs the event of a part before it leaves. */
   weigh(event: PartEvent<P>, observation: Observation): void {
     if (this.#isWhole) this.#weights.set(event, this.#sizeOf(event.part, observation));
   }
@@ -73,7 +73,7 @@ export class KeptEvents<P> {
     }
   }
 
-  /** It is not whole any more. What a reader has still to take stays until it has taken it. */
+  /** Marks the log as incomplete. Events that the reader has not taken yet remain until then. */
   breaks(): void {
     this.#isWhole = false;
     this.#pool.used -= this.#bytes;
@@ -81,18 +81,18 @@ export class KeptEvents<P> {
     this.#weights.clear();
   }
 
-  /** The events from a position on. */
+  /** Returns the events from a position on. */
   from(position: number): ReadonlyArray<RunEvent<P>> {
     return this.#events.slice(Math.max(0, position - this.#first));
   }
 
-  /** Throws away what stands before a position. */
+  /** Discards the events before a position. */
   dropBefore(position: number): void {
     this.#events = this.#events.slice(Math.max(0, position - this.#first));
     this.#first = Math.max(this.#first, position);
   }
 
-  /** The position directly behind what a reader has; undefined where that has not left the run. */
+  /** Returns the position directly after the reader's last event; undefined if that event has not left the run. */
   positionAfter(after: AttachAfter): number | undefined {
     if ("parts" in after && after.parts === 0) return 0;
     let parts = 0;

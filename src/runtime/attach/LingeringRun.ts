@@ -1,13 +1,13 @@
 /**
- * Is the output of a run whose readers come and go: one of them at a time.
+ * The output of a run whose readers come and go, one at a time.
  *
- * What leaves the run is kept in the step in which it leaves, and each reader takes from what is kept. The run is asked for more only
- * where the reader has all of that and waits: so a part still counts as shown when the reader takes it (L4), and a reader that is
- * interrupted loses nothing. While no reader is there the run holds its parts (Presence); its other events, and its end, are kept.
+ * Events are kept in the step in which they leave the run, and each reader takes from the kept events. More is requested only if
+ * the reader has taken all of them and waits. So a part still counts as shown when the reader takes it (L4), and an interrupted
+ * reader loses nothing. Without a reader the run holds its parts (Presence), but its other events and its end are kept.
  *
- * A reader departs when its consumer goes away without a signed cancel. Then the run goes on for its time, and is cancelled in its
- * user's name when that is over (L10); a run that has ended stays for the same time behind its end. A reader that attaches takes the
- * place of the one before. A run whose events do not fit goes on and cannot be attached to any more.
+ * A reader departs when its consumer goes away without a signed cancel. The run then continues for the linger time, and is
+ * cancelled in its user's name when that ends (L10); an ended run is kept for the same time. A new reader replaces the previous
+ * one. A run whose events do not fit continues, but no reader can attach to it any more.
  */
 import type * as Cause from "effect/Cause";
 import type * as Context from "effect/Context";
@@ -24,56 +24,56 @@ import type { RunOptions } from "../contract/RunOptions.ts";
 import type { Taps } from "../contract/Taps.ts";
 import { KeptEvents, type KeptPool } from "./KeptEvents.ts";
 
-/** What readers need of their run. */
+/** Properties of a run that its readers need. */
 interface ReadRun<P> {
   readonly runId: string;
   readonly attempts: number;
   readonly handoff: Pick<Handoff<P>, "take">;
   readonly ledger: { readonly ended: boolean };
-  /** Why the run stops; undefined while it runs. */
+  /** The reason why the run stops; undefined while it runs. */
   readonly stopper: Stopper | undefined;
   readonly stop: (by: Stopper) => void;
-  /** What the run's own fibers run with. */
+  /** Services for the run's own fibers. */
   readonly services: Context.Context<never>;
 }
 
 type Events<P> = readonly [RunEvent<P>, ...Array<RunEvent<P>>];
 
-/** What a reader pulls. */
+/** The pull of a reader. */
 export type Taken<P> = Effect.Effect<Events<P>, RunInterrupted | Cause.Done>;
 
-/** One reader of a run, and the position behind what it has. */
+/** One reader of a run, with the position after its last event. */
 interface Reader<P> {
   position: number;
-  /** Events before this position were taken by readers before it. */
+  /** Events before this position were taken by earlier readers. */
   readonly deliveredTo: number;
-  /** Another reader has taken its place. */
+  /** True if another reader has replaced this one. */
   isReplaced: boolean;
-  /** It waits. */
+  /** Resumes the waiting reader; undefined if it does not wait. */
   resume: ((taken: Taken<P>) => void) | undefined;
 }
 
 /** A reader that was attached. */
 interface AttachedReader<P> {
   readonly take: Taken<P>;
-  /** It goes away. */
+  /** Called when the reader goes away. */
   readonly left: (exit: Exit.Exit<unknown, unknown>) => boolean;
 }
 
-/** A run that goes on without its reader. */
+/** A run that continues without its reader. */
 export class LingeringRun<P> {
   readonly #lingerMs: number;
   readonly #kept: KeptEvents<P>;
   readonly #presence: Presence;
-  /** The reader that the run begins with. */
+  /** The reader that the run starts with. */
   readonly first: Reader<P> = { position: 0, deliveredTo: 0, isReplaced: false, resume: undefined };
   /** Events before this position were taken by a reader. */
   #deliveredTo = 0;
-  /** Undefined until the run has begun. */
+  /** Undefined until the run begins. */
   #run: ReadRun<P> | undefined;
   #reader: Reader<P> | undefined = this.first;
   #end: Taken<P> | undefined;
-  /** What is asked of the run. */
+  /** The pending pull from the run. */
   #asked: { fiber?: Fiber.Fiber<unknown> } | undefined;
   #timer: Fiber.Fiber<unknown> | undefined;
   #whenOver: (() => void) | undefined;
@@ -89,13 +89,13 @@ export class LingeringRun<P> {
     });
   }
 
-  /** The readers of a run with these options; undefined where it ends with its one reader. */
+  /** Makes the readers of a run with these options; undefined if it ends with its only reader. */
   static readonly of = <P, E, R>(
     { lingerMs = 0, sizeOf }: RunOptions<P, E, R>,
     pool: KeptPool,
   ): LingeringRun<P> | undefined => (lingerMs > 0 ? new LingeringRun<P>(lingerMs, pool, sizeOf) : undefined);
 
-  /** The taps that the run needs. */
+  /** Taps of the run that keep its events. */
   get taps(): Taps<P> {
     return {
       presence: this.#presence,
@@ -107,27 +107,27 @@ export class LingeringRun<P> {
     };
   }
 
-  /** The run begins; its first reader is there. */
+  /** Sets the run when it begins. Its first reader is present. */
   begins(run: ReadRun<P>): void {
     this.#run = run;
   }
 
-  /** Calls the one listener when no reader can be attached any more, because the time is over. */
+  /** Registers a listener that is called when no reader can attach any more. There is only one listener. */
   whenOver(listener: () => void): void {
     this.#whenOver = listener;
   }
 
-  /** It has ended and nobody reads it: of all that are kept it is missed least. */
+  /** True if the run has ended and has no reader. Such runs are evicted first. */
   get isIdle(): boolean {
     return this.#end !== undefined && this.#reader === undefined;
   }
 
-  /** There is no room for the run among those that can be attached to. */
+  /** Prevents further readers, because too many runs can be attached to already. */
   breaks(): void {
     this.#kept.breaks();
   }
 
-  /** Attaches a reader behind what it has, in the place of the one before; or says why it cannot. */
+  /** Attaches a reader after its last event and replaces the previous reader, or returns the reason why it cannot. */
   attach(after: AttachAfter | undefined): AttachedReader<P> | AttachRefused["reason"] {
     if (this.#presence.isEvicted) return "evicted";
     if (this.#run?.stopper !== undefined) return "ended";
@@ -138,7 +138,7 @@ export class LingeringRun<P> {
     const reader: Reader<P> = { position, deliveredTo: this.#deliveredTo, isReplaced: false, resume: undefined };
     this.#reader = reader;
     this.#stopTimer();
-    // What was asked for the reader before, or for none, is asked again once this one has all that is kept.
+    // The pending pull served the previous reader or none. It is repeated once this reader has taken all kept events.
     this.#recall();
     if (before !== undefined) {
       before.isReplaced = true;
@@ -148,7 +148,7 @@ export class LingeringRun<P> {
     return { take: this.take(reader), left: (exit) => this.left(reader, exit) };
   }
 
-  /** What a reader pulls. */
+  /** Makes the pull of a reader. */
   take(reader: Reader<P>): Taken<P> {
     return Effect.suspend((): Taken<P> => {
       if (reader.isReplaced) return Effect.fail(this.#replaced);
@@ -170,7 +170,7 @@ export class LingeringRun<P> {
     });
   }
 
-  /** The events that a reader has not taken. Calls that were delivered before say so: nothing may be run twice. */
+  /** Returns the events that a reader has not taken. Calls that were delivered before are marked, so that none runs twice. */
   #eventsFor({ deliveredTo, position }: Reader<P>): ReadonlyArray<RunEvent<P>> {
     const events = this.#kept.from(position);
     const again = deliveredTo - position;
@@ -178,9 +178,9 @@ export class LingeringRun<P> {
   }
 
   /**
-   * A reader has gone away.
+   * Handles the departure of a reader.
    *
-   * @returns whether the run stops, has ended or never began: then its consumer waits until it is done
+   * @returns true if the run stops, has ended or never began, so that its consumer waits until it is done
    */
   left(reader: Reader<P>, exit: Exit.Exit<unknown, unknown>): boolean {
     const run = this.#run;
@@ -189,7 +189,7 @@ export class LingeringRun<P> {
     this.#reader = undefined;
     if (!run.ledger.ended && run.stopper === undefined && !departs(exit)) run.stop(stopperOf(exit));
     if (run.stopper === undefined) this.#presence.leaves();
-    // No other reader can have the whole run.
+    // No other reader could get the whole run.
     if (this.#presence.isAway && !this.#kept.isWhole) this.#presence.evict();
     if (this.#isOver) this.#letGo();
     else {
@@ -199,7 +199,7 @@ export class LingeringRun<P> {
     return run.ledger.ended || run.stopper !== undefined;
   }
 
-  /** Nothing more is kept, and no reader can be attached; one that is there reads on. */
+  /** Stops keeping events and prevents further readers. A present reader continues. */
   over(): void {
     if (this.#isOver) return;
     this.#isOver = true;
@@ -215,7 +215,7 @@ export class LingeringRun<P> {
     this.#kept.dropBefore(this.#kept.end);
   }
 
-  /** Asks the run for more, where somebody waits for it or nobody reads. */
+  /** Pulls from the run, if a reader waits or none is present. */
   #ask(): void {
     const run = this.#run;
     const isWanted = this.#reader === undefined ? !this.#isOver : this.#reader.resume !== undefined;
@@ -232,7 +232,7 @@ export class LingeringRun<P> {
     asked.fiber = Effect.runForkWith(run.services)(heard);
   }
 
-  /** What is asked of the run is asked no more; what has left it is kept all the same. */
+  /** Cancels the pending pull. Events that have left the run are kept. */
   #recall(): void {
     const asked = this.#asked;
     this.#asked = undefined;
@@ -249,7 +249,7 @@ export class LingeringRun<P> {
     this.#end = end;
     if (this.#reader !== undefined || this.#isOver) return;
     this.#startTimer();
-    // Nobody may attach to a run that was cancelled.
+    // Cancelled runs accept no reader.
     if (this.#run?.stopper !== undefined) this.#letGo();
   }
 
@@ -271,7 +271,7 @@ export class LingeringRun<P> {
     timer?.interruptUnsafe();
   }
 
-  /** Gives back what is kept (L11). */
+  /** Discards the kept events (L11). */
   #letGo(): void {
     this.#recall();
     this.#kept.breaks();

@@ -1,5 +1,5 @@
 /**
- * Lists the runs of a processor that a reader can be attached to.
+ * Lists the runs of a processor that a reader can attach to.
  */
 import * as Effect from "effect/Effect";
 import type * as Exit from "effect/Exit";
@@ -13,12 +13,12 @@ import type { RunOptions } from "../contract/RunOptions.ts";
 import type { KeptPool } from "./KeptEvents.ts";
 import { LingeringRun, type Taken } from "./LingeringRun.ts";
 
-/** Most runs of a processor that can be attached to at once. */
+/** Maximum runs of a processor that readers can attach to at once. */
 export const lingeringRunsMax = 1_024;
 
 type Reason = AttachRefused["reason"];
 
-/** A run that can be attached to, whatever its parts are. */
+/** A run that readers can attach to, with any type of parts. */
 interface AnyLingering {
   readonly attach: (after: AttachAfter | undefined) => AnyReader | Reason;
   readonly over: () => void;
@@ -30,13 +30,13 @@ interface AnyReader {
   readonly left: (exit: Exit.Exit<unknown, unknown>) => boolean;
 }
 
-/** A run that has not ended, as far as it is asked why it is not listed. */
+/** The properties of a live run that explain why it is not listed. */
 export interface LiveRun {
   readonly stopper: Stopper | undefined;
   readonly options: { readonly lingerMs?: number };
 }
 
-/** Why a run that is not listed cannot be attached to. */
+/** Returns the reason why no reader can attach to a run that is not listed. */
 export const missing = (run: LiveRun | undefined, closed: string | undefined): Reason => {
   if (closed !== undefined) return "closed";
   if (run === undefined) return "unknown";
@@ -44,30 +44,30 @@ export const missing = (run: LiveRun | undefined, closed: string | undefined): R
   return (run.options.lingerMs ?? 0) > 0 ? "evicted" : "not_lingering";
 };
 
-/** The runs of one processor. */
+/** The runs of one processor that a reader can attach to. */
 export class LingeringRuns {
   readonly #pool: KeptPool = { used: 0 };
   readonly #runs = new Map<string, AnyLingering>();
 
-  /** How many there are. */
+  /** Number of listed runs. */
   get size(): number {
     return this.#runs.size;
   }
 
-  /** What is kept of all of them, in bytes. */
+  /** Size of all kept events, in bytes. */
   get bytes(): number {
     return this.#pool.used;
   }
 
-  /** How a run with these options is read: by its consumer alone, or by readers that come and go. */
+  /** Chooses the readers of a run with these options: only its consumer, or readers that come and go. */
   readBy<P, E, R>(options: RunOptions<P, E, R>) {
     const lingering = LingeringRun.of(options, this.#pool);
     return { lingering, tapped: lingering === undefined ? options : { ...options, taps: lingering.taps } };
   }
 
-  /** A run begins. Where there is no room, one that has ended goes; where none has, this one cannot be attached to. */
+  /** Lists a new run. A full list evicts its oldest idle run; if none is idle, no reader can attach to the new run. */
   admit<P>(runId: string, run: LingeringRun<P>): void {
-    // The record of an ended run may be gone, and its id another run's.
+    // The record of an ended run may be gone, and its id reused.
     this.#runs.get(runId)?.over();
     if (this.#runs.size >= lingeringRunsMax) this.#oldestIdle?.over();
     if (this.#runs.size >= lingeringRunsMax) {
@@ -88,9 +88,9 @@ export class LingeringRuns {
   }
 
   /**
-   * Attaches a reader, for as long as its stream lasts.
+   * Attaches a reader for the lifetime of its stream.
    *
-   * @param why says why a run that is not listed cannot be attached to
+   * @param why returns the reason why no reader can attach to a run that is not listed
    */
   attach<P>(
     runId: string,
@@ -98,7 +98,7 @@ export class LingeringRuns {
     why: () => Reason,
   ): Stream.Stream<RunEvent<P>, RunInterrupted | AttachRefused> {
     return Stream.transformPull(Stream.empty, (_upstream, scope) => {
-      // Runs of all kinds of parts are listed together; only the caller knows what those of its run are.
+      // Runs with different types of parts are listed together; only the caller knows the type of its run.
       return this.#attached(runId, after, why, scope) as Effect.Effect<Taken<P>, AttachRefused>;
     });
   }
@@ -114,7 +114,7 @@ export class LingeringRuns {
     );
   }
 
-  /** No reader is attached any more, and what no reader takes is given back. */
+  /** Prevents further readers, and discards the kept events of runs without one. */
   close(): void {
     for (const run of [...this.#runs.values()]) run.over();
   }
@@ -125,7 +125,7 @@ export class LingeringRuns {
   }
 }
 
-/** What was wrong, for a person. */
+/** Messages for the caller. */
 const sentences: Readonly<Record<Reason, string>> = {
   unknown: "No run of this id can be attached to here: there never was one, or its time is over.",
   not_lingering: "The run was started without `lingerMs`, and ends with its consumer.",

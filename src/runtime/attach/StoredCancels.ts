@@ -1,9 +1,9 @@
 /**
- * Cancels runs that other processes of the store drive.
+ * Cancels runs that other processes own, through a shared store.
  *
- * Who cancels puts a row and waits until it is gone; the process that drives the run takes it away in the step that cancels. A process that
- * drives no such run leaves it. A row that no process takes is taken back, or stands for a while where it is to: a process that was
- * silent takes it when it goes on, and whoever decides the run in its place finds it.
+ * The cancelling process writes a row and waits until it is gone. The owner of the run deletes the row in the step that cancels;
+ * other processes leave it. A row that no process takes is withdrawn, unless it was meant to remain pending. A pending row is found
+ * by a suspended owner that continues, or by the process that takes the run over.
  */
 import * as Effect from "effect/Effect";
 import * as Option from "effect/Option";
@@ -15,49 +15,49 @@ import { OutageLog } from "../../recorder/shared/OutageLog.ts";
 import type { SharedCancels } from "../../recorder/shared/SharedCancels.ts";
 import type { FactsFault, SharedFacts } from "../../recorder/shared/SharedFacts.ts";
 
-/** How long the driver of a run has to take a cancel, in milliseconds. */
+/** Maximum time for the owner of a run to take a cancel, in milliseconds. */
 export const cancelMs = 2_000;
 
-/** How long a cancel stands that is to stand, in milliseconds. */
+/** Maximum time for which a cancel remains pending, in milliseconds. */
 export const standsMs = 3_600_000;
 
-/** From one look whether it was taken to the next, in milliseconds. */
+/** Interval between checks if the row is gone, in milliseconds. */
 const lookMs = 50;
 
-/** A run that is to be cancelled. */
+/** A request to cancel a run. */
 const Cancel = Schema.Struct({
   run_id: Label,
-  /** A keyed digest of what its client shows; left out where who cancels has the store itself. */
+  /** A keyed digest of what the client presents to identify itself; absent if the canceller has direct access to the store. */
   holder: Schema.optionalKey(Label),
 });
 
-/** One that has come. */
+/** A request to cancel a run. */
 export type Cancel = typeof Cancel.Type;
 
 const read = Schema.decodeUnknownOption(Schema.fromJsonString(Cancel));
 
-/** The facts that cancels are made of. */
+/** The store operations that cancels need. */
 export type CancelFacts = Pick<SharedFacts, "all" | "find" | "on" | "put" | "take">;
 
 /**
- * Cancels a run that another process drives. A store that does not take it, or does not say what became of it, is as none that drives it.
+ * Cancels a run that another process owns. If the store rejects the row or cannot report its fate, this counts as a run without owner.
  *
- * @param stands whether the cancel stands where no process has taken it yet
- * @returns whether one did so
+ * @param stands true if the cancel remains pending until a process takes it
+ * @returns true if a process took the cancel
  */
 export const cancel = (facts: CancelFacts, it: Cancel, stands = false): Effect.Effect<boolean> =>
   Effect.orElseSucceed(asked(facts, it, stands), () => false);
 
-/** As `cancel`, and fails where the store does. */
+/** Like `cancel`, but fails if the store fails. */
 export const asked = (facts: CancelFacts, it: Cancel, stands: boolean): Effect.Effect<boolean, FactsFault> =>
   Effect.suspend(() => {
-    // One that stands is one row a run, however often it is asked for.
+    // A pending cancel is a single row per run, no matter how often it is requested.
     const key = stands ? it.run_id : `${it.run_id} ${globalThis.crypto.randomUUID()}`;
     const put = facts.put("cancel", key, JSON.stringify(it), stands ? standsMs : 2 * cancelMs);
     const gone = Effect.map(facts.find("cancel", key), (found) => found === undefined);
     const look = Effect.andThen(Effect.sleep(lookMs), gone);
     const taken = Effect.timeoutOption(Effect.repeat(look, { until: (it) => it }), cancelMs);
-    // Taken back in one step: a driver that has come first has cancelled.
+    // Withdrawn in one step: if the row is already gone, the owner has cancelled.
     const back = stands ? Effect.succeed(false) : Effect.map(facts.take("cancel", key), (mine) => mine === undefined);
     return Effect.andThen(
       put,
@@ -65,11 +65,11 @@ export const asked = (facts: CancelFacts, it: Cancel, stands: boolean): Effect.E
     );
   });
 
-/** The process that drives a run, as a person knows it; undefined where none does, or the store does not say. */
+/** Returns the display name of the process that owns a run; undefined if there is none, or the store cannot say. */
 export const driverOf = ({ driver }: SharedCancels, runId: string): Effect.Effect<string | undefined> =>
   Effect.orElseSucceed(driver(runId), () => undefined);
 
-/** The runs whose cancel stands. A store that does not say it is asked again with the next look for orphans. */
+/** Returns the runs with a pending cancel. If the store fails, the next search for orphaned runs asks again. */
 export const standing = (facts: CancelFacts | undefined): Effect.Effect<ReadonlySet<string>> =>
   facts === undefined
     ? Effect.succeed(new Set())
@@ -78,24 +78,24 @@ export const standing = (facts: CancelFacts | undefined): Effect.Effect<Readonly
         (all) => new Set(all.flatMap(({ value }) => runIn(Option.getOrUndefined(read(value))))),
       );
 
-/** A cancel that is for one client's runs counts where that client is known, and nowhere else. */
+/** A cancel on behalf of one client is valid only in a process that can check that client, so it is ignored here. */
 const runIn = (asked: Cancel | undefined): ReadonlyArray<string> =>
   asked === undefined || asked.holder !== undefined ? [] : [asked.run_id];
 
-/** Whether a cancel of this run stands. */
+/** Returns true if a cancel of this run is pending. */
 export const stands = (facts: CancelFacts, runId: string): Effect.Effect<boolean, FactsFault> =>
   Effect.map(facts.find("cancel", runId), (found) =>
     runIn(found && Option.getOrUndefined(read(found.value))).includes(runId),
   );
 
-/** A cancel that stands is carried out. */
+/** Removes the pending cancel of a run, because it was carried out. */
 export const settle = (facts: CancelFacts | undefined, runId: string): Effect.Effect<void> =>
   facts === undefined ? Effect.void : Effect.ignore(facts.take("cancel", runId));
 
 /**
- * Hears of cancels while the scope lives.
+ * Listens for cancels for the lifetime of the scope.
  *
- * @param cancels does it, where this process drives the run and may; gives whether
+ * @param cancels carries a cancel out; called only for cancels that `isMine` accepts
  */
 export const hearing = Effect.fnUntraced(function* (
   facts: CancelFacts,
@@ -108,7 +108,7 @@ export const hearing = Effect.fnUntraced(function* (
       ({ key, value }) => {
         const asked = Option.getOrUndefined(read(value));
         if (asked === undefined || !isMine(asked)) return Effect.void;
-        // One that was taken back by then is not asked for any more.
+        // If the row was withdrawn in the meantime, the cancel is void.
         return Effect.map(facts.take("cancel", key), (mine) => {
           if (mine !== undefined) cancels(asked);
         });

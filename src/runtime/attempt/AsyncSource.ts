@@ -1,59 +1,59 @@
 /**
- * Turns an async iterable (an SDK's stream, a generator) into a Stream that hands over as one chunk what has arrived.
+ * Turns an async iterable (an SDK's stream, a generator) into a Stream whose chunks contain everything that has arrived.
  *
- * Effect's own `Stream.fromAsyncIterable` pays a fiber's whole way for every element. Here one plain loop reads, and a pull
- * takes whatever it has. An attempt that is given such a stream as it is reads it without a fiber in between.
+ * Effect's own `Stream.fromAsyncIterable` runs through a fiber for every element. Here one plain loop reads ahead, and a pull takes
+ * what it has collected. An attempt that receives such a stream unmodified reads its source without a fiber.
  */
 import * as Cause from "effect/Cause";
 import * as Effect from "effect/Effect";
 import * as Stream from "effect/Stream";
 import { lazily } from "../contract/LazyStream.ts";
 
-/** Elements that are read ahead of the reader's demand. */
+/** Maximum elements that are read ahead of the reader's demand. */
 export const readAheadMax = 64;
 
-/** What a reader has: elements, its end, an error, or nothing yet. */
+/** Result of a poll: elements, the end, an error, or undefined if nothing has arrived yet. */
 export type Polled<A> =
   | { readonly _tag: "chunk"; readonly chunk: readonly [A, ...Array<A>] }
   | { readonly _tag: "end" }
   | { readonly _tag: "error"; readonly error: unknown }
   | undefined;
 
-/** What is read of a source, by one taker. */
+/** Reads a source for a single consumer. */
 export interface PolledReader<A> {
-  /** Takes what has arrived, or the end once all of it was taken. */
+  /** Returns what has arrived. Returns the end or the error once everything was taken. */
   readonly poll: () => Polled<A>;
-  /** Calls back once, when there is something to take. Called where a poll has given nothing. */
+  /** Calls `wake` once, when there is something to take. Called only after a poll that returned nothing. */
   readonly wait: (wake: () => void) => void;
-  /** Ends the reading at once, and waits for nothing. */
+  /** Stops reading immediately and waits for nothing. */
   readonly close: () => void;
 }
 
-/** A source as an attempt reads it. */
+/** A source that an attempt can read without a fiber. */
 export interface AsyncSource<A, E> {
   readonly open: () => PolledReader<A>;
   readonly onError: (error: unknown) => E;
 }
 
 /**
- * Names the source on the very stream that was made of it: a stream that was mapped or merged since has none, and is read as any
- * other. A `WeakMap` would do as well, but V8's minor collections take its values for alive: each run that it knew would be copied, and
- * kept until the next full collection.
+ * Key under which `fromReader` stores the source on the stream itself. A stream that was mapped or merged since lacks it and is
+ * read like any other. We avoid a `WeakMap` because V8's minor collections treat its values as live: every run in it would be
+ * copied, and kept until the next full collection.
  */
 const madeOf = Symbol("source");
 
-/** The source of a stream as `fromAsyncIterable` made it; a stream that was mapped or merged since has none. */
+/** Returns the source of a stream from `fromAsyncIterable` or `fromReader`; undefined if the stream was mapped or merged since. */
 export const sourceOf = <A, E, R>(
   stream: Stream.Stream<A, E, R> & { readonly [madeOf]?: AsyncSource<A, E> },
 ): AsyncSource<A, E> | undefined => stream[madeOf];
 
 /**
- * Reads an async iterable by chunks.
+ * Reads an async iterable in chunks.
  *
  * @param open makes the iterable when the stream is run, so that each run has its own
- * @param onError says what an error of the iterable is in the stream's error channel
- * @returns a stream that ends with the iterable. When its scope closes, `return()` is called and not waited for: a source
- *   that ignores its abort must not hold an attempt open.
+ * @param onError converts an error of the iterable to the stream's error type
+ * @returns a stream that ends with the iterable. When its scope closes, it calls `return()` without waiting for it: a source that
+ *   ignores its abort must not hold an attempt open.
  */
 export const fromAsyncIterable = <A, E>(
   open: () => AsyncIterable<A>,
@@ -61,10 +61,10 @@ export const fromAsyncIterable = <A, E>(
 ): Stream.Stream<A, E> => fromReader(() => new Reader(open()[Symbol.asyncIterator]()), onError);
 
 /**
- * Reads what can be polled: no promise stands between a part and the attempt that takes it.
+ * Makes a stream of a reader that can be polled, without a promise between a part and the attempt that takes it.
  *
  * @param open makes the reader when the stream is run
- * @param onError as of `fromAsyncIterable`
+ * @param onError converts an error of the reader to the stream's error type
  */
 export const fromReader = <A, E>(open: () => PolledReader<A>, onError: (error: unknown) => E): Stream.Stream<A, E> => {
   const source: AsyncSource<A, E> = { open, onError };
@@ -98,14 +98,14 @@ const pull = <A, E>(reader: PolledReader<A>, onError: (error: unknown) => E) => 
   return take;
 };
 
-/** Reads one iterator ahead of its taker. */
+/** Reads an iterator ahead of its consumer. */
 class Reader<A> implements PolledReader<A> {
   readonly #iterator: AsyncIterator<A>;
   #ready: Array<A> = [];
   #end: Exclude<Polled<A>, undefined> | undefined;
   #reading = false;
   #closed = false;
-  /** A flush is to come once the microtasks are done. While they never are, one is enough. */
+  /** True if a flush is scheduled for the end of the microtasks. One is enough, however long they last. */
   #ticking = false;
   #wake: (() => void) | undefined;
 
@@ -113,23 +113,21 @@ class Reader<A> implements PolledReader<A> {
     this.#iterator = iterator;
   }
 
-  /** Takes what has arrived, or the end once all of it was taken. */
   poll(): Polled<A> {
     const ready = this.#ready;
     if (ready.length === 0) return this.#end;
     this.#ready = [];
     if (!this.#reading && this.#end === undefined) void this.#read();
-    // Its length was just looked at; copying it only for the type would cost what this module saves.
+    // The length was checked above. A copy only for the type would cost what this module saves.
     return { _tag: "chunk", chunk: ready as unknown as readonly [A, ...Array<A>] };
   }
 
-  /** Calls back once there is something to take. */
   wait(wake: () => void): void {
     this.#wake = wake;
     if (!this.#reading) void this.#read();
   }
 
-  /** Ends the reading. It asks for the iterator's own end and does not wait; an error of that end is dropped with the attempt. */
+  /** Stops reading and calls the iterator's `return()` without waiting for it. An error of `return()` is dropped with the attempt. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -138,7 +136,7 @@ class Reader<A> implements PolledReader<A> {
     Promise.resolve(this.#iterator.return?.()).catch(() => undefined);
   }
 
-  /** Reads until enough is ahead. It never rejects: an error is the end. */
+  /** Reads until enough is buffered. It never rejects: an error becomes the end. */
   async #read(): Promise<void> {
     this.#reading = true;
     try {
@@ -162,7 +160,7 @@ class Reader<A> implements PolledReader<A> {
     this.#flush();
   }
 
-  /** Wakes the reader once the loop has nothing more to do at once, so that what arrives together is taken together. */
+  /** Wakes the reader only after the microtasks, so that it takes everything that arrives together in one chunk. */
   readonly #tick = (): void => {
     this.#ticking = false;
     this.#flush();
@@ -176,11 +174,14 @@ class Reader<A> implements PolledReader<A> {
   }
 }
 
-/** Called from a microtask, nextTick runs when the microtasks are done; elsewhere than in Node the next microtask must do. */
+/**
+ * Runs a callback after the pending microtasks. This relies on `process.nextTick` and being called from a microtask; outside Node
+ * it runs in the next microtask.
+ */
 export const afterMicrotasks: (run: () => void) => void =
   typeof process === "undefined" ? queueMicrotask : (run) => process.nextTick(run);
 
-/** Runs in the next turn of the event loop, after what others wait for. */
+/** Runs a callback in the next turn of the event loop, after the pending work of others. */
 export const inNextTurn = (run: () => void): void => {
   if (typeof setImmediate === "undefined") setTimeout(run, 0);
   else setImmediate(run);

@@ -1,8 +1,8 @@
 /**
- * Is one attempt of a run: reads the provider's stream, directly or in a fiber of its own, folds its facts and hands its parts over.
+ * One attempt of a run: reads the provider's stream (directly or in a fiber), folds its facts and hands over its parts.
  *
- * One flag says whether the attempt has ended; source, watchdog and cancel race for it, and exactly one of them wins. From then on
- * the attempt is frozen: what was not handed over waits for the decision, and whatever the source still says is refused (L6).
+ * Source, watchdog and cancel race to end the attempt; the `over` flag lets exactly one of them win. From then on the attempt is
+ * frozen: parts that were not handed over wait for the decision, and anything more from the source is refused (L6).
  */
 import type * as Cause from "effect/Cause";
 import type * as Context from "effect/Context";
@@ -32,10 +32,10 @@ import type { Batch } from "./Reveal.ts";
 import { SeamStage, unproven } from "./SeamStage.ts";
 import type { Watch, WatchListener } from "./Watch.ts";
 
-/** How far an attempt comes: its source is opened, read, has a head, gives its first part. */
+/** Progress of an attempt: source opened, first pull, response head, first part. */
 const steps = { made: 0, started: 1, pulled: 2, answered: 3, responded: 4 } as const;
 
-/** A run that was taken up without `canContinue`: the first request would run the settled calls again (L2). */
+/** Rejects a resumed run without `canContinue`, because its first request would run the settled calls again (L2). */
 const refuseContinuation = (): never => {
   throw new TypeError("canContinue: expected the function that opens a continuation, got none");
 };
@@ -45,34 +45,34 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   readonly setup: AttemptSetup<P>;
   #fence: Fence | undefined;
   readonly facts: FactsFold;
-  /** The path of its request: the run's own, or else the origin that its transport reported. */
+  /** Path of the request: the one of the run, or the origin that the transport reported. */
   path: string;
   readonly #host: AttemptHost<P, Attempt<P>>;
   #watch: Watch | undefined;
-  /** Reads its stream; before that, waits for its turn. */
+  /** Reads the stream. Before the start, it waits for the attempt's turn. */
   #fiber: Fiber.Fiber<unknown, unknown> | undefined;
-  /** How far it has come, as `steps` counts: one number, because many runs wait at once. */
+  /** Progress, as a value of `steps`. A single number saves memory, because many runs may wait at once. */
   #step: number = steps.made;
   over = false;
-  /** Reads its source, where that needs no fiber. */
+  /** Reads the source if it needs no fiber. */
   #reading: { readonly isOver: boolean; readonly close: () => void } | undefined;
-  /** How the attempt has ended; set once its run has taken note of it. */
+  /** Set after the run has processed the end. */
   #end: AttemptEnd | undefined;
   #whenEnded: ((end: AttemptEnd) => void) | undefined;
   #reports = false;
   #terminalAtEnd = false;
-  /** Nothing may follow a finish that a clean end would prove, so that a long enough silence proves it too. */
+  /** True if a clean end would prove the last finish, and nothing should follow it. A long enough silence then proves it too. */
   #lingers = false;
-  /** Content has followed such a finish: this server sends one with everything, and only a clean end proves its last. */
+  /** True if content has followed such a finish. This server sends one with every chunk, so only a clean end proves the last one. */
   #finishRecurs = false;
-  /** Content has come without such a finish: this server does not send one with everything. */
+  /** True if content has come without such a finish. This server does not send one with every chunk. */
   #hasOpenContent = false;
-  /** Made where a marker is told apart from its protocol's last event. */
+  /** Created for a protocol that separates its terminal marker from its last event. */
   #marker: HeldMarker | undefined;
   readonly #stage: SeamStage<P> | undefined;
   #unpark: (() => void) | undefined;
   readonly flow: PartFlow<P>;
-  /** None where a seam joins: it may keep back the end of the very part that says one (L4). */
+  /** Undefined if a seam joins: the seam may keep back the end of the very part that carries the cursor (L4). */
   cursor: string | undefined;
   finish: string | undefined;
 
@@ -93,13 +93,13 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     return this.setup.number;
   }
 
-  /** What its calls pass. Made with the first look at it: many runs wait at once, and few of them call anything yet. */
+  /** The fence that this attempt's calls pass. Created on first use, because many runs wait at once and few have called a tool. */
   get fence(): Fence {
     this.#fence ??= new Fence();
     return this.#fence;
   }
 
-  /** What a continuation keeps: text, and the calls that have settled. */
+  /** Ordinal of the last part that a continuation keeps: the last text, or the last settled call. */
   get keepThrough(): number {
     return Math.max(this.flow.lastTextOrdinal, this.#host.ledger.settledThrough(this));
   }
@@ -109,18 +109,18 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   }
 
   /**
-   * Starts the attempt: in this step where its source can be read directly, else in a fiber.
+   * Starts the attempt, in this step if its source can be read directly, else in a fiber.
    *
-   * @param services what the caller's stream needs
-   * @param watch the attempt's clocks, running from now
-   * @param errors says how an error of the source becomes a failure
+   * @param services services that the caller's stream needs
+   * @param watch clocks of the attempt, running from now
+   * @param errors converts an error of the source to a failure
    */
   start<E, R>(options: RunOptions<P, E, R>, services: Context.Context<R>, watch: Watch, errors: ErrorReader<E>): void {
     this.#watch = watch;
     this.#step = steps.started;
     const open = this.setup.request === "continue" ? options.canContinue : options.attempt;
     const made = this.#guarded(() => (open ?? refuseContinuation)(this.#context()));
-    // An attempt that ends in its own factory, by a signal or a cancel, opens no source: nothing would close it.
+    // An attempt that was ended by its own factory (by a signal or a cancel) opens no source, because nothing would close it.
     const stream = this.over ? undefined : made;
     const source = stream === undefined ? undefined : sourceOf(stream);
     if (source !== undefined) {
@@ -130,7 +130,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
       return;
     }
     const pulled = stream === undefined ? Effect.void : readStream(stream, this, options);
-    // Only here: a source that is read directly has no transport below it that could ask for it, and holds nothing.
+    // Provided only here: a source that is read directly has no transport that could ask for it.
     const read = Effect.provideService(Effect.scoped(this.#decided(pulled, errors)), AttemptPath, (reported) => {
       this.path = this.#host.attach(this.path, reported);
     });
@@ -138,18 +138,18 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   }
 
   /**
-   * Waits before it starts: nothing is sent, no clock runs, and a close ends the wait at once.
+   * Waits before the start. Nothing is sent, no clock runs, and a close ends the wait immediately.
    *
    * @param go starts the attempt or decides its end
    */
   waits(go: Effect.Effect<void>, services: Context.Context<never>): void {
     this.#step = steps.started;
     const waiting = Effect.runForkWith(services)(go);
-    // It may have started in this very step.
+    // The attempt may have started in this very step.
     if (this.#watch === undefined) this.#fiber = waiting;
   }
 
-  /** The run has heard that the head of a response has come. */
+  /** True if the run was notified of the response head. */
   get isAnswered(): boolean {
     return this.#step >= steps.answered;
   }
@@ -160,7 +160,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     this.#host.answered(this.path);
   }
 
-  /** Lets the end of the reading decide, before what the reading opened is closed. */
+  /** Decides the end of the attempt before the resources of its stream are released. */
   #decided<A, E, R>(reading: Effect.Effect<A, E | Cause.Done, R>, errors: ErrorReader<E>) {
     return Effect.onExit(reading, (exit) => Effect.sync(() => this.#decides(exit, errors)));
   }
@@ -169,14 +169,14 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     if (!this.over) this.#guarded(() => this.decide(this.#endedBy(endOf(exit, errors.classifying()))));
   }
 
-  /** The source has ended: a clean end behind the marker releases what the seam still kept back. */
+  /** Handles the end of the source. A clean end after the marker releases what the seam still kept back. */
   #endedBy(end: AttemptEnd): AttemptEnd {
     if (this.#stage === undefined || end._tag === "failed") return end;
-    // Without a marker the response was cut: it proves nothing about the seam, and what is held may be half a repetition.
+    // A response without a marker was cut. It proves nothing about the seam, and the kept text may be half a repetition.
     if (!this.#terminalAtEnd && !this.facts.snapshot().terminal_seen) return end;
     const rest = this.#stage.end();
     if (typeof rest === "string") return unproven(rest);
-    // A finish that counts with the clean end alone was kept back for that end, and is what the response says of it (L5).
+    // A finish that counts only with a clean end was kept back until that end. It is the response's own statement (L5).
     const last = rest.observations.at(-1);
     if (last !== undefined) this.#terminalAtEnd = last.terminal_at_end === true;
     this.finish = last?.finish ?? this.finish;
@@ -194,7 +194,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
 
   stalled(clock: ClockName): void {
     this.#host.note(this.number, "watchdog", clock);
-    // The provider keeps its connection open behind its finish: nothing follows, as behind a clean end.
+    // The provider keeps its connection open after its finish. As after a clean end, nothing follows.
     if (this.#lingers && (clock === "idle" || clock === "silence")) {
       const end = this.#guarded(() => this.#endedBy(ended));
       if (end !== undefined) this.decide(end);
@@ -222,7 +222,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     this.#unpark?.();
   }
 
-  /** Decides how the attempt ends. Only the first call counts; it freezes everything in the same step. */
+  /** Decides the end of the attempt and freezes everything in the same step. Only the first call has an effect. */
   decide(end: AttemptEnd): boolean {
     if (this.over) return false;
     this.over = true;
@@ -236,7 +236,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     return true;
   }
 
-  /** Calls the one listener in the step that decides the end, or now where the attempt has ended. */
+  /** Calls the listener in the step that decides the end, or immediately if the attempt has ended. There is only one listener. */
   whenEnded(listener: (end: AttemptEnd) => void): void {
     if (this.#end === undefined) this.#whenEnded = listener;
     else listener(this.#end);
@@ -248,7 +248,9 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     return Effect.callback((resume) => this.whenEnded((end) => resume(Effect.succeed(end))));
   }
 
-  /** Freezes what was not handed over. Whatever throws in here, the run hears of an end, because it waits for nothing else (L7). */
+  /**
+   * Freezes the parts that were not handed over. If anything throws, the run still gets an end, because it waits for nothing else (L7).
+   */
   #frozen(end: AttemptEnd): AttemptEnd {
     try {
       if (!this.#isCut(end)) this.countMarker();
@@ -262,9 +264,9 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   }
 
   /**
-   * Counts a marker whose protocol's last event never came: the response is whole all the same.
+   * Counts a marker if the protocol's last event never came: the response is complete anyway.
    *
-   * @returns whether there was such a marker
+   * @returns true if there was such a marker
    */
   countMarker(): boolean {
     if (this.#marker?.take() !== true) return false;
@@ -272,31 +274,31 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     return true;
   }
 
-  /** The observation as it counts: where the whole response is held, its marker waits for the protocol's last event. */
+  /** Returns the observation to count. If the whole response is held, its marker waits for the protocol's last event. */
   #due(observation: Observation): Observation {
     this.#marker ??= new HeldMarker();
     return this.#marker.due(observation, this.setup.reveal.holdsAll, () => this.#watch?.terminal(this.#host.now()));
   }
 
-  /** A marker has come, and the protocol's last event has not. */
+  /** True if the marker has come and the protocol's last event has not. */
   get awaitsLast(): boolean {
     return this.#marker?.awaitsLast === true;
   }
 
-  /** Holds the whole response no longer: what may be shown of it is handed over now, and the rest as it comes. */
+  /** Stops holding the whole response. Hands over what may be shown now, and the rest as it comes. */
   endHold(): void {
     const { reveal } = this.setup;
     if (this.over || !reveal.holdsAll) return;
     this.#guarded(() => this.flow.handOver(reveal.endHold(this.countMarker())));
   }
 
-  /** Hears of the run's reader; the attempt reads on while it is away. */
+  /** Handles a change of the run's reader. The attempt keeps reading while the reader is away. */
   reader(word: ReaderWord): void {
     if (!this.over) this.#guarded(() => this.flow.reader(word));
     if (word === "left") this.#unpark?.();
   }
 
-  /** The response ended before the protocol's last event: what is held may be asked for again, unseen. */
+  /** True if the response ended before the protocol's last event: the held parts can then be requested again, unseen. */
   #isCut(end: AttemptEnd): boolean {
     if (!this.setup.reveal.holdsAll) return false;
     const kind = end._tag === "failed" ? end.failure.kind : "truncated";
@@ -304,12 +306,14 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     return this.#marker?.requiresLast === true && (kind === "truncated" || kind === "stalled");
   }
 
-  /** All that it held was let go. */
+  /** True if all resources of the attempt are released. */
   get hasClosed(): boolean {
     return this.#reading?.isOver ?? this.#fiber?.pollUnsafe() !== undefined;
   }
 
-  /** Closes the source, or interrupts the fiber and waits for its finalizers, at most the close grace. Returns whether it has closed. */
+  /**
+   * Closes the source, or interrupts the fiber and waits for its finalizers, at most for the close grace. Returns true if it closed.
+   */
   close(): Effect.Effect<boolean> {
     return Effect.suspend((): Effect.Effect<boolean> => {
       this.#reading?.close();
@@ -326,7 +330,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   }
 
   arrive<E, R>(parts: ReadonlyArray<P>, options: RunOptions<P, E, R>): void {
-    // `#guarded` would make a function of every part.
+    // `#guarded` would allocate a closure for each part.
     try {
       this.#arrived(parts, options);
     } catch (cause) {
@@ -334,12 +338,12 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     }
   }
 
-  /** A pull or a poll begins: something may have been sent. */
+  /** Marks the first pull or poll, after which something may have been sent. */
   pulls(): void {
     this.#step = Math.max(this.#step, steps.pulled);
   }
 
-  /** Stops the clocks until the slot is taken: a slow caller is never a stalled provider. */
+  /** Stops the clocks until the slot is taken, so that a slow caller never looks like a stalled provider. */
   park(free: () => void): void {
     this.#watch?.hold(this.#host.now());
     const unpark = () => {
@@ -350,7 +354,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     this.#unpark = unpark;
   }
 
-  /** Runs the caller's own code: what it throws is the caller's failure, never the provider's. */
+  /** Runs the caller's code. Anything that it throws is the caller's failure, never the provider's. */
   #guarded<A>(run: () => A): A | undefined {
     try {
       return run();
@@ -375,11 +379,11 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
       delivery: (delivery, status) => {
         if (this.over) return;
         this.#reports = true;
-        // A word that is not known means that more may have happened, never less (L2).
+        // An unknown value means that more may have happened, never less (L2).
         const known = Delivery.literals.includes(delivery) ? delivery : "accepted";
         this.facts.delivery(known);
         if (known === "ambiguous") this.#watch?.written(this.#host.now());
-        // What a refusal announces stands in its body too: until that is read, nobody goes because of its head.
+        // A refusal may announce a cooldown in its body too, so its head alone must not release any request.
         if (known === "accepted" && (status === undefined || (status >= 200 && status < 400))) this.#headCame();
       },
       bytes: (count) => {
@@ -407,13 +411,13 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     }
   }
 
-  /** Joins parts to what was shown; undefined where that cannot be proven, which ends the attempt. */
+  /** Joins parts to the shown text. Returns undefined and ends the attempt if the seam cannot be proven. */
   #joined<E, R>(stage: SeamStage<P>, parts: ReadonlyArray<P>, options: RunOptions<P, E, R>): Batch<P> | undefined {
     const observations = parts.map((part) => ObservationReading.read(options.observe(part)));
-    // What the stage keeps back was heard all the same.
+    // The clocks count also the parts that the stage keeps back.
     for (const { keep_alive } of observations) if (keep_alive) this.#watch?.keepAlive();
     this.#watch?.arrived(this.#host.now(), observations.some(isProgress));
-    // What the source said last holds for its end, also where the stage keeps that back.
+    // The last statement of the source counts for its end, even if the stage keeps it back.
     for (const observation of observations) {
       if (isProgress(observation) && observation.terminal_at_end !== true) this.#hasOpenContent = true;
       this.#mayEnd(observation);
@@ -432,17 +436,17 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
       this.flow.handOver(passed);
       return;
     }
-    // What came before the error was seen, in order, and waits for the decision.
+    // Parts that came before the error wait for the decision, in order.
     this.flow.keepFrozen(passed);
-    // An error behind the marker takes nothing back.
+    // An error after the marker revokes nothing.
     this.countMarker();
     if (!broken.observation.terminal) this.facts.decoded(broken.observation);
     this.decide(failed({ in_band: true, ...broken.failure }, broken.part));
   }
 
   /**
-   * Follows a finish that a clean end proves. Keep-alives behind it change nothing. Silence proves it too if it came after content without
-   * one, or with a call: a text with a finish in its first chunk may be the first of many such chunks.
+   * Follows a finish that a clean end proves. Keep-alives after it change nothing. Silence also proves it if it came with a call,
+   * or after content without a finish. A text with a finish in its first chunk may be the first of many such chunks.
    */
   #mayEnd(observation: Observation): void {
     const { closes, keep_alive, terminal_at_end } = observation;
@@ -456,9 +460,9 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     else if (lingered) this.#watch?.goesOn();
   }
 
-  /** Observes parts up to the first that carries an error, and tells the clocks. */
+  /** Observes parts up to the first that contains an error, and updates the clocks. */
   #observe<E, R>(parts: ReadonlyArray<P>, options: RunOptions<P, E, R>, said?: ReadonlyArray<Observation>) {
-    // Most chunks are one part. A list that grows has room for seventeen.
+    // Nearly every chunk has one part. V8 gives a growing empty list room for seventeen.
     let observations: Array<Observation> | undefined;
     let progress = false;
     let broken: { readonly part: P; readonly observation: Observation; readonly failure: Failure } | undefined;
@@ -467,7 +471,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
       const read = said?.[observations?.length ?? 0] ?? ObservationReading.read(options.observe(part));
       const observation = read.closes === undefined ? read : this.#due(read);
       if (observation.failure !== undefined) broken = { part, observation, failure: observation.failure };
-      // A finish that is malformed is the marker too, and goes with what came before it.
+      // A malformed finish is also the marker, and belongs to the parts that came before it.
       if (broken !== undefined && !observation.terminal) break;
       if (isProgress(observation)) {
         progress = true;

@@ -1,5 +1,5 @@
 /**
- * Says how an attempt ended, and reads it from what a source left behind.
+ * Describes the end of an attempt and derives it from the exit of its source.
  */
 import * as Cause from "effect/Cause";
 import * as Exit from "effect/Exit";
@@ -21,28 +21,28 @@ export type AttemptEnd =
 /** A clean end. */
 export const ended: AttemptEnd = { _tag: "ended" };
 
-/** A failed end. */
+/** Makes a failed end. */
 export const failed = (failure: Failure, cause: unknown): AttemptEnd => ({ _tag: "failed", failure, cause });
 
-/** The code of an attempt whose path was found lost while nothing came from it. */
+/** Code of an attempt that was ended because its silent path was found lost. */
 export const pathLost = "path_lost";
 
-/** Gemini's marker is its last finishReason and a clean end: it is a fact of the end, not of a part. */
+/** Gemini's marker is its last finishReason together with a clean end, so it is a fact of the end and not of a part. */
 export const terminalAtCleanEnd: Observation = { ...none, terminal: true, quiet: true };
 
-/** How errors become failures. */
+/** Settings for the conversion of errors to failures. */
 export interface Classifying<E> {
   readonly classify: ((error: E) => Failure) | undefined;
-  /** Wall clock, milliseconds since the epoch: for Retry-After dates. */
+  /** Wall clock in milliseconds since the epoch, for Retry-After dates. */
   readonly nowMs: number;
-  /** This process has reached the provider before: a name that does not resolve now is then the network's doing. */
+  /** True if this process has reached the provider before. If its name no longer resolves, the network is at fault. */
   readonly reachedHostBefore: boolean;
 }
 
 /**
- * Reads the end of a source's fiber that this process did not ask to end.
+ * Derives the end of an attempt from the exit of its source, unless this process asked for that end.
  *
- * Its own typed failure comes first, then a defect; an interrupt that this process did not cause is the provider's own cancel.
+ * The source's own typed failure takes precedence over a defect. An interrupt that this process did not cause is the provider's cancel.
  */
 export const endOf = <E>(exit: Exit.Exit<unknown, E | Cause.Done>, classifying: Classifying<E>): AttemptEnd => {
   if (Exit.isSuccess(exit)) return ended;
@@ -61,12 +61,12 @@ export const endOf = <E>(exit: Exit.Exit<unknown, E | Cause.Done>, classifying: 
 const classify = <E>(error: E, classifying: Classifying<E>): Failure => {
   if (classifying.classify === undefined) return classifyUnknown(error, classifying);
   const failure = FailureReading.read(classifying.classify(error));
-  // The caller knows its error; this process knows whether it has ever reached the host.
+  // The caller knows its error, but only this process knows if it has ever reached the host.
   if (failure.kind !== "transport" || failure.code === undefined || !classifying.reachedHostBefore) return failure;
   return TransportCodes.lookup(failure.code)?.meaning === "dns" ? { reached_host_before: true, ...failure } : failure;
 };
 
-/** An error that already says its failure, as those of ProviderClient do, is believed. */
+/** Trusts an error that carries its failure, like those of ProviderClient, and classifies any other. */
 const classifyUnknown = (error: unknown, classifying: Classifying<never>): Failure => {
   if (Predicate.hasProperty(error, "reason") && isFailure(error.reason)) return error.reason;
   return FailureClassifier.classify(error, {

@@ -1,5 +1,5 @@
 /**
- * Says what an attempt needs of its run, and what it is made with.
+ * The interface between an attempt and its run, and the setup of an attempt.
  */
 import type * as Deferred from "effect/Deferred";
 import type { AttemptMode } from "../../domain/RunFacts.ts";
@@ -14,58 +14,58 @@ import type { AttemptEnd, Classifying } from "./AttemptEnd.ts";
 import type { Handoff } from "./Handoff.ts";
 import type { Carried, Reveal } from "./Reveal.ts";
 
-/** The evidence that an attempt gives itself. */
+/** Evidence that an attempt records. */
 type Noted = "late_part_refused" | "terminal_candidate" | "watchdog" | "suspended";
 
-/** What an attempt `A` needs of its run. */
+/** Services that a run provides to its attempts of type `A`. */
 export interface AttemptHost<P, A> {
   readonly runId: string;
   readonly handoff: Handoff<P>;
   readonly ledger: ToolLedger;
-  /** What joins the run's texts, where its caller has given it. */
+  /** Joins the run's texts; undefined if the caller did not enable it. */
   readonly seams: Pick<TextSeam<P>, "left" | "joins"> | undefined;
   readonly taps: Taps<P> | undefined;
   readonly now: () => number;
   /**
-   * Commits the facts of an attempt before something of it is handed over, with the calls that become whole by it. Returns
-   * whether they may be handed over: at once, where the store took the write in this very step.
+   * Commits the facts of an attempt, with the calls that become complete, before a part of it is handed over. Resolves to true if
+   * the parts may be handed over. Returns `true` itself if the store completed the write synchronously.
    */
   readonly recordShown: (attempt: A, calls: ReadonlyArray<NamedCall>) => true | Deferred.Deferred<boolean>;
-  /** The path of the request that goes next. */
+  /** Path of the next request. */
   readonly path: string;
-  /** Called when a transport reports the path of an attempt's request. Gives the path that counts. */
+  /** Called when a transport reports the path of an attempt's request. Returns the path that applies. */
   readonly attach: (path: string, reported: Path) => string;
-  /** Called with its path when the head of an attempt's response has come, where its transport says so. */
+  /** Called with the attempt's path when the transport reports a head that is no refusal, at the latest with the first part. */
   readonly answered: (path: string) => void;
   /** Called when the first part of an attempt has arrived. */
   readonly responded: () => void;
   /** Called once, in the step that decided the end. Must not block. */
   readonly ended: (attempt: A, end: AttemptEnd) => void;
-  /** Called once, when the text of an attempt is proven to go on with what was shown. Must not block. */
+  /** Called once, when an attempt's text is proven to continue the shown text. Must not block. */
   readonly continued: (attempt: A) => void;
   readonly note: (attempt: number, event: Noted, detail?: string) => void;
 }
 
-/** Tells how an error of the source becomes a failure, at the time of the error. */
+/** Provides the settings that convert an error of the source to a failure, read at the time of the error. */
 export interface ErrorReader<E> {
   readonly classifying: () => Classifying<E>;
 }
 
-/** What makes one attempt of a run different from the next. */
+/** Values that differ between the attempts of a run. */
 export interface AttemptSetup<P> {
-  /** Counts the attempts of the run, from 1. */
+  /** Number of the attempt within the run, from 1. */
   readonly number: number;
   readonly mode: AttemptMode;
   readonly request: AttemptContext["request"];
   readonly calls: ReadonlyArray<SettledCall>;
   readonly cursor: string | undefined;
-  /** How it goes on with text that was shown. */
+  /** Plan for the continuation of shown text; undefined if the attempt continues none. */
   readonly seam: SeamPlan | undefined;
   readonly discarded: ReadonlyArray<Withdrawn>;
-  /** The route that it goes by; undefined for the run's own first one. */
+  /** Name of the route; undefined for the run's own first route. */
   readonly route: string | undefined;
   readonly facts: FactsFold;
   readonly reveal: Reveal<P>;
-  /** Parts of the same response that were held back before; they are in `reveal` already. */
+  /** Parts of the same response that an earlier attempt held back. `reveal` contains them already. */
   readonly carried: Carried<P> | undefined;
 }

@@ -1,10 +1,10 @@
 /**
- * Lets the requests of one run go: at once where its path is open, else when the processor's `Paths` say so.
+ * Releases the requests of one run: immediately if the path is open, else when the processor's `Paths` release them.
  *
- * D1 A request that waits was not sent, and no clock of its attempt runs.
- * D2 A wait is told, counted and put on record when it begins and when it is over, however it ends.
- * D3 A place among the requests that were let go together is given back once: with the response, or when there will be none.
- * D4 What may be waited is never more than the budget says, all waits together, until a person lets the run go on.
+ * D1 A waiting request was not sent, and no clock of its attempt runs.
+ * D2 Each wait is announced, counted and recorded when it begins and when it ends, no matter how it ends.
+ * D3 A released request leaves its wave once: when it has a response, or when there will be none.
+ * D4 All waits together never exceed the budget, until a person lets the run continue.
  */
 import type * as Context from "effect/Context";
 import * as Effect from "effect/Effect";
@@ -21,9 +21,9 @@ import type { Waiting } from "../contract/RunEvent.ts";
 import { type AttemptEnd, failed, pathLost } from "./AttemptEnd.ts";
 import type { Watchdog } from "./Watchdog.ts";
 
-/** The run whose requests go. */
+/** The run that sends the requests. */
 interface Owner {
-  /** Whose requests share a wait with the one that goes next. */
+  /** Scope of the next request; all requests of a scope wait together. */
   readonly scope: Scope;
   readonly budget: Budget;
   readonly attempts: number;
@@ -36,46 +36,45 @@ interface Owner {
     readonly waits: (it: Wait["for"]) => void;
     readonly waited: (it: Wait["for"], ms: number) => void;
   };
-  /** What the run's own fibers run with. */
+  /** Services for the run's own fibers. */
   readonly services: Context.Context<never>;
   readonly handoff: { readonly push: (event: Waiting) => void };
-  /** The run has ended, and nothing more of it is put on record (L7). */
+  /** `ended` is true if the run has ended. Nothing more of it is recorded then (L7). */
   readonly ledger: { readonly ended: boolean };
   readonly now: () => number;
   readonly note: (attempt: number, event: Evidence["event"], detail?: string) => void;
   readonly write: (entries: ReadonlyArray<Entry>) => Effect.Effect<boolean>;
 }
 
-/** A wait that is open. */
 interface OpenWait {
   readonly for: Wait["for"];
-  /** Monotonic milliseconds. */
+  /** Start of the wait, in monotonic milliseconds. */
   readonly from: number;
-  /** What this process had slept until then, in milliseconds. */
+  /** Time that this process had slept before the wait, in milliseconds. */
   readonly slept: number;
 }
 
-/** `goes`: the request may be sent. Else what it would have to wait for, and how long as far as that is known. */
+/** `goes`: the request may be sent. `stays`: it would have to wait for `for`, and for `waitMs` as far as that is known. */
 export type Departed =
   | { readonly _tag: "goes" }
   | { readonly _tag: "stays"; readonly for: Wait["for"]; readonly waitMs: number };
 
-/** How much too early a wait may seem to be over, in milliseconds. */
+/** Tolerance for a timer that rings early, in milliseconds. */
 const earlyMs = 50;
 
 /** The request may be sent. */
 export const goes: Departed = { _tag: "goes" };
 
-/** Gives back no place. */
+/** Leaves no wave. */
 const nothingHeld = (): void => undefined;
 
-/** The scope of a run's requests. */
+/** Returns the scope of a run's requests. */
 export const scopeOf = ({ id, model }: Provider, path: string | Path | undefined): Scope =>
   typeof path === "object"
     ? { path: path.id, credential: path.credential ?? "", model }
     : { path: path ?? id, credential: "", model };
 
-/** A path that says itself how it can be asked is asked that way from now on. */
+/** Attaches the probe of a path that carries one. */
 export const attach = (
   { paths }: { readonly paths: Pick<PathsService, "attach"> },
   path: string | Path | undefined,
@@ -83,10 +82,10 @@ export const attach = (
   if (typeof path === "object" && path.way !== undefined) paths.attach(path.id, path.way);
 };
 
-/** The requests of one run on their way out. Made for the first one that cannot go at once. */
+/** Releases the requests of one run. Created for the first request that cannot be sent immediately. */
 export class Departure {
   readonly #run: Owner;
-  /** Gives back the place of a request that was let go (D3). */
+  /** Makes a released request leave its wave (D3). */
   #leave: (() => void) | undefined;
   #open: OpenWait | undefined;
   #mayNotWait = false;
@@ -97,35 +96,35 @@ export class Departure {
     this.#run = run;
   }
 
-  /** Whether the next request was let go. Then its path is up for it and nothing cools, whatever holds others. */
+  /** True if the next request was released. Its path then counts as up and without a cooldown, even if other requests wait. */
   get isLetGo(): boolean {
     return this.#leave !== undefined;
   }
 
-  /** Whether the next request waited for its path and was let go: it may go once, whatever is spent of the budget. */
+  /** True if the next request waited for its path and was released. It may be sent once, regardless of the spent budget. */
   get waitedForPath(): boolean {
     return this.#waitedForPath;
   }
 
-  /** The next request has waited for its path and was let go. Holds until an attempt of the run breaks again. */
+  /** Sets `waitedForPath`, which stays true until an attempt of the run breaks again. */
   hasWaitedForPath(has: boolean): void {
     this.#waitedForPath = has;
   }
 
-  /** Whether the request may be sent in this step. One that was let go stays where a refusal was heard meanwhile. */
+  /** True if the request may be sent in this step. A refusal in the meantime stops even a released request. */
   get mayGo(): boolean {
     const { budget, scope, shared } = this.#run;
     if (this.#leave === undefined) return shared.paths.isOpen(scope);
     return shared.paths.standing(scope, budget.max_retry_after_ms).cooldownMs <= 0;
   }
 
-  /** What the run may spend, as a decision takes it: a run that found no place to wait may wait no more (D4). */
+  /** Budget of the run for a decision. A run that found no room to wait may wait no longer (D4). */
   get budget(): Budget {
     const { budget, spending } = this.#run;
     return this.#mayNotWait ? { ...budget, max_outage_ms: spending.facts().waited_ms } : budget;
   }
 
-  /** Waits until the request may go, at most as long as the budget allows (D1). An interruption ends the wait at once. */
+  /** Waits until the request may be sent, within the budget (D1). An interruption ends the wait immediately. */
   get admitted(): Effect.Effect<Departed> {
     return Effect.suspend(() => {
       this.leave();
@@ -144,7 +143,7 @@ export class Departure {
         Effect.onExit((exit) => Effect.sync(() => this.#over(Exit.isSuccess(exit) ? exit.value : undefined))),
         Effect.flatMap((admitted) => {
           if (admitted._tag === "admitted") return Effect.succeed(goes);
-          // This process has slept meanwhile: that was no time in which the path could have come back.
+          // This process was suspended during the wait, and the path could not have come back in that time.
           const isLate = admitted._tag === "too_long" && admitted.for === "path" && this.#leftMs > 0;
           return isLate ? this.admitted : Effect.succeed(this.#stays(admitted));
         }),
@@ -153,10 +152,10 @@ export class Departure {
   }
 
   /**
-   * Waits for the turn of an attempt that has begun already: a first one, or one whose turn was taken back meanwhile.
+   * Waits for the turn of an attempt that has begun: the first one, or one that lost its turn in the meantime.
    *
-   * @param go sends its request
-   * @param elsewhere done once another route would take it: then it waits no longer, and its decision moves it
+   * @param go sends the attempt's request
+   * @param elsewhere completes once another route would accept the request, which ends the wait and lets the decision move it
    */
   inTurn(
     attempt: { readonly decide: (end: AttemptEnd) => unknown },
@@ -170,23 +169,22 @@ export class Departure {
     });
   }
 
-  /** Stays as soon as that is done. */
   #until(elsewhere: Effect.Effect<void>): Effect.Effect<Departed> {
     return Effect.map(elsewhere, () => this.#asItStands);
   }
 
-  /** The request has a response, or there will be none (D3). */
+  /** Leaves the wave, because the request has a response or there will be none (D3). */
   leave(): void {
     this.#leave?.();
     this.#leave = undefined;
   }
 
-  /** The run goes although it may wait no longer: its policy says so, and the attempt counts as any other. */
+  /** Releases a run that may wait no longer, because its policy or a person says so. The attempt counts like any other. */
   goesAnyway(): void {
     this.#leave ??= nothingHeld;
   }
 
-  /** Whether the last connect failed although its path works: that is no outage, and counts as ever. */
+  /** True if the last connect failed although its path works. That is no outage, and counts as a normal failure. */
   get failedThough(): boolean {
     return this.#failedThough;
   }
@@ -195,19 +193,19 @@ export class Departure {
     this.#failedThough = is;
   }
 
-  /** The run may wait no more. Returns whether that is new. */
+  /** Forbids further waits. Returns true if they were allowed before. */
   givesUp(): boolean {
     const isNew = !this.#mayNotWait;
     this.#mayNotWait = true;
     return isNew;
   }
 
-  /** A person lets the run go on: it may wait anew (D4). */
+  /** Allows waits again, because a person lets the run continue (D4). */
   mayWaitAnew(): void {
     this.#mayNotWait = false;
   }
 
-  /** What may still be waited, in milliseconds. */
+  /** Remaining time to wait, in milliseconds. */
   get #leftMs(): number {
     const { budget, spending } = this.#run;
     const { max_outage_ms } = budget;
@@ -234,16 +232,16 @@ export class Departure {
     this.#record({ _tag: "RunWaited", waited_ms: run.spending.facts().waited_ms, wait: told });
   }
 
-  /** The wait is over (D2). */
+  /** Records the end of a wait (D2). */
   #over(admitted: Admitted | undefined): void {
     if (!this.#closed()) return;
-    // A timer may ring a moment early: what was to be waited counts as waited.
+    // A timer may ring slightly early; the rest counts as waited.
     if (admitted?._tag === "too_long" && this.#leftMs < earlyMs) this.#run.spending.waitedToGo(this.#leftMs);
     this.#run.note(this.#run.attempts, "waiting", "over");
     this.#record({ _tag: "RunWaited", waited_ms: this.#run.spending.facts().waited_ms });
   }
 
-  /** Counts a wait that was open. Returns whether one was. */
+  /** Counts the open wait. Returns true if there was one. */
   #closed(): boolean {
     const open = this.#open;
     if (open === undefined) return false;
@@ -270,26 +268,26 @@ export class Departure {
     return { _tag: "stays", for: path === "down" ? "path" : "cooldown", waitMs: cooldownMs };
   }
 
-  /** Nothing waits for the store here: a record that lacks a wait lets the run wait longer after a crash, and no more. */
+  /** Does not wait for the store: if the entry is lost in a crash, the only effect is that the run may wait longer afterwards. */
   #record(entry: Entry): void {
     const run = this.#run;
     if (!run.ledger.ended) Effect.runForkWith(run.services)(run.write([entry]));
   }
 }
 
-/** How an attempt ends that could not go: its request was not sent. */
+/** Returns the failure of an attempt that was never sent. */
 const stayed = (departed: Extract<Departed, { readonly _tag: "stays" }>): Failure =>
   departed.for === "path"
     ? { kind: "transport", operation: "connect", code: pathDown }
     : { kind: "rate_limited", code: announcedCooldown, retry_after_ms: Math.ceil(departed.waitMs) };
 
-/** The code of a request that was not sent because its path was down for longer than it may wait. */
+/** Code of a request that was not sent because its path was down for longer than it may wait. */
 const pathDown = "path_down";
 
-/** The code of a request that was not sent because its provider takes no more for longer than it may wait. */
+/** Code of a request that was not sent because its provider announced a cooldown longer than it may wait. */
 const announcedCooldown = "announced_cooldown";
 
-/** A run, as far as its path is asked or told of. */
+/** The parts of a run that concern its path. */
 interface Traveller {
   readonly scope: Scope;
   readonly budget: Budget;
@@ -297,7 +295,7 @@ interface Traveller {
   readonly going: Departure | undefined;
 }
 
-/** How things stand for a run's next request, as a decision takes it. One that was let go waits for nothing any more. */
+/** Returns the path state and cooldown for a run's next request, as input of a decision. A released request waits for nothing. */
 export const standingOf = (run: Traveller): Pick<RunFacts, "path" | "waited_for_path" | "cooldown_ms"> => {
   const { going } = run;
   if (going?.isLetGo === true) return { path: "up", waited_for_path: going.waitedForPath, cooldown_ms: 0 };
@@ -309,17 +307,17 @@ export const standingOf = (run: Traveller): Pick<RunFacts, "path" | "waited_for_
   };
 };
 
-/** Whether the path of a run is up, or at least was when its request was let go. */
+/** Returns true if the path of a run is up, or was up when its request was released. */
 export const isUp = (run: Traveller): boolean => standingOf(run).path === "up";
 
-/** An attempt, as far as it has met a path. */
+/** The parts of an attempt that concern its path. */
 interface Travelled {
   readonly facts: { readonly snapshot: () => AttemptFacts };
   readonly isAnswered: boolean;
   readonly path: string;
 }
 
-/** Tells the paths what an attempt has met. A connect that failed is told apart, because its path has to be asked. */
+/** Reports an attempt's findings to the paths. The caller handles a failed connect separately, because its path must be probed. */
 export const tell = (run: Traveller, { facts, isAnswered, path }: Travelled, failure: Failure | undefined): void => {
   const { shared } = run;
   const scope = { ...run.scope, path };
@@ -329,13 +327,13 @@ export const tell = (run: Traveller, { facts, isAnswered, path }: Travelled, fai
   const refusal = refusalOf(failure);
   if (refusal !== undefined) shared.paths.refused(scope, refusal);
   if (failure.kind === "transport" && failure.code !== pathLost && !isUnconnected(failure, delivery)) {
-    // A connection that breaks was made: the address is right, whether a head has ever come over it or not.
+    // A connection that breaks was established, so the address is right even if no head ever came over it.
     shared.paths.wasReached(scope.path);
     shared.paths.broke(scope);
   }
 };
 
-/** A refusal with a wait, as the provider has announced it. */
+/** Returns a refusal if the provider announced a wait. */
 const refusalOf = (failure: Failure): Refusal | undefined => {
   const { kind, only_this = false, retry_after_ms: waitMs } = failure;
   if (waitMs === undefined || failure.code === announcedCooldown) return undefined;
@@ -345,8 +343,8 @@ const refusalOf = (failure: Failure): Refusal | undefined => {
 };
 
 /**
- * Whether no connection could be made: the request was not sent, or the failure is one that only a connect meets. A certificate
- * counts too, since somebody else than the origin may have answered.
+ * Returns true if no connection could be made: the request was not sent, or only a connect can fail like this. Certificate errors
+ * count too, because something other than the origin may have answered.
  */
 export const isUnconnected = (failure: Failure, delivery: Delivery): boolean => {
   if (failure.code === pathDown || failure.code === pathLost) return false;

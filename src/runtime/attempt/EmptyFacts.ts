@@ -6,10 +6,10 @@ import * as Facts from "../../facts/Facts.ts";
 import type { AttemptContext } from "../contract/RunOptions.ts";
 
 /**
- * The facts of an attempt before it begins.
+ * Returns the facts of an attempt before its start.
  *
- * @param run whose attempt it is
- * @param tools exactly those that its request exposes
+ * @param run the run of the attempt
+ * @param tools exactly the tools that the request exposes
  */
 export const emptyFacts = (
   { discardable, sideEffects }: { readonly discardable: boolean; readonly sideEffects: SideEffects },
@@ -17,7 +17,7 @@ export const emptyFacts = (
   request: AttemptContext["request"],
 ): Facts.FactsFold =>
   Facts.make({
-    // A resumed response exposes nothing anew: its calls were counted by the attempt that it resumes.
+    // A resumed response exposes no new tools: the attempt that it resumes has counted its calls.
     sideEffects: request !== "resume" ? sideEffects : { ...snapshot([], false), guarded: sideEffects.guarded },
     discardable,
     boundaries: tools,

@@ -1,13 +1,13 @@
 /**
- * Is the one output of a run: everything that the run says leaves here, to one reader, by its demand.
+ * The single output of a run, read by one reader on demand.
  *
- * Events of the run itself wait in a short queue; parts wait in one slot, and count as shown only when they are handed over
- * (L4). While the slot is full the attempt reads nothing more, so at most one chunk of parts is in flight. Where the reader
- * waits already, parts reach it in the step in which they arrive.
+ * Events of the run wait in a short queue. Parts wait in one slot, and count as shown only when they are handed over (L4). While
+ * the slot is full the attempt stops reading, so at most one chunk of parts is in flight. A reader that is already waiting gets
+ * parts in the step in which they arrive.
  *
- * A tee sees all that leaves, in that same step (see Taps). While it takes the events itself, no effect runs for them: the
- * reader waits on. What it refuses goes to the reader, and what comes until the reader asks again takes the slot. So does what comes
- * while the tee has no room: it is neither counted nor recorded before there is some.
+ * A tee sees all output in the same step (see Taps). While it consumes events, no effect runs and the reader keeps waiting. Events
+ * that it declines are passed to the reader, and parts wait in the slot until the reader pulls again. Parts also wait there,
+ * neither counted nor recorded, while the room is not free.
  */
 import type * as Cause from "effect/Cause";
 import * as Effect from "effect/Effect";
@@ -18,22 +18,22 @@ type Taken<P> = Effect.Effect<readonly [RunEvent<P>, ...Array<RunEvent<P>>], Run
 
 /** Parts that have arrived and were not taken. */
 export interface Slot<P> {
-  /** They continue what was handed over just now, and leave in a later turn of the event loop. */
+  /** True if the parts continue those that were just handed over, and must leave in a later turn of the event loop. */
   readonly inNextTurn: boolean;
   /**
-   * Puts on record what must be there before the hand-over, and says whether the parts may leave; undefined where nothing must
-   * be there. Each pull waits for the one write, also for one that an interrupted pull has begun.
+   * Records the facts that must be stored before the hand-over, and resolves to true if the parts may be handed over. Returns
+   * undefined if there is nothing to record. All pulls share one write, even after the pull that started it was interrupted.
    */
   readonly record: () => Effect.Effect<boolean> | undefined;
-  /** Counts the parts as shown and gives their events. */
+  /** Counts the parts as shown and returns their events. */
   readonly deliver: () => ReadonlyArray<RunEvent<P>>;
-  /** Tells the reader that the slot is free. */
+  /** Called when the slot is free. */
   readonly taken: () => void;
 }
 
 /** The output of one run. */
 export class Handoff<P> {
-  /** Undefined while nothing waits in it. */
+  /** Undefined while the queue is empty. */
   #queue: Array<RunEvent<P>> | undefined;
   #slot: Slot<P> | undefined;
   #end: Taken<P> | undefined;
@@ -43,15 +43,15 @@ export class Handoff<P> {
   #lacksEnd = false;
 
   /**
-   * @param tee sees what leaves the run, and may take it in the reader's stead
-   * @param room nothing leaves while there is none
+   * @param tee sees the output of the run, and may consume it in the reader's place
+   * @param room holds back all output while it is not free
    */
   constructor(tee?: Tee<P>, room?: Room) {
     this.#tee = tee;
     this.#room = room;
   }
 
-  /** Whether the reader waits right now, with nothing before it in line, and there is a place for what leaves. */
+  /** True if the reader is waiting, the queue is empty, and the room is free. */
   get wanted(): boolean {
     return this.#waiting !== undefined && this.#queue === undefined && this.#room?.isFree() !== false;
   }
@@ -60,7 +60,7 @@ export class Handoff<P> {
     return this.#slot;
   }
 
-  /** Adds an event of the run. */
+  /** Queues events of the run. */
   push(...events: ReadonlyArray<RunEvent<P>>): void {
     if (events.length === 0) return;
     if (this.#queue === undefined) this.#queue = [...events];
@@ -68,7 +68,7 @@ export class Handoff<P> {
     this.#wake(this.take);
   }
 
-  /** Gives parts to the reader, which waits for them. Only while `wanted`. */
+  /** Hands parts to the waiting reader. Call it only if `wanted` is true. */
   give(events: ReadonlyArray<RunEvent<P>>): void {
     if (isFilled(events) && this.#tee?.(events) !== true) this.#wake(Effect.succeed(events));
   }
@@ -79,28 +79,20 @@ export class Handoff<P> {
     this.#wake(this.take);
   }
 
-  /** Takes the parts back that the reader has not taken. */
+  /** Empties the slot. */
   clear(): void {
     this.#slot = undefined;
   }
 
-  /**
-   * Takes back parts and a completion that the reader has not taken: the run is another process's.
-   *
-   * @param keepsText parts stay, unless they hand a call over
-   * @returns whether all parts stay
-   */
-  recall(keepsText = false): boolean {
+  /** Removes queued parts and a queued completion, because another process owns the run now. */
+  recall(): void {
     const queue = this.#queue ?? [];
-    const parts = queue.filter((event) => event._tag === "Part");
-    const stay = parts.length === 0 || (keepsText && parts.every(({ calls }) => calls === undefined));
-    const left = queue.filter(({ _tag }) => (stay || _tag !== "Part") && _tag !== "RunCompleted");
+    const left = queue.filter(({ _tag }) => _tag !== "Part" && _tag !== "RunCompleted");
     this.#queue = isFilled(left) ? left : undefined;
     this.#lacksEnd = queue.some(({ _tag }) => _tag === "RunCompleted");
-    return stay;
   }
 
-  /** Whether a completion was taken back. */
+  /** True if a completion was removed. */
   get lacksEnd(): boolean {
     return this.#lacksEnd;
   }
@@ -111,7 +103,7 @@ export class Handoff<P> {
     this.#wake(this.take);
   }
 
-  /** What the reader pulls. */
+  /** The pull of the reader. */
   readonly take: Taken<P> = Effect.suspend((): Taken<P> => {
     const room = this.#room;
     if (room?.isFree() === false) return Effect.andThen(room.freed, this.take);
@@ -123,13 +115,13 @@ export class Handoff<P> {
     const slot = this.#slot;
     if (slot !== undefined) return slot.inNextTurn ? this.#takeLater(slot) : this.#takeSlot(slot);
     if (this.#end === undefined) return this.#awaited;
-    // The run may be kept for its calls, and must not keep a buffer with it (L11).
+    // The run may stay in memory for its calls, but must not retain a buffer (L11).
     this.#tee = undefined;
     this.#room = undefined;
     return this.#end;
   });
 
-  /** What comes next, where there is nothing to take now. */
+  /** Waits for the next output. */
   readonly #awaited: Taken<P> = Effect.callback((resume) => {
     this.#waiting = resume;
     return Effect.sync(() => {
@@ -149,7 +141,7 @@ export class Handoff<P> {
     if (record === undefined) return this.#empty(slot);
     return Effect.flatMap(record, (may) => {
       if (this.#slot !== slot) return this.take;
-      // What may not be handed over stays until its attempt is decided.
+      // Parts that may not be handed over stay here until their attempt is decided.
       return may ? this.#empty(slot) : this.#awaited;
     });
   }
@@ -161,7 +153,7 @@ export class Handoff<P> {
     return isFilled(events) ? this.#leave(events) : this.take;
   }
 
-  /** Gives events to the reader, unless the tee takes them: then the reader waits for the next ones. */
+  /** Passes events to the reader. If the tee consumes them, the reader keeps waiting. */
   #leave(events: readonly [RunEvent<P>, ...Array<RunEvent<P>>]): Taken<P> {
     return this.#tee?.(events) === true ? this.take : Effect.succeed(events);
   }

@@ -1,23 +1,23 @@
 /**
- * Keeps the terminal marker of a response that is held whole, until the protocol's last event has come behind it.
+ * Keeps the terminal marker of a response that is held whole until the protocol's last event has arrived.
  */
 import type { Observation } from "../../domain/Observation.ts";
 
-/** A marker that has come before the protocol's last event. */
+/** A marker that came before the protocol's last event. */
 export class HeldMarker {
   #marker: { readonly finish: string | undefined; readonly isRequired: boolean } | undefined;
 
-  /** A marker has come, and the protocol's last event has not. */
+  /** True if the marker has come and the protocol's last event has not. */
   get awaitsLast(): boolean {
     return this.#marker !== undefined;
   }
 
-  /** Such a marker has come, and the protocol's clients need its last event. */
+  /** True if the marker is waiting, and the protocol's clients need the last event. */
   get requiresLast(): boolean {
     return this.#marker?.isRequired === true;
   }
 
-  /** Forgets the marker. Returns whether there was one. */
+  /** Forgets the marker. Returns true if there was one. */
   take(): boolean {
     const had = this.#marker !== undefined;
     this.#marker = undefined;
@@ -25,10 +25,10 @@ export class HeldMarker {
   }
 
   /**
-   * The observation as it counts.
+   * Returns the observation to count.
    *
-   * @param holdsAll the whole response is held: its marker waits for the protocol's last event
-   * @param onHeld called where a marker begins to wait
+   * @param holdsAll true if the whole response is held, so that its marker waits for the protocol's last event
+   * @param onHeld called when a marker starts to wait
    */
   due(observation: Observation, holdsAll: boolean, onHeld: () => void): Observation {
     const { closes, failure, finish, terminal } = observation;

@@ -1,20 +1,20 @@
 /**
- * Asks paths from which nothing comes whether they are lost, and ends the attempts of one that is.
+ * Probes silent paths, and ends the attempts of a path that is lost.
  *
- * One question stands for all attempts of a path. A path that works proves nothing about a connection: the clocks go on.
+ * One probe serves all attempts of a path. A path that works proves nothing about an existing connection, so the clocks keep running.
  */
 import type * as Context from "effect/Context";
 import * as Effect from "effect/Effect";
 import type { PathsService } from "../../paths/Paths.ts";
 import type { PathListener, Watchdog } from "./Watchdog.ts";
 
-/** The silent paths of one processor. */
+/** Handles the silent paths of one processor. */
 export class LostPaths implements PathListener {
   readonly #paths: PathsService;
   readonly #watchdog: Pick<Watchdog, "lose" | "now">;
   readonly #context: Context.Context<never>;
 
-  /** @param context what its own fibers run with: a question must not hold the watchdog, which asks it */
+  /** @param context services for its own fibers: a probe must not block the watchdog that reports the path */
   constructor(paths: PathsService, watchdog: Pick<Watchdog, "lose" | "now">, context: Context.Context<never>) {
     this.#paths = paths;
     this.#watchdog = watchdog;
@@ -23,7 +23,7 @@ export class LostPaths implements PathListener {
 
   silent(path: string): void {
     const since = this.#watchdog.now();
-    // What comes while the path is asked proves that its connection lives, whatever the answer.
+    // Bytes that arrive during the probe prove that their connection is alive, whatever the probe finds.
     const lost = (isLost: boolean) => (isLost ? this.#watchdog.lose(path, since) : undefined);
     Effect.runForkWith(this.#context)(Effect.map(this.#paths.isLost(path), lost));
   }

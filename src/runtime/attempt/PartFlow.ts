@@ -1,8 +1,8 @@
 /**
- * Carries the parts of one attempt to the reader: through the slot, or frozen until a decision says what becomes of them.
+ * Carries the parts of one attempt to the reader, through the slot or frozen until a decision.
  *
- * It counts what was decoded and what was handed over, each part in its turn, so that text and calls keep their order. A part
- * whose hand-over must be on record waits for its one write, whatever becomes of the pull or of the attempt meanwhile (L8).
+ * It counts each part as decoded and handed over in turn, so that text and calls keep their order. A part that must be recorded
+ * before its hand-over waits for its single write, no matter how the pull or the attempt ends in the meantime (L8).
  */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
@@ -16,35 +16,35 @@ import { type LedgerAttempt, type NamedCall, type ToolLedger, wholeCalls } from 
 import type { Handoff, Slot } from "./Handoff.ts";
 import type { Batch, Carried, Reveal } from "./Reveal.ts";
 
-/** What the flow needs of its run. */
+/** Services that a run provides to the flow. */
 export interface FlowHost<P> {
   readonly runId: string;
   readonly handoff: Handoff<P>;
   readonly ledger: ToolLedger;
-  /** Follows what leaves, where text may go on. */
+  /** Follows the delivered text, if it may be continued later. */
   readonly seams: Pick<TextSeam<P>, "left"> | undefined;
   readonly taps: Taps<P> | undefined;
 }
 
-/** What the flow needs of its attempt. */
+/** Services that an attempt provides to its flow. */
 export interface FlowOwner extends LedgerAttempt {
   /**
-   * Commits the attempt's facts before something of it is handed over, with the calls that become whole by it. Says whether they
-   * may be handed over: at once, where the store took the write in this very step.
+   * Commits the attempt's facts, with the calls that become complete, before a part is handed over. Resolves to true if the parts
+   * may be handed over. Returns `true` itself if the store completed the write synchronously.
    */
   readonly recordShown: (calls: ReadonlyArray<NamedCall>) => true | Deferred.Deferred<boolean>;
-  /** The slot is free again. */
+  /** Called when the slot is free again. */
   readonly taken: () => void;
 }
 
-/** Parts on their way, and how far the facts count them. */
+/** Parts on their way to the reader, and their state in the facts. */
 interface Transit<P> extends Batch<P> {
   counted: "no" | "decoded" | "handed_over";
-  /** The write that the hand-over waits for, once it has begun; its result says whether the parts may be handed over. */
+  /** The write that the hand-over waits for, once it has begun. Resolves to true if the parts may be handed over. */
   record?: Deferred.Deferred<boolean> | undefined;
 }
 
-/** Most parts that are handed over in one turn of the event loop: what was held may be many more. */
+/** Maximum parts that are handed over in one turn of the event loop. Held parts may be many more. */
 export const turnPartsMax = 512;
 
 /** The parts of one attempt on their way to the caller. */
@@ -56,10 +56,10 @@ export class PartFlow<P> {
   #lastTextOrdinal = 0;
   #hasShown = false;
   #inSlot: Transit<P> | undefined;
-  /** Parts that wait for the slot: a hold has ended while its reader was busy, or gave more than fit in one turn. */
+  /** Parts that wait for the slot, because a hold ended while the reader was busy or released more than fits in one turn. */
   #next: Array<Transit<P>> = [];
   #frozen: ReadonlyArray<Transit<P>> = noParts;
-  /** The newest write, which may be over. */
+  /** The newest write, which may be complete. */
   #lastWrite: Deferred.Deferred<boolean> | undefined;
 
   constructor(host: FlowHost<P>, owner: FlowOwner, reveal: Reveal<P>) {
@@ -69,36 +69,36 @@ export class PartFlow<P> {
   }
 
   /**
-   * An earlier process may have handed over parts of the attempt; only its caller knows which.
+   * Assumes that an earlier process handed over parts of the attempt; only the caller knows which ones.
    *
-   * @param keeps some of them stay when the run goes on from what has settled
+   * @param keeps true if some of them remain when the run continues from its settled calls
    */
   handedOverBefore(keeps: boolean): void {
     this.#ordinal = 1;
     this.#lastTextOrdinal = keeps ? 1 : 0;
   }
 
-  /** Parts handed over so far. */
+  /** Number of parts handed over. */
   get ordinal(): number {
     return this.#ordinal;
   }
 
-  /** Whether something that shows text or reasoning has left. */
+  /** True if a part that shows text or reasoning was handed over. */
   get hasShown(): boolean {
     return this.#hasShown;
   }
 
-  /** Ordinal of the last text part that was handed over; 0 when there is none. */
+  /** Ordinal of the last text part that was handed over; 0 if there is none. */
   get lastTextOrdinal(): number {
     return this.#lastTextOrdinal;
   }
 
-  /** Whether parts wait for the reader: nothing more is read meanwhile. A reader that is away keeps nothing from being read. */
+  /** True if the slot is occupied and reading must stop. While the reader is away, reading continues. */
   get full(): boolean {
     return this.#inSlot !== undefined && this.#host.taps?.presence?.isAway !== true;
   }
 
-  /** Hears of the run's reader. What is held passes on exactly as it would have, once a reader is there again. */
+  /** Handles a change of the run's reader. Once a reader is back, held parts pass exactly as they would have before. */
   reader(word: ReaderWord): void {
     if (word === "left") {
       this.#reveal.readerLeft(this.#untaken());
@@ -110,20 +110,20 @@ export class PartFlow<P> {
     }
   }
 
-  /** What of these parts may be handed over now. A run that no reader can have any more only counts what it sees. */
+  /** Returns the parts that may be handed over now. An evicted run discards its parts and only counts them as decoded. */
   pass(batch: Batch<P>): Batch<P> {
     if (this.#host.taps?.presence?.isEvicted !== true) return this.#reveal.pass(batch);
     this.#throwAway(batch);
     return { parts: [], observations: [] };
   }
 
-  /** Hands over what has passed. What does not fit while the reader is away cannot be, nor what was held before it (L11). */
+  /** Hands over the passed parts. If they do not fit while the reader is away, the run is evicted with all held parts (L11). */
   handOver(passed: Batch<P>): void {
     if (this.#reveal.isOverfull) this.#host.taps?.presence?.evict();
     else if (passed.parts.length > 0) this.#offer(passed);
   }
 
-  /** What the reader has not taken. What waits for a write that was begun for it stays here, out of its reach (L8). */
+  /** Takes back the parts that the reader has not taken, except parts with a write in progress: those remain here (L8). */
   #untaken(): Batch<P> {
     this.#host.handoff.clear();
     const isOwed = this.#inSlot?.counted !== "no";
@@ -136,24 +136,24 @@ export class PartFlow<P> {
     };
   }
 
-  /** No reader will have these parts: they were seen, not shown (L4). */
+  /** Discards parts that can no longer reach a reader: they were decoded, not shown (L4). */
   #throwAway(batch: Batch<P>): void {
     this.#countDecoded({ ...batch, counted: "no" });
   }
 
-  /** Waits for a write that an interrupted pull has left behind, so that later entries stand behind it. */
+  /** Waits for a write that an interrupted pull left running, so that later entries follow it. */
   get written(): Effect.Effect<unknown> {
     return Effect.suspend(() =>
       this.#lastWrite === undefined ? Effect.void : Effect.exit(Deferred.await(this.#lastWrite)),
     );
   }
 
-  /** Whether such a write is under way, or parts are frozen. */
+  /** True if parts are frozen or a write is in progress. */
   get isUnsettled(): boolean {
     return this.#frozen.length > 0 || (this.#lastWrite !== undefined && !Deferred.isDoneUnsafe(this.#lastWrite));
   }
 
-  /** Hands parts to a reader that waits, or leaves them in the slot. */
+  /** Hands parts to a waiting reader, or puts them into the slot. */
   #offer(batch: Batch<P>): void {
     const transit: Transit<P> = { parts: batch.parts, observations: batch.observations, counted: "no" };
     if (this.#inSlot !== undefined) {
@@ -175,7 +175,7 @@ export class PartFlow<P> {
     this.#put(transit);
   }
 
-  /** Puts what waits first into the slot. Says whether something waited. */
+  /** Moves the first waiting parts into the slot. Returns true if there were any. */
   #putNext(inNextTurn: boolean): boolean {
     const next = this.#next.shift();
     if (next !== undefined) this.#put(next, inNextTurn);
@@ -187,14 +187,14 @@ export class PartFlow<P> {
     this.#host.handoff.put(this.#slot(transit, inNextTurn));
   }
 
-  /** Keeps parts that came directly before the failure: they were seen, not shown. */
+  /** Keeps parts that came directly before the failure: they were decoded, not shown. */
   keepFrozen(batch: Batch<P>): void {
     const transit: Transit<P> = { ...batch, counted: "no" };
     this.#frozen = [...this.#frozen, transit];
     this.#countDecoded(transit);
   }
 
-  /** Takes back what was not handed over, with what was held, and counts it as decoded. */
+  /** Takes back the parts that were not handed over, together with the held ones, and counts them as decoded. */
   freeze(held: Batch<P>): void {
     const waiting = this.#inSlot === undefined ? this.#next : [this.#inSlot, ...this.#next];
     if (waiting.length > 0) this.#frozen = [...waiting, ...this.#frozen];
@@ -205,21 +205,21 @@ export class PartFlow<P> {
     for (const transit of this.#frozen) this.#countDecoded(transit);
   }
 
-  /** The parts that wait for the decision. */
+  /** Parts that wait for the decision. */
   get frozen(): ReadonlyArray<P> {
     return this.#frozen.flatMap(({ parts }) => parts);
   }
 
-  /** Throws the frozen parts away. */
+  /** Discards the frozen parts. */
   discardFrozen(): void {
     this.#frozen = noParts;
   }
 
   /**
-   * Takes those frozen parts out that a caller which cannot discard must not receive yet: all from the first call on, and
-   * everything while no content has come.
+   * Removes and returns the frozen parts that a caller which cannot discard must not receive yet: all parts from the first call on,
+   * or all parts if there is no content before it.
    *
-   * @param begun content of the response was handed over before
+   * @param begun true if content of the response was handed over before
    */
   takeHeld(begun: boolean): Carried<P> | undefined {
     const parts = this.#frozen.flatMap((transit) => transit.parts);
@@ -233,7 +233,10 @@ export class PartFlow<P> {
     return { parts: parts.slice(from), observations: observations.slice(from), begun: content };
   }
 
-  /** Throws away the frozen text that no call closes: its next words would stand directly behind it. */
+  /**
+   * Keeps the frozen text before the first call and discards the rest: text that no call closes would be directly followed by the
+   * continued text.
+   */
   dropOpen(): void {
     const observations = this.#frozen.flatMap((transit) => transit.observations);
     const firstCall = observations.findIndex((it) => it.calls.length > 0);
@@ -241,9 +244,9 @@ export class PartFlow<P> {
   }
 
   /**
-   * Takes out all that is frozen: while the reader is away the attempt that resumes the response holds it.
+   * Removes and returns all frozen parts. While the reader is away, the attempt that resumes the response holds them.
    *
-   * @param begun content of the response was handed over before
+   * @param begun true if content of the response was handed over before
    */
   takeAll(begun: boolean): Carried<P> | undefined {
     const parts = this.#frozen.flatMap((transit) => transit.parts);
@@ -253,10 +256,10 @@ export class PartFlow<P> {
   }
 
   /**
-   * Counts frozen parts as handed over, puts that on record and gives their events.
+   * Counts frozen parts as handed over, records that and returns their events.
    *
-   * @param textOnly only what shows something and holds no call
-   * @returns undefined where they may not be handed over
+   * @param textOnly true to release only parts that show something and contain no call
+   * @returns undefined if the parts may not be handed over
    */
   releaseFrozen(textOnly: boolean): Effect.Effect<ReadonlyArray<PartEvent<P>> | undefined> {
     return Effect.suspend(() => {
@@ -272,7 +275,7 @@ export class PartFlow<P> {
     });
   }
 
-  /** The events of these parts, once every write that they wait for has ended. */
+  /** Returns the events of these parts after all their writes have ended. */
   #recorded(parts: ReadonlyArray<Transit<P>>): Effect.Effect<ReadonlyArray<PartEvent<P>> | undefined> {
     const writes = [...new Set(parts.flatMap(({ record }) => record ?? []))];
     return Effect.map(
@@ -281,7 +284,7 @@ export class PartFlow<P> {
     );
   }
 
-  /** Begins the write, which goes on also where its pull is interrupted. Undefined where it is written by now. */
+  /** Starts the write, which continues even if its pull is interrupted. Returns undefined if it is already complete. */
   #written(calls: ReadonlyArray<NamedCall>): Deferred.Deferred<boolean> | undefined {
     const record = this.#owner.recordShown(calls);
     if (record === true) return undefined;
@@ -310,19 +313,19 @@ export class PartFlow<P> {
     };
   }
 
-  /** Whether the hand-over of these parts raises facts that must be on record first (L8). */
+  /** True if the hand-over of these parts raises facts that must be recorded first (L8). */
   #raises(transit: Transit<P>): boolean {
     if (transit.counted === "handed_over") return false;
     const { facts } = this.#owner;
     for (const observation of transit.observations) {
       if (facts.wouldShow(observation)) return true;
-      // The record names every whole call, also where its row was folded and shows nothing new.
+      // The record names every complete call, even if its row was folded and shows nothing new.
       if (observation.calls.length > 0 && wholeCalls(observation.calls).length > 0) return true;
     }
     return false;
   }
 
-  /** Counts parts as decoded and handed over, each in its turn, so that text and calls keep their order. */
+  /** Counts each part as decoded and handed over in turn, so that text and calls keep their order. */
   #count(transit: Transit<P>): void {
     if (transit.counted === "handed_over") return;
     const { facts } = this.#owner;
@@ -336,7 +339,7 @@ export class PartFlow<P> {
     const owner = this.#owner;
     const attempt = owner.number;
     let events: Array<PartEvent<P>> | undefined;
-    // Counted by hand, here and wherever every part passes: `entries` makes a pair for each.
+    // The index is counted by hand wherever every part passes, because `entries` allocates a pair for each.
     let index = 0;
     if (seams !== undefined) for (const part of transit.parts) seams.left(part, transit.observations[index++] ?? none);
     index = 0;
@@ -356,7 +359,7 @@ export class PartFlow<P> {
       const event: PartEvent<P> =
         calls.length === 0 ? { _tag: "Part", attempt, ordinal, part } : { _tag: "Part", attempt, ordinal, part, calls };
       if (taps?.weighed !== undefined && observation !== undefined) taps.weighed(event, observation);
-      // Most are alone. A list that grows has room for seventeen.
+      // Nearly every batch has one part. V8 gives a growing empty list room for seventeen.
       if (events === undefined) events = [event];
       else events.push(event);
     }
@@ -372,14 +375,14 @@ export class PartFlow<P> {
 
 const noCalls: ReadonlyArray<ReadyCall> = [];
 
-/** Parts that were not counted yet, behind each other. */
+/** Concatenates parts that are not counted yet. */
 const joined = <P>(first: Transit<P>, second: Batch<P>): Transit<P> => ({
   parts: [...first.parts, ...second.parts],
   observations: [...first.observations, ...second.observations],
   counted: "no",
 });
 
-/** Cuts parts that were not counted yet into what one turn may hand over. */
+/** Splits uncounted parts into batches for one turn each. */
 const cut = <P>(transit: Transit<P>): Array<Transit<P>> => {
   const { observations, parts } = transit;
   if (parts.length <= turnPartsMax) return [transit];
@@ -391,13 +394,13 @@ const cut = <P>(transit: Transit<P>): Array<Transit<P>> => {
   return pieces;
 };
 
-/** Shared by all attempts that have nothing frozen. */
+/** Shared by all attempts without frozen parts. */
 const noParts: ReadonlyArray<never> = [];
 
 const wholeOf = <P>({ observations }: Transit<P>): ReadonlyArray<NamedCall> =>
   observations.flatMap(({ calls }) => wholeCalls(calls));
 
-/** The first `count` parts. */
+/** Returns the first `count` parts. */
 const firstOf = <P>(transits: ReadonlyArray<Transit<P>>, count: number): Array<Transit<P>> => {
   let left = count;
   return transits.flatMap((transit) => {

@@ -1,7 +1,7 @@
 /**
- * Reads an attempt's source by its caller's demand: nothing more is read while the slot is full.
+ * Reads an attempt's source on its caller's demand: reading stops while the slot is full.
  *
- * Plain functions over the attempt: many runs wait at once, and an object of its own for each would be held by all of them.
+ * `readStream` is a plain function over the attempt, because many runs wait at once and each would hold another object.
  */
 import type * as Cause from "effect/Cause";
 import * as Effect from "effect/Effect";
@@ -11,20 +11,20 @@ import * as Stream from "effect/Stream";
 import type { RunOptions } from "../contract/RunOptions.ts";
 import type { AsyncSource, PolledReader } from "./AsyncSource.ts";
 
-/** Who reads, with the options of the caller. */
+/** The attempt that reads. */
 export interface PartReader<P> {
-  /** The attempt has ended: nothing more is read. */
+  /** True if the attempt has ended. Reading then stops. */
   readonly over: boolean;
   readonly flow: { readonly full: boolean };
-  /** Takes a chunk of parts; it does not throw. */
+  /** Takes a chunk of parts. Must not throw. */
   readonly arrive: <E, R>(parts: ReadonlyArray<P>, options: RunOptions<P, E, R>) => void;
-  /** A pull or a poll begins. */
+  /** Called when the first pull or poll begins. */
   readonly pulls: () => void;
-  /** Calls `free` once the slot was taken. */
+  /** Registers `free`, which is called once the slot was taken. */
   readonly park: (free: () => void) => void;
 }
 
-/** Reads a stream: parked while the slot is full, else reading. */
+/** Reads a stream, and pauses while the slot is full. */
 export const readStream = <P, E, R>(
   stream: Stream.Stream<P, E, R>,
   reader: PartReader<P>,
@@ -42,15 +42,15 @@ export const readStream = <P, E, R>(
     });
   });
 
-/** What a direct reading reads, until it is over. */
+/** Input of a direct reading, held until it is over. */
 interface Reading<P, E, R> {
   readonly source: AsyncSource<P, E>;
   readonly options: RunOptions<P, E, R>;
-  /** Called once, in the step in which the source has ended; not where the reading is closed before. */
+  /** Called once, in the step in which the source ends. Not called if the reading was closed before. */
   readonly ended: (exit: Exit.Exit<void, E>) => void;
 }
 
-/** Reads a source without a fiber: it hands its chunks over in the step in which they arrive. */
+/** Reads a source without a fiber, and hands over its chunks in the step in which they arrive. */
 export class DirectReading<P, E, R> {
   readonly #owner: PartReader<P>;
   #reading: Reading<P, E, R> | undefined;
@@ -61,26 +61,26 @@ export class DirectReading<P, E, R> {
     this.#reading = reading;
   }
 
-  /** Nothing of the source is read or held any more. */
+  /** True if nothing of the source is read or held any more. */
   get isOver(): boolean {
     return this.#reading === undefined;
   }
 
-  /** Asks for nothing of the source any more. */
+  /** Stops reading the source. */
   close(): void {
     if (this.#reading === undefined) return;
     this.#reading = undefined;
     this.#lets();
   }
 
-  /** Reads what there is, and waits for more. Whatever the source throws is its end: nothing above would hear of it. */
+  /** Reads everything available, then waits for more. If the source throws, this ends it, because no caller would see the error. */
   readonly step = (): void => {
     const reading = this.#reading;
     if (reading === undefined) return;
     try {
       if (this.#reader === undefined) {
         this.#reader = reading.source.open();
-        // What opens it may end its own attempt.
+        // Opening the source may end this attempt.
         if (this.isOver) {
           this.#lets();
           return;
@@ -117,14 +117,14 @@ export class DirectReading<P, E, R> {
     ended(exit);
   }
 
-  /** Closes what is read. What that throws is dropped with the attempt, which waits for nothing more of it. */
+  /** Closes the reader. An error of the close is dropped: the attempt waits for nothing more of its source. */
   #lets(): void {
     const reader = this.#reader;
     this.#reader = undefined;
     try {
       reader?.close();
     } catch {
-      // As above.
+      // The error is dropped.
     }
   }
 }

@@ -1,42 +1,41 @@
 /**
- * Holds parts back that must not be shown yet, and lets the others pass: the first tap of a run's output.
+ * The first tap of a run's output: holds back parts that must not be shown yet.
  *
- * `live` holds nothing. `on_complete` holds everything until the terminal marker, so that every break before it can be
- * replayed unseen, or until its time is over. `undiscardable` serves a caller that cannot throw anything away: it holds the lifecycle prefix, so that
- * the caller never sees two starts, and everything from the first tool call on. Where a finish may count as a failure, both hold a
- * response with nothing in it beyond its marker, until its end is known. What is held is bounded per run and per process;
- * beyond, holding ends and the parts are handed over.
+ * `live` holds nothing. `on_complete` holds everything until the terminal marker, so that any earlier break can be replayed unseen,
+ * or until its time limit. `undiscardable` serves a caller that cannot discard: it holds the lifecycle prefix, so that the caller
+ * never sees two starts, and everything from the first tool call on. If a finish may count as a failure, both hold a response that
+ * contains only its marker until its end is known. Held parts are bounded per run and per process; beyond these limits the hold
+ * ends and the parts are handed over.
  *
- * While the reader is away nothing passes, whatever the mode: what the mode lets through waits for the reader, in order, and the mode
- * goes on holding the rest. The same bounds hold for both together; what does not fit then cannot be handed over, and is `isOverfull`.
+ * While the reader is away nothing passes in any mode: released parts wait for the reader in order, and the mode keeps holding the
+ * rest. The limits apply to both together. If something does not fit, it cannot be handed over, and `isOverfull` is true.
  */
 import type { Observation } from "../../domain/Observation.ts";
 import type { Presence } from "../contract/Presence.ts";
 
-/** What is held back: nothing, everything, or what a caller that cannot discard must not receive early. */
+/** Hold mode: nothing, everything, or only what a caller that cannot discard must not receive early. */
 export type RevealMode = "live" | "on_complete" | "undiscardable";
 
-/** Held parts of one run, in bytes as `sizeOf` tells them. */
+/** Maximum held parts of one run, in bytes as measured by `sizeOf`. */
 export const heldBytesMax = 8 * 1024 * 1024;
 
-/** Held parts of all runs of a processor, in bytes. */
+/** Maximum held parts of all runs of a processor, in bytes. */
 export const heldBytesProcessMax = 256 * 1024 * 1024;
 
-/** What one part is taken to weigh beside its visible characters: an event's envelope, in bytes. */
+/** Assumed weight of a part besides its visible characters, for the envelope of its event, in bytes. */
 export const envelopeBytes = 256;
 
-/** The processor's share of held bytes. */
+/** Counter of the bytes that a processor holds. */
 export interface HeldPool {
   used: number;
 }
 
-/** Parts beside what each proves. */
+/** Parts with their observations. */
 export interface Batch<P> {
   readonly parts: ReadonlyArray<P>;
   readonly observations: ReadonlyArray<Observation>;
 }
 
-/** A batch that is being filled. */
 interface Filling<P> extends Batch<P> {
   readonly parts: Array<P>;
   readonly observations: Array<Observation>;
@@ -44,16 +43,16 @@ interface Filling<P> extends Batch<P> {
 
 /** Parts of a response that an earlier attempt held back and did not hand over. */
 export interface Carried<P> extends Batch<P> {
-  /** Content of the response was handed over before. */
+  /** True if content of the response was handed over before. */
   readonly begun: boolean;
 }
 
 /**
- * What a run holds back.
+ * Returns the hold mode of a run.
  *
- * @param wanted what its caller asked for
- * @param discardable whether the caller can throw away what it was shown
- * @param isOver a hold of the whole response has lasted as long as it may
+ * @param wanted the mode that the caller requested
+ * @param discardable true if the caller can discard what it was shown
+ * @param isOver true if the hold of the whole response has reached its time limit
  */
 export const modeOf = (
   wanted: "live" | "on_complete" | undefined,
@@ -64,18 +63,18 @@ export const modeOf = (
   return discardable ? "live" : "undiscardable";
 };
 
-/** What is held back beside what the mode says. */
+/** Options that change a hold beyond its mode. */
 interface RevealOptions<P> {
-  /** Parts that an interrupted attempt of the same response held: they come first. */
+  /** Parts that an interrupted attempt of the same response held; they come first. */
   readonly carried?: Carried<P> | undefined;
   /**
-   * Whether the caller can throw away what it was shown (the default): if not, holding that ends at the bound goes on as
-   * `undiscardable` does.
+   * True (the default) if the caller can discard what it was shown. If false, a hold that ends at a limit continues as
+   * `undiscardable`.
    */
   readonly discardable?: boolean;
-  /** The finish of a response that shows nothing may count as a failure. */
+  /** True if the finish of a response that shows nothing may count as a failure. */
   readonly holdsEnd?: boolean;
-  /** Whether somebody reads the run; left out, its reader is always there. */
+  /** Presence of the run's reader; without it, the reader is always present. */
   readonly presence?: Pick<Presence, "isAway" | "keptBytes"> | undefined;
 }
 
@@ -90,11 +89,11 @@ export class Reveal<P> {
   #held: Filling<P> | undefined;
   #heldBytes = 0;
   #holding: boolean;
-  /** In `undiscardable`: content has been handed over, so that only calls are held from now on. */
+  /** In `undiscardable`, true if content was handed over. Only calls are held from then on. */
   #begun = false;
-  /** The marker has come, or the bound was reached: nothing is held any more. */
+  /** True if the marker has come or a limit was reached. Nothing is held from then on. */
   #done = false;
-  /** What may be handed over and waits for the reader; undefined while the reader is there. */
+  /** Released parts that wait for the reader; undefined while the reader is present. */
   #waiting: Filling<P> | undefined;
   #waitingBytes = 0;
   readonly #presence: Pick<Presence, "keptBytes"> | undefined;
@@ -118,7 +117,7 @@ export class Reveal<P> {
     this.#holding = mode !== "live" && !openEnd;
     if (isAway) {
       this.#waiting = { parts: [], observations: [] };
-      // Nothing of it has passed yet, also what the mode does not hold.
+      // None of the carried parts has passed yet, including those that the mode does not hold.
       if (carried !== undefined) this.pass(carried);
       return;
     }
@@ -128,27 +127,27 @@ export class Reveal<P> {
     }
   }
 
-  /** The whole response is held until it is proven: nothing of this attempt has been handed over. */
+  /** True if the whole response is held until it is proven: nothing of this attempt was handed over. */
   get holdsAll(): boolean {
     return this.#mode === "on_complete" && this.#holding;
   }
 
-  /** Something came that does not fit while the reader is away: all that is held has to be thrown away. */
+  /** True if something did not fit while the reader was away. Everything held must then be discarded. */
   get isOverfull(): boolean {
     return this.#isOverfull;
   }
 
   /**
-   * The reader goes away: nothing passes until it comes back.
+   * Stops passing parts until the reader comes back.
    *
-   * @param untaken what has passed, and was not taken
+   * @param untaken released parts that the reader has not taken
    */
   readerLeft(untaken: Batch<P>): void {
     this.#waiting ??= { parts: [], observations: [] };
     this.#given(untaken);
   }
 
-  /** A reader is there again. Gives what may be handed over now, in order. */
+  /** Returns the parts that may be handed over to the reader that came back, in order. */
   readerCameBack(): Batch<P> {
     const waiting = this.#waiting ?? { parts: [], observations: [] };
     this.#waiting = undefined;
@@ -158,15 +157,15 @@ export class Reveal<P> {
   }
 
   /**
-   * Takes what has arrived and gives what may be handed over now, in order.
+   * Takes arrived parts and returns those that may be handed over now, in order.
    *
-   * @param batch parts as they came
+   * @param batch parts in their order of arrival
    */
   pass(batch: Batch<P>): Batch<P> {
     return this.#given(this.#passed(batch));
   }
 
-  /** Hands over what has passed, or lets it wait for the reader. */
+  /** Returns released parts, or lets them wait for the reader. */
   #given(batch: Batch<P>): Batch<P> {
     const waiting = this.#waiting;
     if (waiting === undefined) return batch;
@@ -197,7 +196,7 @@ export class Reveal<P> {
     return out;
   }
 
-  /** Nothing is held, nothing of this begins a hold, and it is not what ends the prefix: the way of nearly every part. */
+  /** True if nothing is held, no part starts a hold, and the prefix has ended. This is the fast path for nearly every part. */
   #passesAll(observations: ReadonlyArray<Observation>): boolean {
     if (this.#holding || !this.#begun) return false;
     for (const { calls } of observations) if (calls.length > 0 && !this.#done) return false;
@@ -205,11 +204,11 @@ export class Reveal<P> {
   }
 
   /**
-   * Holds the whole response no longer: it goes on as if it had been shown from its start, so that a caller which cannot
-   * discard gets no call before its end is proven (L4).
+   * Ends the hold of the whole response, which continues as if it had been shown from its start. A caller that cannot discard still
+   * gets no call before the end is proven (L4).
    *
-   * @param proven the terminal marker has come, so that nothing has to be held any more
-   * @returns what may be handed over now, in order
+   * @param proven true if the terminal marker has come, so that nothing has to be held any more
+   * @returns the parts that may be handed over now, in order
    */
   endHold(proven: boolean): Batch<P> {
     return this.#given(this.#endHold(proven));
@@ -235,7 +234,7 @@ export class Reveal<P> {
     return { parts: held.parts.slice(0, from), observations: held.observations.slice(0, from) };
   }
 
-  /** Gives everything that is held, or waits for the reader, and holds nothing more. */
+  /** Returns all held and waiting parts, and ends the hold. */
   release(): Batch<P> {
     const waiting = this.readerCameBack();
     const held = this.#released();
@@ -279,14 +278,14 @@ export class Reveal<P> {
     out.observations.push(observation);
   }
 
-  /** In `undiscardable`, the first content ends the prefix. */
+  /** Returns true if this content ends the prefix of `undiscardable`, so that the held parts are released. */
   #starts(observation: Observation): boolean {
     if (this.#mode !== "undiscardable" || this.#begun || observation.shows === "nothing") return false;
     this.#begun = true;
     return this.#holding && observation.calls.length === 0 && this.#heldHasNoCalls();
   }
 
-  /** Nothing of the response was shown, and nothing in it is an answer: its end may make a failure of it. */
+  /** True if nothing was shown and nothing in the response is an answer, so that its end may turn out to be a failure. */
   #mayBeEmpty(marker: Observation): boolean {
     if (!this.#holdsEnd || this.#begun || isAnswer(marker)) return false;
     return this.#held?.observations.some(isAnswer) !== true;
@@ -324,10 +323,10 @@ export class Reveal<P> {
 /** True if a part is more than reasoning or white space. */
 const isAnswer = ({ calls, progress }: Observation): boolean => progress === "output" || calls.length > 0;
 
-/** What a held part weighs where the caller does not say it. */
+/** Default weight of a part, in bytes. */
 const weighed = (_part: unknown, observation: Observation): number => observation.characters + envelopeBytes;
 
-/** The caller's weight, where it is a number: with any other the bytes that are held would be unknown (L11). */
+/** Returns the caller's `sizeOf`, with the default weight for results that are no finite number: held bytes must be known (L11). */
 export const weigherOf = <P>(sizeOf: ((part: P, observation: Observation) => number) | undefined) =>
   sizeOf === undefined
     ? weighed

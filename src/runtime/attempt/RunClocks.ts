@@ -1,5 +1,5 @@
 /**
- * Keeps the clocks of one run over all its attempts: what a stall has doubled, and what the run's own clock has used.
+ * The clocks of one run across its attempts: limits that a stall has doubled, and the time that the run's own clock has used.
  */
 import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
@@ -9,37 +9,37 @@ import type { RunOptions } from "../contract/RunOptions.ts";
 import type { Watch, WatchListener } from "./Watch.ts";
 import type { Watchdog } from "./Watchdog.ts";
 
-/** The failure of a run whose own clock has run out. It is never retried. */
+/** Failure of a run whose own clock has run out. It is never retried. */
 export const runClock: Failure = { kind: "stalled", clock: "run" };
 
-/** The clocks of one run, over all its attempts. */
+/** The clocks of one run across its attempts. */
 export class RunClocks {
   readonly #watchdog: Watchdog;
   #clocks: Clocks.Clocks;
   #elapsedMs = 0;
-  /** The wait that is open: when it began, and what this process had slept until then, in milliseconds. */
+  /** The open wait: its start, and the time that this process had slept before, in milliseconds. */
   #wait: { readonly from: number; readonly slept: number } | undefined;
 
-  /** @param options of the run, which name its provider and its own limits */
+  /** @param options options of the run, with its provider and its own limits */
   constructor(watchdog: Watchdog, options: Clocked) {
     this.#watchdog = watchdog;
     this.#clocks = clocksOf(options);
   }
 
-  /** The run goes by another route, whose model may think longer. What a stall has doubled was the other one's. */
+  /** Resets the clocks for another route, whose model may think longer. A doubled limit belonged to the previous one. */
   goesBy(options: Clocked): void {
     this.#clocks = clocksOf(options);
   }
 
-  /** What is left of the run's own clock, in milliseconds; infinite without one. */
+  /** Remaining time of the run's own clock, in milliseconds; infinite if it is off. */
   get leftMs(): number {
     if (this.#clocks.run === Number.POSITIVE_INFINITY) return this.#clocks.run;
     return Math.max(0, this.#clocks.run - this.#elapsedMs - this.#openWaitMs);
   }
 
   /**
-   * Counts a wait of the run between its attempts: for a backoff, a path or a cooldown. Time in which this process was suspended does not
-   * count. Time with an open question or a running tool is no wait. An attempt that starts ends the wait.
+   * Counts a wait between the attempts of a run (a backoff, a path or a cooldown) on the run's clock. Excludes time in which this
+   * process was suspended. Open questions and running tools are not waits. The start of an attempt ends the wait.
    */
   waiting<A, E, R>(wait: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> {
     return Effect.suspend(() => {
@@ -53,7 +53,7 @@ export class RunClocks {
     });
   }
 
-  /** Waits until the run's own clock has run out; for ever without one. A suspension is no time that the run has spent. */
+  /** Waits until the run's own clock runs out; never completes if it is off. Suspensions do not count. */
   get runsOut(): Effect.Effect<void> {
     return Effect.suspend(() => {
       this.#watchdog.catchUp();
@@ -84,16 +84,16 @@ export class RunClocks {
   }
 
   /**
-   * An attempt has ended. A clock that has cut it is twice as long for the next one.
+   * Ends the watch of an attempt, and doubles the clock that cut it for the next one.
    *
-   * @param watch undefined where the attempt was never started
-   * @param stalled the clock that has cut it; undefined where none has, or where that proves nothing about the model
+   * @param watch undefined if the attempt was never started
+   * @param stalled the clock that cut the attempt; undefined if none did, or if that proves nothing about the model
    * @returns the time since its last progress, in milliseconds
    */
   ended(watch: Watch | undefined, stalled: ClockName | undefined): number {
     if (stalled !== undefined) this.#clocks = Clocks.doubled(this.#clocks, stalled);
     if (watch === undefined) return 0;
-    // The break may come before the watchdog has woken from a suspension: the gap is no time that the run has spent.
+    // A break may arrive before the watchdog has detected a suspension, and that gap must not count.
     this.#watchdog.catchUp();
     const now = this.#watchdog.now();
     this.#watchdog.unwatch(watch);
@@ -102,7 +102,7 @@ export class RunClocks {
   }
 }
 
-/** What the clocks of a run are read from. */
+/** Options that determine the clocks of a run. */
 type Clocked = Pick<RunOptions<never, never, never>, "provider" | "streaming" | "clocks">;
 
 const clocksOf = ({ clocks, provider, streaming }: Clocked): Clocks.Clocks =>

@@ -1,8 +1,7 @@
 /**
- * Stands in front of the hold of an attempt that goes on with shown text: nothing passes before the seam is proven, and from
- * there on only what is new.
+ * Stage before the hold of an attempt that continues shown text. Nothing passes until the seam is proven, and then only new text.
  *
- * What it keeps back is never handed over and never frozen. It counts as decoded, because the provider has said it.
+ * Text that it keeps back is never handed over and never frozen. It counts as decoded, because the provider has sent it.
  */
 import { none, type Observation } from "../../domain/Observation.ts";
 import type { SeamFault } from "../../domain/SeamWords.ts";
@@ -11,14 +10,14 @@ import type { SeamJoin, SeamPassed } from "../../seam/TextSeam.ts";
 import { type AttemptEnd, failed } from "./AttemptEnd.ts";
 import type { Batch } from "./Reveal.ts";
 
-/** What a stage needs of its attempt. */
+/** Services that an attempt provides to its stage. */
 interface StageOwner {
   readonly facts: Pick<FactsFold, "decoded">;
   /** Called once, when the seam is proven. */
   readonly continued: () => void;
 }
 
-/** Joins the parts of one attempt to what was shown before it. */
+/** Joins the parts of one attempt to the text shown before it. */
 export class SeamStage<P> {
   readonly #join: SeamJoin<P>;
   readonly #owner: StageOwner;
@@ -30,9 +29,9 @@ export class SeamStage<P> {
   }
 
   /**
-   * Takes what has arrived, up to a part that says how the stream has failed, which passes as it came.
+   * Takes parts up to the first one that reports a failure, which passes unchanged.
    *
-   * @returns what may go on, or why the seam is not proven
+   * @returns the parts that may pass, or the reason why the seam is not proven
    */
   take({ observations, parts }: Batch<P>): Batch<P> | SeamFault {
     const out: Filling<P> = { parts: [], observations: [] };
@@ -49,9 +48,9 @@ export class SeamStage<P> {
   }
 
   /**
-   * The source has ended cleanly.
+   * Handles a clean end of the source.
    *
-   * @returns what was still kept back, or why the seam is not proven
+   * @returns the parts that were still kept back, or the reason why the seam is not proven
    */
   end(): Batch<P> | SeamFault {
     const out: Filling<P> = { parts: [], observations: [] };
@@ -60,7 +59,7 @@ export class SeamStage<P> {
 
   #passed(passed: SeamPassed<P>, observation: Observation | undefined, out: Filling<P>): SeamFault | undefined {
     if (passed.type === "unproven") {
-      // Its marker is not that of the response: what was shown has no end.
+      // This marker does not belong to the shown response, which has no end.
       if (observation !== undefined) this.#owner.facts.decoded({ ...observation, terminal: false });
       return passed.fault;
     }
@@ -69,14 +68,14 @@ export class SeamStage<P> {
       this.#owner.continued();
     }
     if (this.#joined && passed.parts.length > 0) fill(out, passed);
-    // Text behind the seam counts when it leaves.
+    // Text after the seam counts when it is handed over.
     else if (observation !== undefined)
       this.#owner.facts.decoded(this.#joined ? { ...observation, characters: 0 } : observation);
     return undefined;
   }
 }
 
-/** The end of an attempt whose seam is not proven. */
+/** Makes the end of an attempt whose seam is not proven. */
 export const unproven = (fault: SeamFault): AttemptEnd =>
   failed({ kind: "protocol", reason: "seam_unproven", code: fault }, undefined);
 

@@ -1,5 +1,5 @@
 /**
- * Keeps the clocks of one attempt as numbers: an event writes one of them, and the watchdog reads when the first runs out.
+ * The clocks of one attempt, as numbers. An event writes one of them, and the watchdog reads which clock runs out first.
  */
 import type { ClockName } from "../../domain/Failure.ts";
 import {
@@ -12,23 +12,23 @@ import {
 } from "../contract/Clocks.ts";
 import type { Due } from "../contract/Deadlines.ts";
 
-/** What a watch tells its attempt, by the watchdog's fiber. Nothing of it may block. */
+/** Callbacks of an attempt, called by the watchdog's fiber. They must not block. */
 export interface WatchListener {
   readonly stalled: (clock: ClockName) => void;
   readonly suspended: (ms: number) => void;
-  /** The path of the attempt's request; undefined where none is known. */
+  /** Path of the attempt's request; undefined if unknown. */
   readonly path?: string;
-  /** The path is lost, and the attempt with it. */
+  /** Called when the path is lost, and the attempt with it. */
   readonly lost?: () => void;
 }
 
-/** Who looks at a watch. */
+/** The watchdog of a watch. */
 interface WatchKeeper {
-  /** The deadline of a watch may have come nearer. */
+  /** Called when the deadline of a watch may be nearer. */
   readonly nearer: (watch: Watch) => void;
 }
 
-/** The clocks of one attempt, as numbers. Times are monotonic milliseconds. */
+/** The clocks of one attempt. Times are monotonic milliseconds. */
 export class Watch implements Due {
   static #made = 0;
   readonly id = Watch.#made++;
@@ -49,9 +49,9 @@ export class Watch implements Due {
   #keepAlives = 0;
   #graceMs = 0;
   #graces = 0;
-  /** When the terminal marker was seen; undefined before it. */
+  /** Time at which the terminal marker was seen; undefined before. */
   #markedAt: number | undefined;
-  /** When the path was asked last because nothing comes, and how often; undefined while it was not. */
+  /** Time of the last probe in the current silence, and the number of probes; undefined if there was none. */
   #asked: { at: number; readonly times: number } | undefined;
 
   constructor(watchdog: WatchKeeper, clocks: Clocks, listener: WatchListener, now: number, runElapsedMs: number) {
@@ -64,7 +64,7 @@ export class Watch implements Due {
     this.#bytesAt = now;
   }
 
-  /** Parts arrived at `now`. The only call on the hot path. */
+  /** Records parts that arrived at `now`. This is the only call on the hot path. */
   arrived(now: number, progress: boolean): void {
     this.bytes(now);
     if (progress) {
@@ -73,52 +73,54 @@ export class Watch implements Due {
     }
   }
 
-  /** The request is being written: `first_progress` counts from here, and not from the wait for a connection. Said again, it changes nothing. */
+  /**
+   * Starts `first_progress` when the request is written, so that it excludes the wait for a connection. Further calls have no effect.
+   */
   written(now: number): void {
     if (this.#written) return;
     this.#written = true;
     if (!this.#progressed) this.#progressAt = this.#standing(now);
   }
 
-  /** From now on `idle` is the limit, which may be over long before `first_progress` would have been. */
+  /** Switches the limit to `idle`, which may run out long before `first_progress` would have. */
   #firstProgress(at: number): void {
     this.#firstProgressAt = at;
     this.#progressed = true;
     this.#watchdog.nearer(this);
   }
 
-  /** Bytes arrived that are no part yet. */
+  /** Records bytes that are not a part yet. */
   bytes(now: number): void {
     this.#bytesAt = this.#standing(now);
     if (this.#asked === undefined) return;
-    // The next silence is asked about sooner than the rest of this one would have been.
+    // The next silence is probed sooner than the rest of this one would have been.
     this.#asked = undefined;
     this.#watchdog.nearer(this);
   }
 
-  /** Time stands still while held: `release` adds what has passed. */
+  /** Returns the time, which is frozen during a hold; `release` adds the gap. */
   #standing(now: number): number {
     return this.#holds > 0 ? this.#heldAt : now;
   }
 
-  /** A keep-alive arrived. The one that arms `silence` brings a deadline nearer, so the watchdog is told. */
+  /** Records a keep-alive. The one that arms `silence` brings the deadline nearer, so it notifies the watchdog. */
   keepAlive(): void {
     this.#keepAlives += 1;
     if (this.#keepAlives === keepAlivesToArm) this.#watchdog.nearer(this);
   }
 
-  /** The terminal marker was seen at `now`: what still comes is an afterthought. */
+  /** Records the terminal marker. Only trailing data may follow it. */
   terminal(now: number): void {
     this.#markedAt ??= this.#standing(now);
     this.#watchdog.nearer(this);
   }
 
-  /** The finish was not the last one: the response continues. */
+  /** Forgets the terminal marker, because the response continues after it. */
   goesOn(): void {
     this.#markedAt = undefined;
   }
 
-  /** Stops the clocks until as many `release` calls: no read is outstanding, or a tool runs. */
+  /** Stops the clocks until the same number of `release` calls, for example while no read is outstanding or a tool runs. */
   hold(now: number): void {
     if (this.#holds === 0) this.#heldAt = now;
     this.#holds += 1;
@@ -137,18 +139,17 @@ export class Watch implements Due {
     this.#watchdog.nearer(this);
   }
 
-  /** Grants time after a suspension, at most `suspendGracesMax` times: a process that is starved for ever must still cut. */
+  /** Grants time after a suspension, at most `suspendGracesMax` times, so that a permanently starved process still cuts. */
   grant(ms: number): void {
     this.#graces += 1;
     if (this.#graces <= suspendGracesMax) this.#graceMs += ms;
   }
 
   /**
-   * Until `now` this process did not run for `ms`: held time. What has come since the gap counts from when it came, so
-   * that no clock starts in the future.
+   * Excludes the `ms` before `now`, in which this process did not run. Events since then keep their time, so that no clock starts in the future.
    */
   skip(ms: number, now: number): void {
-    // A hold that the gap lies in adds it when it is released.
+    // If the gap lies within a hold, its release excludes it.
     if (this.#holds > 0 && this.#heldAt <= now - ms) return;
     const until = this.#standing(now);
     this.#startedAt = Math.min(this.#startedAt + ms, until);
@@ -159,7 +160,7 @@ export class Watch implements Due {
     if (this.#asked !== undefined) this.#asked.at = Math.min(this.#asked.at + ms, until);
   }
 
-  /** The clock that runs out first and when; an infinite `at` while nothing runs. */
+  /** Returns the clock that runs out first and its time; `at` is infinite if no clock runs. */
   nearest(): { readonly clock: ClockName; readonly at: number } {
     let clock: ClockName = "idle";
     let at = Number.POSITIVE_INFINITY;
@@ -187,7 +188,7 @@ export class Watch implements Due {
     return { clock, at: at + this.#graceMs };
   }
 
-  /** When the path is to be asked because nothing comes; infinite where it is not. */
+  /** Time at which a silent path must be probed; infinite if it must not be. */
   get asksAt(): number {
     if (this.#holds > 0 || this.#markedAt !== undefined || this.listener.path === undefined)
       return Number.POSITIVE_INFINITY;
@@ -196,27 +197,27 @@ export class Watch implements Due {
     return asked.at + (askAgainMs[Math.min(asked.times, askAgainMs.length) - 1] ?? askAfterMs);
   }
 
-  /** The path is asked now. */
+  /** Records a probe of the path. */
   asked(now: number): void {
     this.#asked = { at: now, times: (this.#asked?.times ?? 0) + 1 };
   }
 
-  /** Whether nothing has come since a time, while somebody read. */
+  /** True if no bytes have arrived since `at` while a read was outstanding. */
   isSilentSince(at: number): boolean {
     return this.#holds === 0 && this.#bytesAt <= at;
   }
 
-  /** When the first progress arrived, in monotonic milliseconds; undefined before it. */
+  /** Time of the first progress, in monotonic milliseconds; undefined before it. */
   get firstProgressAt(): number | undefined {
     return this.#firstProgressAt;
   }
 
-  /** Milliseconds since the last progress, or since the start where there was none. */
+  /** Milliseconds since the last progress, or since the start if there was none. */
   withoutProgress(now: number): number {
     return Math.max(0, this.#standing(now) - this.#progressAt);
   }
 
-  /** What the run's own clock has used so far, in milliseconds. */
+  /** Time that the run's own clock has used, in milliseconds. */
   runElapsed(now: number): number {
     return this.#standing(now) - this.#runStartedAt;
   }

@@ -1,17 +1,15 @@
 /**
- * Watches the clocks of every live attempt with one fiber.
+ * Watches the clocks of all live attempts with one fiber.
  *
- * An event writes one number into its `Watch`; nothing is armed or raced per event. The fiber sleeps to the nearest deadline of all
- * watches, at most `sweepMs`, and looks at those that may be due; whatever brings a deadline nearer (the first progress, the
- * keep-alive that arms `silence`, the terminal marker, a release) wakes it. A watch that is held (no read outstanding, a tool
- * running) stands still.
+ * An event writes one number into its `Watch`; nothing is armed or raced per event. The fiber sleeps until the nearest deadline, at
+ * most `sweepMs`, and checks the watches that may be due. Anything that brings a deadline nearer wakes it: the first progress, the
+ * keep-alive that arms `silence`, the terminal marker, a release. The clocks of a held watch are stopped.
  *
- * A watch without a byte for a while is no stall yet: its path is asked, by whoever can, and an attempt on a path that is lost
- * ends without its clock. No clock and no look waits for that. Those that are to be asked are asked together, twice a
- * second: however many are silent or read, each since a moment of its own, the fiber does not wake for each.
+ * An attempt that is silent for a while has not stalled yet. We probe its path, and end the attempt early if the path is lost;
+ * clocks and checks never wait for a probe. Probes start at most twice a second, so that the fiber does not wake for each silent attempt.
  *
- * A suspension is a gap in our own time: a closed lid, SIGSTOP, a paused container, a blocked loop. The fiber notices it
- * by waking late. The gap is held time for every clock, and for a while no clock cuts.
+ * A suspension is a gap in which this process did not run: a closed lid, SIGSTOP, a paused container, a blocked event loop. The
+ * fiber detects it by waking late. All clocks exclude the gap, and none cuts for a grace period.
  */
 import * as Clock from "effect/Clock";
 import * as Deferred from "effect/Deferred";
@@ -32,36 +30,36 @@ import {
 import { Deadlines } from "../contract/Deadlines.ts";
 import { Watch, type WatchListener } from "./Watch.ts";
 
-/** What the watchdog tells of paths, in its own step. Nothing of it may block. */
+/** Callbacks about paths, called in the watchdog's own step. They must not block. */
 export interface PathListener {
-  /** Nothing has come from this path for a while. */
+  /** Called when nothing has come from this path for a while. */
   readonly silent: (path: string) => void;
-  /** This process has not run for a while. */
+  /** Called after a suspension, with the paths of all live attempts. */
   readonly woke: (paths: ReadonlySet<string>) => void;
 }
 
-/** What one look has found, in milliseconds. */
+/** Result of a check of the deadlines. */
 interface Look {
-  /** How long no clock can run out; infinite where nothing is watched. */
+  /** Time until a clock can run out, in milliseconds; infinite if nothing is watched. */
   readonly wait: number;
-  /** A clock has run out, but the fiber woke late: parts that came meanwhile may be unread. */
+  /** True if a clock has run out but the fiber woke late, so that parts that came in the meantime may be unread. */
   readonly again: boolean;
 }
 
-/** The shared watcher of one processor. */
+/** The watchdog that all attempts of a processor share. */
 export class Watchdog {
   readonly #clock: Clock.Clock;
   readonly #watches = new Deadlines<Watch>();
-  /** When the fiber is to wake; infinite while it waits to be woken. */
+  /** Time at which the fiber wakes; infinite while it waits for a wake-up. */
   #wakesAt = Number.POSITIVE_INFINITY;
   #wake = Deferred.makeUnsafe<void>();
   #lastMonotonic: number;
   #lastWall: number;
-  /** Until then no clock cuts, also none of an attempt that starts meanwhile. */
+  /** End of the grace period, in which no clock cuts. It also covers attempts that start within it. */
   #graceUntil = Number.NEGATIVE_INFINITY;
-  /** The look before this one was put off because its fiber woke late; it is put off once. */
+  /** True if the previous check was postponed because the fiber woke late. A check is postponed only once. */
   #putOff = false;
-  /** Runs that wait, and have no attempt that could be watched. */
+  /** Number of waiting runs that have no attempt to watch. */
   #awake = 0;
   #sleptMs = 0;
   #paths: PathListener | undefined;
@@ -72,24 +70,24 @@ export class Watchdog {
     this.#lastWall = clock.currentTimeMillisUnsafe();
   }
 
-  /** Starts the watcher's fiber in the scope. */
+  /** Starts the watchdog's fiber in the current scope. */
   static readonly make: Effect.Effect<Watchdog, never, Scope.Scope> = Effect.gen(function* () {
     const watchdog = new Watchdog(yield* Clock.Clock);
     yield* Effect.forkScoped(watchdog.#patrol());
     return watchdog;
   });
 
-  /** From now on these are told of silent paths. Called before anything is watched: a watch that stands already is not placed anew. */
+  /** Sets the listener for silent paths. Call it before anything is watched: existing watches are not rescheduled. */
   reportTo(paths: PathListener): void {
     this.#paths = paths;
   }
 
-  /** Monotonic milliseconds of the Clock service. */
+  /** Time of the Clock service, in monotonic milliseconds. */
   now(): number {
     return monotonicMs(this.#clock);
   }
 
-  /** Starts to watch an attempt; the read for its first part is outstanding from now on. */
+  /** Starts to watch an attempt, with the read for its first part outstanding. */
   watch(clocks: Clocks, listener: WatchListener, runElapsedMs: number): Watch {
     const now = this.now();
     if (this.#isIdle) this.#mark(now);
@@ -104,19 +102,19 @@ export class Watchdog {
     this.#watches.delete(watch);
   }
 
-  /** What this process has slept while something was watched, by the monotonic clock, in milliseconds. */
+  /** Time that this process has slept while something was watched, by the monotonic clock, in milliseconds. */
   get sleptMs(): number {
     return this.#sleptMs;
   }
 
-  /** A run waits that has no attempt: a suspension is noticed all the same, until as many `maySleep`. */
+  /** Detects suspensions also for a waiting run without an attempt, until the same number of `maySleep` calls. */
   keepAwake(): void {
     if (this.#isIdle) this.#mark(this.now());
     this.#awake += 1;
     if (this.#wakesAt === Number.POSITIVE_INFINITY) this.#wakeNow();
   }
 
-  /** Such a run waits no longer. */
+  /** Ends one `keepAwake`. */
   maySleep(): void {
     this.#awake -= 1;
   }
@@ -139,32 +137,32 @@ export class Watchdog {
     return this.#watches.size;
   }
 
-  /** A watch's deadline may have come nearer: wakes the fiber if it would sleep past it, or does not look at all. */
+  /** Reports that a deadline may be nearer. Wakes the fiber if it is idle or would sleep past the deadline. */
   nearer(watch: Watch): void {
     const at = this.#dueAt(watch);
     if (at < watch.dueAt && this.#watches.has(watch)) this.#watches.set(watch, at);
     if (this.#wakesAt === Number.POSITIVE_INFINITY || at < this.#wakesAt) this.#wakeNow();
   }
 
-  /** When a watch has to be looked at. */
+  /** Time at which a watch must be checked. */
   #dueAt(watch: Watch): number {
     return Math.min(watch.nearest().at, this.#asksAt(watch));
   }
 
-  /** When the path of a watch is asked, together with those of others; infinite where it is not. */
+  /** Time of the next probe for a watch, rounded up to the shared grid; infinite if there is none. */
   #asksAt(watch: Watch): number {
     return this.#paths === undefined ? Number.POSITIVE_INFINITY : Math.ceil(watch.asksAt / askGridMs) * askGridMs;
   }
 
   #wakeNow(): void {
-    // The fiber is to wake now: the time until it does is lateness, also before its first look at this watch.
+    // Any delay from now on counts as lateness, even before the first check of this watch.
     this.#wakesAt = this.now();
     Deferred.doneUnsafe(this.#wake, Effect.void);
   }
 
   /**
-   * Looks whether this process has not run for a while. Called before anything is concluded from the time: a socket that
-   * broke in a sleep may be heard of before the watchdog's own fiber wakes.
+   * Detects a suspension. Called before any conclusion from the time, because a socket that broke during a sleep may report it
+   * before the watchdog's own fiber wakes.
    */
   catchUp(): void {
     this.#noticeSuspension(this.now());
@@ -180,13 +178,13 @@ export class Watchdog {
           ? woken
           : Effect.raceFirst(woken, Effect.sleep(Duration.millis(Math.ceil(wait))));
       }).pipe(
-        // The watch of a listener that dies is removed already. Without this fiber every other attempt would wait for ever.
+        // The watch of a listener that throws is already removed. Without this fiber all other attempts would wait for ever.
         Effect.catchDefect((defect) => Effect.logError("an attempt could not be told of its clock", defect)),
       ),
     );
   }
 
-  /** Ends the attempts whose clock has run out, and says how long none can run out. */
+  /** Ends the attempts whose clock has run out, and returns the time until the next one can. */
   #look(): Look {
     this.#wake = Deferred.makeUnsafe<void>();
     const now = this.now();
@@ -201,12 +199,12 @@ export class Watchdog {
     return { wait: this.#wakesAt - now, again };
   }
 
-  /** Ends the attempts whose clock has run out. A deadline that a listener brings nearer meanwhile counts too. */
+  /** Ends the attempts whose clock has run out, including those whose deadline a listener brings nearer in the meantime. */
   #cut(now: number): void {
     if (this.#nothingBefore > now) return;
     const silent = new Set<string>();
     try {
-      // One look finds for all that come next whether theirs has moved away: the fiber would wake for each.
+      // One check also covers the deadlines that follow shortly, so that the fiber does not wake for each that has moved.
       for (const watch of this.#watches.due(now + foresightMs)) this.#place(watch, watch.nearest().at, now, silent);
       while (this.#nothingBefore <= now) this.#cutFirst(now, silent);
     } finally {
@@ -214,7 +212,7 @@ export class Watchdog {
     }
   }
 
-  /** Ends the first attempt where its clock has run out, or places it anew. */
+  /** Ends the first attempt if its clock has run out, else reschedules it. */
   #cutFirst(now: number, silent: Set<string>): void {
     const watch = this.#watches.first;
     if (watch === undefined) return;
@@ -227,7 +225,7 @@ export class Watchdog {
     watch.listener.stalled(clock);
   }
 
-  /** Places a watch by its nearest clock and the question about its path, which is asked where it is due. */
+  /** Schedules a watch by its nearest clock and its next probe, and starts a probe that is due. */
   #place(watch: Watch, at: number, now: number, silent: Set<string>): void {
     let asksAt = this.#asksAt(watch);
     if (at > now && asksAt <= now) {
@@ -238,7 +236,7 @@ export class Watchdog {
     this.#watches.set(watch, Math.min(at, asksAt));
   }
 
-  /** Before then no watch is due; infinite where nothing is watched. */
+  /** Earliest time at which a watch can be due; infinite if nothing is watched. */
   get #nothingBefore(): number {
     return this.#watches.first?.dueAt ?? Number.POSITIVE_INFINITY;
   }
@@ -248,13 +246,13 @@ export class Watchdog {
   }
 
   /**
-   * Holds a gap in our own time for every clock.
+   * Excludes a gap in which this process did not run from all clocks.
    *
-   * The monotonic clock runs on while a process is stopped, and on some systems while a machine sleeps: then this fiber
-   * wakes late by it. On others it stands still: then the wall clock runs ahead of it, as it does when it is set forward;
-   * the two cannot be told apart. A wall clock that is set back means nothing.
+   * On some systems the monotonic clock keeps running while the process is stopped or the machine sleeps, and this fiber wakes
+   * late. On others it stops, and the wall clock runs ahead of it. That also happens if the wall clock is set forward, and the two
+   * cannot be distinguished. A wall clock that is set back is ignored.
    *
-   * @returns how late it is by the monotonic clock
+   * @returns the lateness by the monotonic clock, in milliseconds
    */
   #noticeSuspension(now: number): number {
     const wall = this.#clock.currentTimeMillisUnsafe();

@@ -1,37 +1,39 @@
 /**
- * Says where a reader attaches to a run, and why it may not.
+ * Options for attaching a reader to a run, and the error that a refused reader gets.
  */
 import * as Schema from "effect/Schema";
 
 /**
- * What a reader has of a run already. By `attempt` and `ordinal`: the last part that it has; ordinal 0 is the `AttemptStarted` of that
- * attempt. By `parts`: how many parts it has in all, for a caller of `parts`.
+ * The position after which a reader attaches: the last part that it already has.
+ *
+ * `attempt` and `ordinal` name that part; ordinal 0 is the `AttemptStarted` event of the attempt. For a caller of `parts`,
+ * `parts` is the total number of parts that it has.
  */
 export type AttachAfter = { readonly attempt: number; readonly ordinal: number } | { readonly parts: number };
 
-/** How a reader attaches to a run. */
+/** Options for attaching a reader to a run. */
 export interface AttachOptions {
-  /** What the reader has already: it gets exactly what comes behind it. Left out, it gets the run from its first event. */
+  /** The reader's position: it receives exactly the events after it. Without it, the reader receives the run from its first event. */
   readonly after?: AttachAfter;
 }
 
-/** No reader can be attached to the run. Nothing has changed for it. */
+/** The reader could not be attached. The run is unchanged. */
 export class AttachRefused extends Schema.TaggedError<AttachRefused>()("AttachRefused", {
   reason: Schema.Literals([
-    /** No run of this id is here: there never was one, it is another process's, or its time is over. */
+    /** This process has no run with this id: it never existed, another process has it, or it is no longer kept. */
     "unknown",
     /** The run was started without `lingerMs`. */
     "not_lingering",
-    /** What the run has said does not fit into its bounds, so that it is not whole any more. */
+    /** The run's output exceeded the limits for kept output, so it is no longer complete. */
     "evicted",
-    /** The run was cancelled, or its reader had all that it wanted: nothing more of it is handed over. */
+    /** The run was cancelled, or its reader stopped because it had everything it wanted. No more output is delivered. */
     "ended",
-    /** `after` names something that the run has not handed over. */
+    /** `after` names a part that the run has not handed over yet. */
     "ahead",
     /** The processor is closed. */
     "closed",
   ]),
   run_id: Schema.String,
-  /** What was wrong, for a person. */
+  /** The reason as a sentence for people. */
   message: Schema.String,
 }) {}

@@ -1,35 +1,36 @@
 /**
- * Keeps what has a deadline, the earliest first: a binary heap whose members know their place in it.
+ * A binary heap of members by deadline, earliest first, in which each member knows its own position.
  *
- * One whose deadline moves away need not say so. It stands under a time before which nothing is due, and whoever finds it first
- * asks it again. So an event costs those nothing whose deadline it moves, and a look asks only those that may be due.
+ * A member whose deadline moves later does not have to report it. Its entry is only a time before which it is not due, and a look
+ * at an entry that has come up asks the member for its real deadline. So moving a deadline later costs nothing, and a look asks
+ * only members that may be due.
  */
 
-/** What stands among deadlines. Only they write it. */
+/** A member of `Deadlines`. Only `Deadlines` writes `dueAt` and `place`. */
 export interface Due {
-  /** Says who came first where two stand under one time. */
+  /** Breaks ties between equal times: the lower id comes first. */
   readonly id: number;
-  /** Before then it is not due, in monotonic milliseconds. */
+  /** The member is not due before this time, in monotonic milliseconds. */
   dueAt: number;
-  /** Where it stands; negative while it does not. */
+  /** Position in the heap; negative if the member is not in it. */
   place: number;
 }
 
-/** Members by their deadline. */
+/** Members ordered by deadline. */
 export class Deadlines<D extends Due> {
-  /** By place, each before its two children; at most as many as are under way. */
+  /** The heap array: each member precedes its two children. Bounded by the number of members in progress. */
   readonly #members: Array<D> = [];
 
   get size(): number {
     return this.#members.length;
   }
 
-  /** The member that stands under the first time, or of those the one that came first; undefined where there is none. */
+  /** The member with the earliest time, ties broken by id; undefined if there is none. */
   get first(): D | undefined {
     return this.#members[0];
   }
 
-  /** The members of this moment, in no order: what happens to them meanwhile changes nothing in it. */
+  /** A copy of the current members in no particular order. Later changes do not affect it. */
   values(): ReadonlyArray<D> {
     return this.#members.slice();
   }
@@ -38,14 +39,14 @@ export class Deadlines<D extends Due> {
     return this.#members[member.place] === member;
   }
 
-  /** Takes a member in, or moves it, so that it is not due before `at`. */
+  /** Adds or moves a member: it is not due before `at`. */
   set(member: D, at: number): void {
     member.dueAt = at;
     if (this.has(member)) this.#settle(member, member.place);
     else this.#rise(member, this.#members.length);
   }
 
-  /** Takes a member out; whether it was there. */
+  /** Removes a member. Returns true if it was there. */
   delete(member: D): boolean {
     if (!this.has(member)) return false;
     const { place } = member;
@@ -56,8 +57,8 @@ export class Deadlines<D extends Due> {
   }
 
   /**
-   * The members that may be due at a time, each behind those that stand below it: moved away in this order, each takes a step or two
-   * and not the way through all.
+   * Returns the members that may be due at a time, children before parents. Moving them later in this order takes a step or two
+   * each, not a walk through the whole heap.
    */
   due(at: number): ReadonlyArray<D> {
     const found: Array<D> = [];
@@ -73,7 +74,7 @@ export class Deadlines<D extends Due> {
     found.push(member);
   }
 
-  /** Puts a member where it belongs, from a place that is free or its own. */
+  /** Restores heap order for a member from its own position or a free one. */
   #settle(member: D, place: number): void {
     this.#sink(member, place);
     if (member.place === place) this.#rise(member, place);

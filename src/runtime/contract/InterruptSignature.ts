@@ -1,5 +1,5 @@
 /**
- * Names the stoppers of a run: only a signature makes an interrupt a user's or a lifecycle's (L10).
+ * The parties that can stop a run. Only a signature attributes an interrupt to the user or the lifecycle (L10).
  */
 import * as Cause from "effect/Cause";
 import * as Context from "effect/Context";
@@ -12,41 +12,43 @@ import type { Failure } from "../../domain/Failure.ts";
 export type Stopper = "user" | "lifecycle" | "caller" | "caller_failed" | "consumer_finished";
 
 /**
- * The stopper of a run whose caller's own signal has aborted; undefined while it has not. A signal that ran into a time limit is
- * a limit of the caller, and not its user's Stop.
+ * Returns who stopped a run through the caller's signal, or undefined if the signal has not aborted. An abort by timeout is the
+ * caller's limit, not the user's Stop.
  */
 export const stopperOfSignal = (signal: AbortSignal | undefined): "user" | "caller" | undefined => {
   if (signal?.aborted !== true) return undefined;
   return Predicate.hasProperty(signal.reason, "name") && signal.reason.name === "TimeoutError" ? "caller" : "user";
 };
 
-/** The failure that a stop from outside amounts to. */
+/** Returns the failure that records a stop from outside. */
 export const stopFailure = (by: Stopper): Failure => {
   if (by === "caller_failed") return { kind: "caller_failed" };
   return { kind: "cancelled", by: by === "consumer_finished" ? "caller" : by };
 };
 
-/** The parties that may sign an interrupt. */
 type Signer = "user" | "lifecycle";
 
-/** How an interrupt was signed: `client_gone` by Effect's HTTP server. */
+/** Signature found on an interrupt; Effect's HTTP server signs `client_gone`. */
 type Signature = Signer | "client_gone";
 
 /**
- * Signs an interrupt: `Fiber.interruptAs(fiber, id, Context.make(InterruptSignature, "user"))`. An interrupt without it, a
- * shutdown, a timeout or a lost race around us, is `caller_interrupted`.
+ * Signs an interrupt: `Fiber.interruptAs(fiber, id, Context.make(InterruptSignature, "user"))`. An unsigned interrupt, for
+ * example from a shutdown, a timeout or a lost race, counts as `caller_interrupted`.
  *
- * The signature reaches a run through whatever stands between the interrupted fiber and the run: an `Effect.timeout`, a
- * race, a toolkit, fibers of fibers.
+ * The signature reaches the run through everything between the interrupted fiber and the run: an `Effect.timeout`, a race, a
+ * toolkit or nested fibers.
  */
 export class InterruptSignature extends Context.Service<InterruptSignature, Signer>()(
   "effect-stream-recovery/InterruptSignature",
 ) {}
 
-/** What Effect's HTTP server signs a request's fiber with when its client has gone away: a user's cancel. Named by its key, so that the core pulls no http module in. */
+/**
+ * Annotation with which Effect's HTTP server interrupts a request after its client has disconnected; it counts as the user's
+ * cancel. Declared by key, so that the core does not import an HTTP module.
+ */
 class ClientAbort extends Context.Service<ClientAbort, true>()("effect/http/HttpServerError/ClientAbort") {}
 
-/** Reads the stopper from how the consumer's scope was closed. Of two signatures the user's counts. */
+/** Derives the stopper from the exit of the consumer's scope. A user's signature wins over a lifecycle one. */
 export const stopperOf = (exit: Exit.Exit<unknown, unknown>): Stopper => {
   if (Exit.isSuccess(exit)) return "consumer_finished";
   if (!Cause.hasInterrupts(exit.cause)) return "caller_failed";
@@ -56,8 +58,8 @@ export const stopperOf = (exit: Exit.Exit<unknown, unknown>): Stopper => {
 };
 
 /**
- * Whether a consumer that went away so may come back: it had not all that it wanted, and nobody has signed a cancel. A client that left
- * Effect's HTTP server may have lost its network.
+ * True if the consumer may come back: it did not finish, and neither the user nor the lifecycle signed a cancel. A client that
+ * disconnected from Effect's HTTP server may only have lost its network.
  */
 export const departs = (exit: Exit.Exit<unknown, unknown>): boolean => {
   if (Exit.isSuccess(exit)) return false;
@@ -74,26 +76,25 @@ const signatureOf = (annotations: Context.Context<never> | undefined): Signature
   return signer ?? (Context.getOrUndefined(annotations, ClientAbort) === undefined ? undefined : "client_gone");
 };
 
-/** The annotation of an interrupt that is signed so. */
 const annotationOf = (signature: Signature): Context.Context<never> =>
   signature === "client_gone" ? Context.make(ClientAbort, true) : Context.make(InterruptSignature, signature);
 
-/** How a fiber is interrupted; the same function stands in the prototype of every fiber. */
+/** The interrupt method of a fiber. All fibers of one copy of Effect share it through their prototype. */
 interface Interruptible {
   interruptUnsafe: Fiber.Fiber<unknown, unknown>["interruptUnsafe"];
 }
 
-/** Prototypes of fibers whose interrupts pass their signature on. */
+/** Fiber prototypes that are already wrapped. */
 const passing = new WeakSet<Interruptible>();
 
 /**
- * Lets the interrupts of a signed one be signed as well, in every fiber of the same Effect.
+ * Makes signed interrupts propagate their signature, in every fiber of the same copy of Effect.
  *
- * `Effect.timeout`, a race, a scope that closes and a parent that ends interrupt the fibers below them plainly, and Effect
- * gives no way to add to that from below. So the method that interrupts a fiber is wrapped: where a fiber that was
- * interrupted with a signature interrupts another one, the other gets the signature too.
+ * `Effect.timeout`, a race, a closing scope and an ending parent interrupt their fibers without annotations, and Effect offers no
+ * hook to add one. So we wrap the method that interrupts a fiber: if a fiber that was interrupted with a signature interrupts
+ * another fiber, the other one gets the same signature.
  *
- * @param fiber any fiber of that Effect
+ * @param fiber any fiber of that copy of Effect
  */
 export const passSignaturesOn = (fiber: Fiber.Fiber<unknown, unknown>): void => {
   const prototype: Interruptible = Object.getPrototypeOf(fiber);
@@ -106,7 +107,7 @@ export const passSignaturesOn = (fiber: Fiber.Fiber<unknown, unknown>): void => 
     const current = Fiber.getCurrent();
     const inherited = current === undefined ? undefined : signed.get(current);
     const signer = own ?? inherited;
-    // The first signature of a fiber is the one that is passed on, but for the user's, which is, and then its client's.
+    // A fiber keeps its first signature, except that the user's replaces any other and `client_gone` replaces a lifecycle's.
     const before = signed.get(this);
     const isOutdone = before === undefined || signer === "user" || (signer === "client_gone" && before !== "user");
     if (signer !== undefined && isOutdone) signed.set(this, signer);

@@ -1,10 +1,10 @@
 /**
- * Makes a stream whose channel is built only where somebody asks for it.
+ * A stream that builds its channel only on demand.
  *
- * Effect builds a channel by setting a function as its property. V8 allocates such a function among the old objects, and each minor
- * collection takes what it refers to for alive: a run would be copied, and kept until the next full collection. What reads a stream
- * without its channel (an attempt, a relay) has that stream without one. For the same reason no function that belongs to one run is set
- * as a property by an assignment here: it is handed over as an argument.
+ * Effect builds a channel by setting a function as a property. V8 allocates such functions in the old generation, and every minor
+ * collection treats their references as live, so a whole run would be copied and kept until the next full collection. Code that
+ * reads a stream without its channel (an attempt, a relay) avoids this. For the same reason this file never assigns a per-run
+ * function to a property but passes it as an argument.
  */
 import type * as Cause from "effect/Cause";
 import * as Channel from "effect/Channel";
@@ -28,30 +28,30 @@ class LazyStream<A, E, R> {
 Object.setPrototypeOf(LazyStream.prototype, Object.getPrototypeOf(Stream.empty));
 
 /**
- * A stream that is made where its channel is asked for.
+ * Returns a stream that is built each time its channel is requested.
  *
- * @param make called each time
+ * @param make builds the stream; called on each request
  */
 export const lazily = <A, E, R>(make: () => Stream.Stream<A, E, R>): Stream.Stream<A, E, R> =>
-  // Its prototype is that of every stream, which TypeScript does not see.
+  // LazyStream has the prototype of every stream, which TypeScript cannot see.
   new LazyStream(make) as unknown as Stream.Stream<A, E, R>;
 
 const opener = Symbol("open");
 
 type Opened<A, E, R> = Effect.Effect<Pull.Pull<ReadonlyArray<A>, E, void>, E | Cause.Done, R>;
 
-/** How a stream is begun without its channel. */
+/** A stream that can be opened without its channel. */
 interface Openable<A, E, R> {
   readonly [opener]?: (scope: Scope.Scope) => Opened<A, E, R>;
 }
 
-/** The same stream, which `pullIn` opens so. */
+/** Attaches a way to open the stream without its channel, for `pullIn`. */
 export const openedBy = <A, E, R>(
   stream: Stream.Stream<A, E, R>,
   open: (scope: Scope.Scope) => Opened<A, E, R>,
 ): Stream.Stream<A, E, R> => Object.assign(stream, { [opener]: open });
 
-/** Opens a stream in a scope, without its channel where it has a way. What opening fails with is what a pull fails with. */
+/** Opens a stream in a scope, bypassing its channel if possible. A failure to open surfaces as the failure of the first pull. */
 export const pullIn = <A, E, R>(
   stream: Stream.Stream<A, E, R> & Openable<A, E, R>,
   scope: Scope.Scope,

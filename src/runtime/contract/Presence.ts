@@ -1,24 +1,24 @@
 /**
- * Says whether somebody reads a run.
+ * Tracks the reader of a run: present, away or evicted.
  *
- * While the reader is away nothing is handed over: what arrives is held, not shown (L4). The attempt reads on, its clocks too, and
- * later attempts of the run start in the same state, so that a break is decided on what was really handed over. When the reader
- * comes back, what is held passes on exactly as it would have, behind the same writes (L8).
+ * While the reader is away, arriving parts are held and do not count as shown (L4). The attempt keeps reading with its clocks
+ * running, and later attempts start in the same state, so a break is decided on what was really delivered. When the reader
+ * returns, the held parts are delivered as usual, after the same writes (L8).
  *
- * What does not fit into the bounds of Reveal.ts makes the run `evicted`: what was held is thrown away, and so is all that still
- * comes. It counts as decoded and never as shown. Such a run goes on to its own end; one that breaks is not asked for again, because no
- * reader could have the response: it ends as its user's cancel, unless the terminal marker was seen.
+ * If the held parts exceed the limits of Reveal.ts, the run is `evicted`: they and all later parts are discarded. They count as
+ * decoded, never as shown. An evicted run continues to its own end. If it breaks, it is not retried, because the whole response
+ * can no longer reach a reader: it ends as the user's cancel, unless the terminal marker was seen.
  */
 
-/** The reader went away, or is there again; or what is held for it does not fit. */
+/** A change of the reader: it left, came back, or the parts held for it were evicted. */
 export type ReaderWord = "left" | "back" | "evicted";
 
-/** Hears of the reader of a run, in the same step. Nothing of it may block or throw. */
+/** Notified synchronously of changes of the run's reader. The callback must not block or throw. */
 export interface PresenceListener {
   readonly reader: (word: ReaderWord) => void;
 }
 
-/** The presence of one run's reader. Its embedder makes it and says when the reader leaves and comes back. */
+/** The presence of one run's reader. Its embedder creates it and reports when the reader leaves and returns. */
 export class Presence {
   #isAway = false;
   #isEvicted = false;
@@ -26,58 +26,58 @@ export class Presence {
   readonly #keptBytes: () => number;
   readonly #whenEvicted: Array<() => void> = [];
 
-  /** @param keptBytes what the embedder keeps of the run for a reader that comes back, in bytes: it counts with what is held */
+  /** @param keptBytes bytes that the embedder keeps for a returning reader; they count towards the limits of held parts */
   constructor(keptBytes: () => number = () => 0) {
     this.#keptBytes = keptBytes;
   }
 
-  /** Calls the listener in the step in which the run is evicted; it must not throw. */
+  /** Registers a listener that is called in the step in which the run is evicted. It must not throw. */
   whenEvicted(listener: () => void): void {
     this.#whenEvicted.push(listener);
   }
 
-  /** Nobody reads the run now. */
+  /** True if the run has no reader at the moment. */
   get isAway(): boolean {
     return this.#isAway;
   }
 
-  /** Something was thrown away: no reader can have the whole response any more. */
+  /** True if output was discarded, so that a reader can no longer have the whole response. */
   get isEvicted(): boolean {
     return this.#isEvicted;
   }
 
-  /** What the embedder keeps of the run, in bytes. */
+  /** Bytes of output that the embedder keeps. */
   get keptBytes(): number {
     return this.#keptBytes();
   }
 
-  /** The reader goes away. */
+  /** Marks the reader as away. */
   leaves(): void {
     if (this.#isAway) return;
     this.#isAway = true;
     this.#listener?.reader("left");
   }
 
-  /** A reader is there again. Nothing comes of it once the run is evicted. */
+  /** Marks the reader as present. Has no effect after eviction. */
   returns(): void {
     if (!this.#isAway || this.#isEvicted) return;
     this.#isAway = false;
     this.#listener?.reader("back");
   }
 
-  /** @internal The run hears of its reader from now on. */
+  /** @internal Sets the listener of the run. */
   tells(listener: PresenceListener): void {
     this.#listener = listener;
   }
 
-  /** @internal The run has ended and hears of its reader no more: a presence outlives it, and must not keep it in memory (L11). */
+  /** @internal Drops the listener of an ended run: a presence outlives its run and must not keep it in memory (L11). */
   forgets(listener: PresenceListener): void {
     if (this.#listener !== listener) return;
     this.#listener = undefined;
     this.#whenEvicted.length = 0;
   }
 
-  /** @internal What is held does not fit. */
+  /** @internal Marks the run as evicted because the held parts exceed their limits. */
   evict(): void {
     if (this.#isEvicted) return;
     this.#isEvicted = true;

@@ -1,16 +1,16 @@
 /**
- * Keeps what is under way, by its key and in the order in which it came, and nothing of what is over.
+ * A map in insertion order that lets the garbage collector free deleted values.
  *
- * A `Map` or a `Set` of V8 keeps more. When its table is made anew, the old table points to the new one. A full collection makes the
- * table of the moment an old one; once that is dead, each minor collection takes it, and with it all later tables and what stood in
- * them, for alive. Where something comes and goes with every run, whole runs are copied and kept until the next full collection.
- * Here the tables hold keys and numbers alone.
+ * When V8 rehashes a `Map` or `Set`, the old table points to the new one. A full collection promotes the current table to the old
+ * generation. Once it is dead, every minor collection still treats it, all later tables and their contents as live. If entries
+ * come and go with each run, whole runs are copied and kept until the next full collection. Here the tables hold only keys and
+ * numbers.
  */
 export class Roster<K extends string | number, V> {
   readonly #places = new Map<K, number>();
-  /** By place; a free one is undefined. At most as many as there were at one time since the roster was empty. */
+  /** Values by place, at most as many as the peak since the roster was last empty. A free place is undefined. */
   readonly #values: Array<V | undefined> = [];
-  /** Places that are free; at most as many as there are. */
+  /** Free places, at most as many as `#values` has. */
   readonly #free: Array<number> = [];
 
   get size(): number {
@@ -26,14 +26,14 @@ export class Roster<K extends string | number, V> {
     return place === undefined ? undefined : this.#values[place];
   }
 
-  /** Takes a value in, or in the place of the one that has its key. */
+  /** Adds a value or replaces the one with the same key. */
   set(key: K, value: V): void {
     const place = this.#places.get(key) ?? this.#free.pop() ?? this.#values.length;
     this.#places.set(key, place);
     this.#values[place] = value;
   }
 
-  /** Forgets a value; whether there was one. */
+  /** Deletes a value. Returns true if it was there. */
   delete(key: K): boolean {
     const place = this.#places.get(key);
     if (place === undefined) return false;
@@ -44,7 +44,7 @@ export class Roster<K extends string | number, V> {
     return true;
   }
 
-  /** The values, in their order. One that is deleted meanwhile and was not given yet is left out, and a new one is given too. */
+  /** Iterates over the values in order. Skips values deleted during the iteration and includes those added. */
   *values(): Generator<V, void> {
     for (const key of this.#places.keys()) {
       const value = this.get(key);
@@ -52,7 +52,7 @@ export class Roster<K extends string | number, V> {
     }
   }
 
-  /** The keys with their values, as `values` gives them. */
+  /** Iterates over the entries under the same rules as `values`. */
   *entries(): Generator<[K, V], void> {
     for (const key of this.#places.keys()) {
       const value = this.get(key);

@@ -1,13 +1,13 @@
 /**
- * Describes what a caller of `StreamProcessor.run` sees.
+ * Events that a caller of `StreamProcessor.run` receives, and the error that ends a run.
  *
- * The grammar, tested: `AttemptStarted` opens every attempt; its `Part`s follow, ordinals from 1 without a gap. After a
- * break comes `RetryScheduled`, then any number of `Waiting`, or `QuestionAsked` and then, unless the question was overtaken, `QuestionAnswered`; then
- * `AttemptDiscarded` for what was handed over and must be thrown away, directly before the next `AttemptStarted`: a wait
- * that is cut short withdraws nothing. `CallVerified` comes between a break and what follows from it. A stream that takes up
- * a run of an earlier process begins behind the break: its first `AttemptDiscarded` may name an attempt of that process, of
- * which all that was kept must go. A stream ends exactly once: with `RunCompleted` as its last element, or by failing
- * with `RunInterrupted`.
+ * The grammar is tested. `AttemptStarted` opens every attempt; its `Part`s follow with ordinals from 1 without a gap. A break is
+ * followed by `RetryScheduled` and any number of `Waiting`, or by `QuestionAsked` and, unless the question was superseded,
+ * `QuestionAnswered`. `AttemptDiscarded` withdraws parts that were handed over. It comes directly before the next
+ * `AttemptStarted`, so a wait that is cut short withdraws nothing. `CallVerified` comes between a break and the reaction to it. A
+ * stream that resumes a run of an earlier process starts after the break: its first `AttemptDiscarded` may name an attempt of
+ * that process, and everything kept of that attempt must go. A stream ends exactly once: with `RunCompleted` as its last element,
+ * or by failing with `RunInterrupted`.
  */
 import * as Schema from "effect/Schema";
 import * as SchemaTransformation from "effect/SchemaTransformation";
@@ -22,13 +22,13 @@ import type { DeliveredCall, ReadyCall } from "./ToolCall.ts";
 
 export type { DeliveredCall, ReadyCall } from "./ToolCall.ts";
 
-/** An attempt begins; its parts follow. */
+/** An attempt starts; its parts follow. */
 export interface AttemptStarted {
   readonly _tag: "AttemptStarted";
   readonly run_id: string;
   readonly attempt: number;
   readonly mode: AttemptMode;
-  /** The `id` of the route that it goes by; left out for the run's own first one. */
+  /** The `id` of the attempt's route; absent for the run's own first route. */
   readonly route?: string;
 }
 
@@ -36,26 +36,26 @@ export interface AttemptStarted {
 export interface PartEvent<P> {
   readonly _tag: "Part";
   readonly attempt: number;
-  /** Counts the parts of an attempt that were handed over, from 1. */
+  /** Position among the delivered parts of the attempt, from 1. */
   readonly ordinal: number;
   readonly part: P;
-  /** Present on the part that makes calls whole. */
+  /** Calls that this part completes. */
   readonly calls?: ReadonlyArray<ReadyCall>;
-  /** In place of `calls` for a reader that attaches, if a reader before it was handed them. They may have been run. */
+  /** Replaces `calls` for a reader that attaches after an earlier reader received them. These calls may already have run. */
   readonly delivered_calls?: ReadonlyArray<DeliveredCall>;
 }
 
-/** Throw away what this attempt showed after `keep_through`; 0 throws all of it away. */
+/** Tells the caller to discard the parts of this attempt after ordinal `keep_through`; 0 discards all of them. */
 export interface AttemptDiscarded {
   readonly _tag: "AttemptDiscarded";
   readonly attempt: number;
   readonly keep_through: number;
 }
 
-/** The run retries by itself after `delay_ms`. */
+/** The run retries automatically after `delay_ms` milliseconds. */
 export interface RetryScheduled {
   readonly _tag: "RetryScheduled";
-  /** The attempt that broke. */
+  /** The number of the attempt that broke. */
   readonly attempt: number;
   readonly mode: AttemptMode;
   readonly rule: Rule;
@@ -64,33 +64,35 @@ export interface RetryScheduled {
 }
 
 /**
- * The run waits: for its path, or for the end of a wait that its provider has announced. It comes any number of times between
- * `RetryScheduled`, or an answer, and the next `AttemptStarted`. A first request that waits says so behind its `AttemptStarted`,
- * before any part; so does a later one whose path went down, or whose provider refused another one, in the moment of its start.
+ * The run waits for its path, or for a wait that its provider announced.
+ *
+ * It occurs any number of times between `RetryScheduled` or an answer and the next `AttemptStarted`. A first request that waits
+ * emits it after its `AttemptStarted` and before any part. So does a later request if, at the moment of its start, its path went
+ * down or its provider refused another request.
  */
 export interface Waiting {
   readonly _tag: "Waiting";
   readonly for: "path" | "cooldown";
-  /** When this wait began: wall clock, milliseconds since the epoch. */
+  /** Start of this wait, in milliseconds since the epoch (wall clock). */
   readonly since: number;
-  /** When it is over at the latest, as far as that is known. */
+  /** Latest end of the wait, in milliseconds since the epoch, if known. */
   readonly until?: number;
 }
 
-/** The run waits for an answer. */
+/** The run waits for an answer to a question. */
 export interface QuestionAsked {
   readonly _tag: "QuestionAsked";
   readonly question: Question;
 }
 
-/** The answer that was taken. */
+/** The answer that was accepted. */
 export interface QuestionAnswered {
   readonly _tag: "QuestionAnswered";
   readonly revision: number;
   readonly choice: Choice;
 }
 
-/** A tool has said of its own call, whose outcome was unknown, whether the call happened; no person has to be asked about it. */
+/** A tool reports that its own call of unknown outcome ran or did not run, so the call needs no answer from a person. */
 export interface CallVerified {
   readonly _tag: "CallVerified";
   readonly attempt: number;
@@ -100,34 +102,34 @@ export interface CallVerified {
 }
 
 /**
- * The text that was shown goes on: the seam is proven, and what this attempt hands over stands directly behind it. It comes before
- * the first part of such an attempt.
+ * The text that was shown continues: the seam is proven, and the parts of this attempt follow it directly. Comes before the first
+ * part of such an attempt.
  */
 export interface Continued {
   readonly _tag: "Continued";
   readonly attempt: number;
   /**
-   * The text that the caller has before the seam, in UTF-16 code units: that of the whole run, earlier responses that were not withdrawn
-   * included. The `at` on record counts the text of the one response that is continued.
+   * Length of the text that the caller has before the seam, in UTF-16 code units. Counts the whole run, including earlier
+   * responses that were not withdrawn; the `at` on record counts only the response that is continued.
    */
   readonly at: number;
   readonly proof: SeamProof;
 }
 
-/** The response is whole, by the provider's own terminal marker. */
+/** The response is complete, proven by the provider's own terminal marker. */
 export interface RunCompleted {
   readonly _tag: "RunCompleted";
   readonly run_id: string;
   readonly attempts: number;
-  /** The provider's own word for why it finished. */
+  /** The provider's own finish reason. */
   readonly finish: string | undefined;
-  /** What still broke after the terminal marker; the response is whole all the same. */
+  /** A failure after the terminal marker. The response is complete nevertheless. */
   readonly late_failure: Failure | undefined;
-  /** The `id` of the route that has answered; left out for the run's own first one. */
+  /** The `id` of the route that answered; absent for the run's own first route. */
   readonly route?: string;
 }
 
-/** What a caller of `run` sees. */
+/** An event that a caller of `run` receives. */
 export type RunEvent<P> =
   | AttemptStarted
   | PartEvent<P>
@@ -167,7 +169,7 @@ const QuestionSchema = Schema.Struct({
   decision: Decision,
 });
 
-/** Every event but `Part`, which alone holds something of the caller's. */
+/** Every event except `Part`, the only one that carries the caller's type. */
 const ownEvents = [
   Schema.TaggedStruct("AttemptStarted", {
     run_id: Schema.String,
@@ -207,8 +209,8 @@ const ownEvents = [
 ] as const;
 
 /**
- * The schema of a run's events, for a wire: `Schema.toCodecJson(RunEvent.schema(Part))`, or the `success` of an Rpc stream
- * whose `error` is `RunInterrupted`.
+ * Returns the schema of a run's events for a wire: use it in `Schema.toCodecJson(RunEvent.schema(Part))`, or as the `success` of
+ * an Rpc stream whose `error` is `RunInterrupted`.
  *
  * @param part the schema of the caller's parts
  */
@@ -225,8 +227,8 @@ export const schema = <Part extends Schema.Top>(part: Part) =>
   ]);
 
 /**
- * The provider's own error: any value in this process (L12). On a wire only its fingerprint goes, which is bounded and
- * holds no message, header or address; the other side reads that.
+ * The provider's own error: any value in this process (L12). A wire carries only its fingerprint, which is bounded and contains
+ * no message, header or address; the receiver decodes the fingerprint.
  */
 const Cause = Schema.declare((_value): _value is unknown => true, {
   identifier: "Cause",
@@ -237,7 +239,7 @@ const Cause = Schema.declare((_value): _value is unknown => true, {
     ),
 });
 
-/** A cause that has come over a wire already is its fingerprint. */
+/** Returns a cause's fingerprint. A cause that came over a wire already is one. */
 const fingerprintOf = (cause: unknown): Fingerprint =>
   isFingerprint(cause) ? cause : (FailureClassifier.classify(cause).fingerprint ?? { name: "Error", depth: 0 });
 
@@ -250,33 +252,33 @@ const isFingerprint = Schema.is(Fingerprint);
  */
 export class RunInterrupted extends Schema.TaggedError<RunInterrupted>()("RunInterrupted", {
   reason: Schema.Literals([
-    /** The policy permits no retry; `rule` says why. */
+    /** The policy does not allow a retry; `rule` names the reason. */
     "do_not_retry",
-    /** A question was answered `stop`, by a person or by configuration. */
+    /** A person or the configuration answered a question with `stop`. */
     "stopped",
-    /** A question was answered `accept`: the part of the response that was shown is kept. */
+    /** A question was answered with `accept`: the part of the response that was shown is kept. */
     "accepted_partial",
-    /** The store did not take what has to be on record first: an incident, an attempt or a call (L8). */
+    /** The store did not accept an entry that must be on record first: an incident, an attempt or a call (L8). */
     "record_failed",
     /**
-     * Nothing was sent: the id is on record already, no record could hold an option, or the run cannot be taken up. A store
-     * that was away may say so later, once it is back.
+     * Nothing was sent: the id is already on record, an option cannot be recorded, or the run cannot be taken up. After a store
+     * outage this may come late, once the store is back.
      */
     "refused",
-    /** No answer has come yet. The run is kept, and `StreamProcessor.takeUp` goes on with it. */
+    /** No answer has come yet. The run is kept, and `StreamProcessor.takeUp` resumes it. */
     "parked",
-    /** Another process drives the run now. With rule `already_complete` the whole response was handed over all the same. */
+    /** Another process owns the run now. */
     "taken_over",
-    /** Another reader has taken the place of this one. The run goes on. */
+    /** Another reader replaced this one. The run continues. */
     "attached_elsewhere",
   ]),
   run_id: Schema.String,
   rule: Rule,
   failure: Failure,
   attempts: Schema.Natural,
-  /** What happened, whether a tool ran, what is safe to do. */
+  /** A sentence for people: what happened, whether a tool ran, and what is safe to do. */
   message: Schema.String,
-  /** The id of the route that failed so; left out for the first one. */
+  /** The id of the route that failed; absent for the run's own first route. */
   route: Schema.optionalKey(Schema.String),
   cause: Schema.optionalKey(Cause),
 }) {}

@@ -1,5 +1,5 @@
 /**
- * Describes what a caller gives to `StreamProcessor.run`, and what an attempt's factory is given.
+ * Options of `StreamProcessor.run` and the context that an attempt factory receives.
  */
 import * as Effect from "effect/Effect";
 import * as Stream from "effect/Stream";
@@ -16,279 +16,282 @@ import type { ClockOptions } from "./Clocks.ts";
 import type { Taps } from "./Taps.ts";
 import type { SettledCall } from "./ToolCall.ts";
 
-/** Parts of an attempt that no longer count: those behind `keep_through`. */
+/** Withdrawn parts of an attempt: all parts after ordinal `keep_through`. */
 export interface Withdrawn {
   readonly attempt: number;
   readonly keep_through: number;
 }
 
-/** What the factory of an attempt needs to know, and the reporters that a transport calls. */
+/** Context of one attempt, with the callbacks by which its transport reports. */
 export interface AttemptContext {
   readonly run_id: string;
-  /** Counts the attempts of the run, from 1. */
+  /** Number of the attempt within the run, from 1. */
   readonly attempt: number;
-  /** How this attempt came to be. */
+  /** The reason for this attempt: a first request, a replay, a continuation or a resumption. */
   readonly mode: AttemptMode;
   /**
-   * Which request to send: the run's `first`, a `continue` built from the settled transcript and `calls`, or a `resume` of
-   * the very same response from `cursor`. A `replay` repeats the failed attempt's own request, so after a `continue` it
-   * says `continue` here, with the same calls.
+   * The request to send: the run's `first`, a `continue` built from the settled transcript and `calls`, or a `resume` of the same
+   * response from `cursor`. A `replay` repeats the request of the failed attempt, so after a `continue` this says `continue` with
+   * the same calls.
    */
   readonly request: "first" | "continue" | "resume";
-  /** What became of every call of the run when the continuation was decided; empty for the first request. */
+  /** Outcome of every call of the run at the time the continuation was decided; empty for the first request. */
   readonly calls: ReadonlyArray<SettledCall>;
   /**
-   * What the run has withdrawn so far: of each attempt named only the parts through `keep_through` count. The events that say
-   * so may not have been taken yet; a continuation must not send what they withdraw.
+   * Parts that the run has withdrawn so far: for each attempt listed, only the parts through `keep_through` count. The reader may
+   * not have taken the corresponding events yet. A continuation must not send withdrawn parts.
    */
   readonly discarded: ReadonlyArray<Withdrawn>;
-  /** The route that the attempt goes by: the `id` of one of `routes`; undefined for the run's own first one. */
+  /** The `id` of the attempt's route among `routes`; undefined for the run's own first route. */
   readonly route: string | undefined;
   /**
-   * The seam that the continuation has to prove: its request quotes the end of what was shown, or gives it as a prefill. With request
-   * `continue` only, where text is gone on with.
+   * The seam that the continuation must prove: its request quotes the end of the shown text or gives it as a prefill. Set only
+   * with request `continue`, if text is continued.
    */
   readonly seam: SeamPlan | undefined;
-  /** The cursor to resume from; with request `resume` only. */
+  /** The cursor to resume from. Set only with request `resume`. */
   readonly cursor: string | undefined;
   /**
-   * Reports how far the request got. A transport that calls it with `not_sent` before it starts takes over the proof;
-   * without one an attempt is `ambiguous` from its first pull and `accepted` from its first part. With `accepted` it says the
-   * status of the head: one that refuses lets no other request of the path go before it is known for how long.
+   * Reports how far the request got. A transport that reports `not_sent` before it starts takes over this proof. Otherwise an
+   * attempt is `ambiguous` from its first pull and `accepted` from its first part. Report `accepted` with the status of the
+   * response head: after a refusal, no other request of the path leaves until the length of the wait is known.
    */
   readonly delivery: (delivery: Delivery, status?: number) => void;
-  /** Reports bytes that arrived: they feed the `silence` clock and the counters. */
+  /** Reports received bytes, which reset the `silence` clock and feed the counters. */
   readonly bytes: (count: number) => void;
 }
 
-/** Another way to a model: its own provider, requests and reader. */
+/** An alternative route to a model, with its own provider, requests and `observe`. */
 export interface RunRoute<P, E, R> {
-  /** Names the route in events, on record and in its breaker, in at most 128 characters; no other route has it. */
+  /** Names the route in events, on record and in its breaker. Unique, at most 128 characters. */
   readonly id: string;
-  /** The provider of the route and its model. */
+  /** The provider and model of the route. */
   readonly provider: Provider;
-  /** Opens an attempt that goes by this route. */
+  /** Opens an attempt on this route. */
   readonly attempt: (attempt: AttemptContext) => Stream.Stream<P, E, R>;
-  /** Builds the continuation of an attempt that went by this route. Without it no attempt on this route is continued. */
+  /** Opens a continuation of an attempt on this route. Without it, no attempt on this route is continued. */
   readonly canContinue?: (attempt: AttemptContext) => Stream.Stream<P, E, R>;
-  /** Says what a part of this route proves. */
+  /** Reports what a part of this route proves. */
   readonly observe: (part: P) => Observation;
-  /** The path of its requests. Default: as that of a run. */
+  /** The path of this route's requests. Default: as for a run. */
   readonly path?: string | Path;
-  /** Whether 400, 401 and 404 are this route's own fault: its credential and model are not the caller's. Default true. */
+  /** True if 400, 401 and 404 are the fault of this route, because its credential and model are not the caller's. Default true. */
   readonly own?: boolean;
 }
 
-/** What was spent before a run began. */
+/** Retries spent before a run began. */
 export interface SpentBefore {
-  /** Automatic retries. */
+  /** Number of automatic retries. */
   readonly retries: number;
-  /** The failed run whose request this one repeats. */
+  /** The id of the failed run whose request this one repeats. */
   readonly retryOf?: string | undefined;
 }
 
-/** What was spent before a run began, where another process knows it. */
+/** Retries spent before a run began, known to another process. */
 export interface SpentElsewhere {
-  /** What it comes to. It is asked once, before the first decision. */
+  /** Looks up the amount. Run once, before the first decision. */
   readonly asked: Effect.Effect<SpentBefore>;
-  /** It is asked beside the first attempt already: which run this one repeats is put on record as soon as that is known. */
+  /** True to run `asked` during the first attempt already, so that `retryOf` is on record as soon as it is known. */
   readonly beside: boolean;
 }
 
-/** One model request and how to make, read and judge its attempts. */
+/** One model request, with everything needed to open, read and judge its attempts. */
 export type RunOptions<P, E, R> = RunBase<P, E, R> & TextOptions<P>;
 
-/** Chooses between a question and a continuation after shown text breaks. `continueText: "auto"` requires a `seam`. */
+/** Controls a break after shown text: a question or a continuation. `continueText: "auto"` requires a `seam`. */
 export type TextOptions<P> = TextContinues<P> | TextAsks<P>;
 
-/** Every break behind shown text asks; with a seam the question offers to continue. */
+/** Every break after shown text asks a question; with a seam, the question offers a continuation. */
 export interface TextAsks<P> {
   readonly continueText?: "ask";
   readonly seam?: () => TextSeam<P>;
 }
 
-/** Shown text goes on without a question. */
+/** Shown text continues without a question. */
 export interface TextContinues<P> {
-  /**
-   * `auto` continues text that was shown without a question, if `seam` proves that nothing comes twice or is missing. Default
-   * `ask`.
-   */
+  /** `auto` continues shown text without a question, if `seam` proves that no text is repeated or missing. Default `ask`. */
   readonly continueText: "auto";
   /**
-   * Joins the text of a continuation to what was shown: `ProtocolSeam.make` for decoded events, `PlainSeam.make` for the caller's own
-   * parts. Each run calls it once for a seam of its own. Required with `auto`.
+   * Makes the seam that joins a continuation to the shown text: `ProtocolSeam.make` for decoded events, `PlainSeam.make` for the
+   * caller's own parts. Called once per run. Required with `auto`.
    */
   readonly seam: () => TextSeam<P>;
 }
 
-/** The options of a run without those for text that was shown. */
+/** Options of a run, without those for shown text. */
 export interface RunBase<P, E, R> {
-  /** The provider and its model. `reasoning` says whether the model thinks, which chooses a clock. */
+  /** The provider and its model. Its `reasoning` flag chooses the default of the `first_progress` clock. */
   readonly provider: Provider;
-  /** Exactly the tools that the request exposes, after permission filters: guarded ones from ToolGuard, or plain boundaries. */
+  /** Exactly the tools that the request exposes, after permission filters: guarded tools from ToolGuard, or plain boundaries. */
   readonly tools: ReadonlyArray<ToolBoundary>;
   /**
-   * Opens an attempt; `canContinue` opens a continuation. The stream must end cleanly or fail; its scope is closed before the next
+   * Opens an attempt; `canContinue` opens a continuation. The stream must end cleanly or fail. Its scope closes before the next
    * attempt starts.
    */
   readonly attempt: (attempt: AttemptContext) => Stream.Stream<P, E, R>;
   /**
-   * Says what a part proves. It must be pure and must not throw. A count that is no natural number is clamped to one; an
-   * observation with a word or a call that is not known ends the attempt as `caller_failed`, with an `ObservationError`.
+   * Reports what a part proves. It must be pure and must not throw. A count that is not a natural number is clamped to one. An
+   * observation with an unknown word or call ends the attempt as `caller_failed`, with an `ObservationError`.
    */
   readonly observe: (part: P) => Observation;
   /**
-   * The path of the request: runs of one path share what is known of it, and wait for it together. Default: the origin that the
-   * client of each attempt reports, as `ProviderClient` does, else the provider's id; one credential for all.
+   * The path of the request. Runs on one path share what is known about it and wait for it together. Default: the origin that the
+   * client of each attempt reports, as `ProviderClient` does, else the provider's id, with one credential for all.
    */
   readonly path?: string | Path;
   /**
-   * Further routes, in the order in which a run moves to them; the run's own `provider`, `attempt` and `observe` are the first.
-   * At most `routesMax` with the first one. Only a replay moves, and no route is tried twice.
+   * Further routes, in the order of failover; the run's own `provider`, `attempt` and `observe` form the first. Maximum
+   * `routesMax` including the first. Only a replay changes route, and no route is tried twice.
    */
   readonly routes?: ReadonlyArray<RunRoute<P, E, R>>;
   /**
-   * Whether 400, 401 and 404 of the first route are the route's own fault; with `credential` a 401 is. Default false: they are the
-   * caller's.
+   * True if 400, 401 and 404 of the first route are the fault of the route; `credential` if only 401 is. Default false: they are
+   * the caller's fault.
    */
   readonly ownRoute?: boolean | "credential";
   /**
-   * The group of runs (one agent and its sub-agents) whose `max_group_retries` and `max_group_wasted_tokens` this run shares. It
-   * counts for one processor, in the scope of the `path`'s credential, and is forgotten an hour after its last word.
+   * The group of runs (one agent and its sub-agents) that share `max_group_retries` and `max_group_wasted_tokens`. Counted per
+   * processor, in the scope of the `path`'s credential, and forgotten an hour after its last use.
    */
   readonly group?: string;
-  /** Tokens of the request, as the caller counts or estimates them: what the next attempt would repeat, until a provider tells. */
+  /**
+   * Tokens of the request, counted or estimated by the caller: the cost of repeating it, until a provider reports the real
+   * number.
+   */
   readonly requestTokens?: number;
-  /** Finishes that count as failures, so that another route may take them. Default none. */
+  /** Finishes that count as failures, so that another route can answer. Default none. */
   readonly finishFailures?: ReadonlyArray<FinishFailure>;
-  /** The run's id; made up when left out. It must be new: one that is on record, live, parked or ended, is `refused`. */
+  /**
+   * Determines who waits for the record of this run (L8). `first` (default) makes the run durable: its start, each incident and
+   * each call are on record before the run acts, and another process can take it over. `behind` makes the run volatile: its
+   * entries are written afterwards, it waits for the store only for a guarded tool or a question, and no other process can take
+   * it over.
+   */
+  readonly record?: "first" | "behind";
+  /** The run's id; generated if absent. It must be new: the id of a run that is on record, live, parked or ended is `refused`. */
   readonly runId?: string;
   /**
-   * What the first request is built from, as text: the runtime's own serialisation of its transcript. Only its digest is
-   * kept, and `StreamProcessor.takeUp` takes no other.
+   * The source of the first request, as text: the runtime's own serialisation of its transcript. Only its digest is kept, and
+   * `StreamProcessor.takeUp` accepts no other transcript.
    */
   readonly transcript?: string;
-  /** The failed run whose request this one repeats: a client's own retry. */
+  /** The id of the failed run whose request this one repeats: a client's own retry. */
   readonly retryOf?: string;
   /**
-   * Says what an error of the stream means; by default the FailureClassifier does. What is no failure is taken for the most
-   * restrictive one that it can mean, `unknown` at last.
+   * Classifies an error of the stream; defaults to FailureClassifier. A result that is not a valid failure is replaced by the
+   * most restrictive one that it can mean, in the last resort `unknown`.
    */
   readonly classify?: (error: E) => Failure;
   /**
-   * The signal of the user's Stop, the one that the attempt gives its SDK. Once it has aborted, the run is cancelled in the
-   * user's name: what breaks then is never retried, whether the SDK's error or the abort is seen first. A run whose signal
-   * has aborted before sends nothing. A signal that aborts by a timeout interrupts the run as an unsigned caller does.
+   * The user's Stop signal, the same one that the attempt gives its SDK. Once it aborts, the run is cancelled in the user's name,
+   * and no later failure is retried, even if the SDK's error arrives before the abort. A run whose signal has already aborted
+   * sends nothing. A signal that aborts by timeout acts like an unsigned interrupt of the caller.
    */
   readonly signal?: AbortSignal;
-  /** Hands parts over as they come (`live`, the default), or only once the terminal marker has proven the response whole. */
+  /** Hands parts over as they arrive (`live`, the default), or only after the terminal marker has proven the response complete. */
   readonly reveal?: "live" | "on_complete";
   /**
-   * Longest time from the run's start, in milliseconds, for which `on_complete` holds a response; then it goes on as if it had
-   * been shown from its start. No limit by default.
+   * Maximum time that `on_complete` holds a response, in milliseconds from the start of the run. The run then continues as if it
+   * had been `live` from the start. No limit by default.
    */
   readonly holdMaxMs?: number;
   /**
-   * `always` (the default) asks every question that the policy leaves to a person. `if_it_matters` stops where every choice
-   * leaves the caller with what it has: nothing can be retried, continued or told of a call.
+   * `always` (the default) asks every question that the policy leaves to a person. `if_it_matters` stops instead if every choice
+   * leaves the caller with what it has: nothing can be retried or continued, and no call's outcome can be told.
    */
   readonly asks?: "always" | "if_it_matters";
-  /**
-   * False for a caller of `run` that cannot throw anything away: nothing is ever handed over twice, as with `parts`. Default
-   * true.
-   */
+  /** False for a caller of `run` that cannot discard parts: nothing is ever handed over twice, as with `parts`. Default true. */
   readonly discardable?: boolean;
   /**
-   * Builds the continuation: opens an attempt whose request goes on from the settled transcript, `calls` and `seam`. It opens the
-   * attempts with `request` `continue`. Without it no attempt is continued.
+   * Opens a continuation: an attempt with `request` `continue`, whose request continues the settled transcript, `calls` and
+   * `seam`. Without it, no attempt is continued.
    */
   readonly canContinue?: (attempt: AttemptContext) => Stream.Stream<P, E, R>;
-  /** Times that the run goes on behind text that was shown, each a paid request. Default 2. */
+  /** Maximum continuations after shown text, each a paid request. Default 2. */
   readonly maxSeams?: number;
-  /** Reads from a part the cursor that would resume this very response behind it. */
+  /** Reads the cursor from which this response can resume after the given part. */
   readonly cursor?: (part: P) => string | undefined;
-  /** Renews the credentials after a `rejected.auth`; tried once a run. */
+  /** Renews the credentials after `rejected.auth`. Tried once per run. */
   readonly refreshCredentials?: Effect.Effect<unknown, unknown, R>;
   /**
-   * Takes a response with nothing in it for a failure, and asks once more: no call, no text but white space, no refusal, no limit.
-   * Thoughts alone are nothing; a response without a word is, up to 8 output tokens. Default false.
+   * True to treat an empty response as a failure and ask once more. A response is empty if it has no call, no text except white
+   * space, no refusal and no limit; reasoning alone is empty. A response without any text is empty only up to 8 output tokens.
+   * Default false.
    */
   readonly emptyIsFailure?: boolean;
-  /** False for a response that comes whole: the `first_progress` clock is then off. Default true. */
+  /** False for a response that arrives whole, which switches the `first_progress` clock off. Default true. */
   readonly streaming?: boolean;
-  /** Clocks of the attempt, in milliseconds; `false` is off. */
+  /** Clocks of the attempt, in milliseconds; `false` switches one off. */
   readonly clocks?: ClockOptions;
-  /** What the run may spend; left-out fields have the defaults. */
+  /** Limits on what the run may spend. Absent fields have their defaults. */
   readonly budget?: Partial<Budget>;
   /**
-   * How long the run goes on without its consumer, in milliseconds, at most `lingerMsMax`. A consumer that goes away without a signed
-   * cancel may come back by `StreamProcessor.attach` for so long, and for as long behind the run's end; then the run is cancelled in
-   * its user's name. What `attempt` uses must outlive its consumer. Default 0: the run ends with its consumer.
+   * Time that the run continues without its consumer, in milliseconds; maximum `lingerMsMax`. A consumer that leaves without a
+   * signed cancel can come back through `StreamProcessor.attach` within this time, and within the same time after the end of the
+   * run. After that the run is cancelled in its user's name. Anything that `attempt` uses must outlive its consumer. Default 0:
+   * the run ends with its consumer.
    */
   readonly lingerMs?: number;
-  /** Another policy than the default one. */
+  /** Replaces the default policy. */
   readonly policy?: RecoveryPolicy;
-  /** @internal What was spent before the run began, where that is known elsewhere. It lessens the budget. */
+  /** @internal Retries that were spent elsewhere before the run began. They reduce the budget. */
   readonly spentBefore?: SpentElsewhere;
+  /** @internal True if the id was just generated at random: no run on record can have it, so the store is not asked. */
+  readonly isNewId?: boolean;
   /**
-   * @internal No other process can show the response to this caller: where one has taken the run over, text that the caller has begun to
-   * receive goes on to its end. Nothing else of the run does. It is asked in the step in which the run is lost: every call of the response
-   * must be observed.
-   */
-  readonly flowsOn?: () => boolean;
-  /**
-   * @internal How long a refused request may wait for its next attempt, in milliseconds, if the provider announced no wait. Asked with each
-   * decision; undefined: for as long as the policy says. A longer wait ends the run as a spent budget does.
+   * @internal Maximum wait of a refused request before its next attempt, in milliseconds, if the provider announced none. Called
+   *   for each decision; undefined leaves the wait to the policy. A longer wait ends the run like a spent budget.
    */
   readonly patienceMs?: () => number | undefined;
   /**
-   * @internal A digest of what parts say that were not handed over; undefined if they say nothing. It is asked after an attempt has broken:
-   * two attempts that broke behind the same words would break there again.
+   * @internal Returns a digest of the content of parts that were not handed over; undefined if they have none. Called after an
+   *   attempt breaks: if two attempts break after the same content, a third would break there too.
    */
   readonly digestOf?: (parts: ReadonlyArray<P>) => string | undefined;
-  /** @internal The taps of the run's output. */
+  /** @internal Taps on the output of the run. */
   readonly taps?: Taps<P>;
-  /** Weighs a held part, in bytes. A weight that is no number from 0 is replaced by the default one. */
+  /** Returns the size of a held part, in bytes. A negative or non-numeric size is replaced by the default one. */
   readonly sizeOf?: (part: P, observation: Observation) => number;
 }
 
-/** Longest time for which a run goes on without its consumer, in milliseconds: a day. */
+/** Maximum `lingerMs`: one day. */
 export const lingerMsMax = 86_400_000;
 
-/** Most routes of a run, the first one included. */
+/** Maximum number of routes of a run, including the first. */
 export const routesMax = 16;
 
-/** Whether a response with nothing in it is a failure of the run. */
+/** Returns true if an empty response is a failure of the run. */
 export const raisesEmpty = ({
   emptyIsFailure,
   finishFailures,
 }: Pick<RunOptions<never, never, never>, "emptyIsFailure" | "finishFailures">): boolean =>
   emptyIsFailure === true || finishFailures?.includes("empty") === true;
 
-/** Whether a finish may be a failure of the run. */
+/** Returns true if some finish may be a failure of the run. */
 export const raisesFinish = ({
   emptyIsFailure,
   finishFailures = [],
 }: Pick<RunOptions<never, never, never>, "emptyIsFailure" | "finishFailures">): boolean =>
   emptyIsFailure === true || finishFailures.length > 0;
 
-/** What a caller gives to `StreamProcessor.takeUp`. */
+/** Options of `StreamProcessor.takeUp`. */
 export interface TakeUpOptions<P, E, R> {
-  /** How to go on: as for `run`. Its `runId` is not used. */
+  /** Options with which the run continues, as for `run`. Its `runId` is ignored. */
   readonly request: RunOptions<P, E, R>;
-  /** What the run's first request was built from, as it was given to `run`. */
+  /** The transcript of the run's first request, exactly as given to `run`. */
   readonly transcript: string;
-  /** What the caller holds of a response that can be resumed: the cursor behind the last part that it has kept. */
+  /** The cursor after the last part that the caller kept, if the response can be resumed. */
   readonly cursor?: string;
 }
 
 /**
- * What an ended run still needs: its calls may run later, and the store may take its end later. Its request and what reads
- * a response may be large, and are let go (L11).
+ * Reduces the options to what an ended run still needs: its calls may run later, and the store may record its end later. The
+ * request and the parts reader can be large and are released (L11).
  */
 export const letGo = <P, E, R>(options: RunOptions<P, E, R>): RunOptions<P, E, R> => {
-  // Here, and not among the parameters: the published types would name the internal options, which they do not have.
-  const { canContinue, continueText, flowsOn, group, provider, refreshCredentials, requestTokens, tools } = options;
+  // Destructured here and not in the parameters, because the published types would then name the internal options, which they
+  // lack.
+  const { canContinue, continueText, group, provider, refreshCredentials, requestTokens, tools } = options;
   const text: TextOptions<P> = continueText === "auto" ? { continueText, seam: seamOfEnded } : {};
   return {
     provider,
@@ -297,14 +300,13 @@ export const letGo = <P, E, R>(options: RunOptions<P, E, R>): RunOptions<P, E, R
     observe: () => none,
     ...(canContinue === undefined ? {} : { canContinue: () => Stream.empty }),
     ...text,
-    ...(flowsOn === undefined ? {} : { flowsOn }),
     ...(group === undefined ? {} : { group }),
     ...(refreshCredentials === undefined ? {} : { refreshCredentials: Effect.void }),
     ...(requestTokens === undefined ? {} : { requestTokens }),
   };
 };
 
-/** An ended run joins nothing; its seam was made when it began. */
+/** An ended run needs no seam; its own was made when it began. */
 const seamOfEnded = (): never => {
   throw new Error("the run has ended");
 };

@@ -1,10 +1,10 @@
 /**
- * Holds what a program knows of the prices of its models, so that metrics say money too.
+ * The prices of a program's models, so that metrics can report cost.
  */
 import * as Context from "effect/Context";
 import { none, type Prices } from "../../domain/Prices.ts";
 
-/** The prices of the program's models; none by default. A processor reads them when it is made. */
+/** The prices of the program's models; none by default. A processor reads them once, when it is made. */
 export const TokenPrices = Context.Reference<Prices>("effect-stream-recovery/TokenPrices", {
   defaultValue: () => none,
 });

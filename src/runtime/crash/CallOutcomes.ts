@@ -1,8 +1,8 @@
 /**
- * Says what became of the calls of a run whose process is gone.
+ * Determines the outcomes of the calls of a run whose process is gone.
  *
- * A run's stream often ends before its tools do: the run is then complete on record, and `recover` has nothing to decide of
- * it. The program that builds the next request must not guess whether the calls ran.
+ * A stream often ends before its tools do. The run is then complete on record, and `recover` has nothing to decide. The program
+ * that builds the next request still must not guess which calls ran.
  */
 import * as Effect from "effect/Effect";
 import { bounded } from "../../recorder/BoundedRecorder.ts";
@@ -14,13 +14,13 @@ import { wordOf } from "../recovery/Verify.ts";
 import { ToolGuard } from "../tools/ToolGuard.ts";
 
 /**
- * What became of every call that a run handed over whole.
+ * Returns the outcome of every complete call that a run handed over.
  *
- * For runs that no process drives any more, ended ones too: at boot, before the next request is built. A `not_run` call never
- * started and may be run. An `unknown` one may have run: it is not run again before `settle` has put a word on it.
+ * Use it for runs without an owner, including ended ones, at boot before the next request is built. A `not_run` call never
+ * started and may be run. An `unknown` call may have run: do not run it again until `settle` has given it a verdict.
  *
  * @param runId the run
- * @param tools the tools of the run: a call of unknown outcome whose tool has a `verify` is asked for first, and its word is
+ * @param tools the tools of the run; one with a `verify` is asked about its calls of unknown outcome first, and its verdicts are
  *   put on record
  */
 export const of = (
@@ -49,9 +49,9 @@ export const of = (
   });
 
 /**
- * Puts a person's word on a call of unknown outcome.
+ * Records a person's verdict on a call of unknown outcome.
  *
- * @returns whether there was such a call; a call that has an outcome keeps it
+ * @returns true if there was such a call; a call with an outcome keeps it
  */
 export const settle = (
   runId: string,
@@ -66,7 +66,7 @@ export const settle = (
     return true;
   });
 
-/** Seen from another process, a call that was started and has not settled is of unknown outcome. */
+/** Seen from another process, a call that started and has not settled is of unknown outcome. */
 const outcomeOf = ({ attempts }: RunRecord, { attempt, call, verdict }: CallRecord): SettledCall["outcome"] => {
   if (verdict !== undefined) return verdict;
   const facts = attempts.find((it) => it.attempt === attempt)?.facts;

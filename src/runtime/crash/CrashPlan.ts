@@ -1,8 +1,8 @@
 /**
- * Plans the next step of a run that its process left behind: what is written, and where the run stands then.
+ * Plans the next step of a run that its process left behind: the entries to write and the resulting state of the run.
  *
- * Pure. A step is one write: a recovery that dies has either taken it or not. What is due is read from the record anew each
- * time, so that no step is taken twice.
+ * Pure. A step is one write, so a recovery that dies has either taken it or not. Each plan reads the pending work from the record
+ * again, so no step is taken twice.
  */
 
 import type { AttemptFacts } from "../../domain/AttemptFacts.ts";
@@ -18,20 +18,20 @@ import * as Orphan from "../../recorder/Orphan.ts";
 import * as Question from "../../recorder/Question.ts";
 import * as RunRecord from "../../recorder/RunRecord.ts";
 
-/** Where a run stands after its recovery. */
+/** The state of a run after its recovery. */
 export interface RunStanding {
   /**
-   * `offered`: a retry was decided, `answered`: its question was; both wait for `StreamProcessor.takeUp`. `asked`: a
-   * question was put. `waiting`: its question stood already. `completed` and `stopped`: it has ended.
+   * `offered`: a retry was decided. `answered`: the run's question was answered. Both wait for `StreamProcessor.takeUp`. `asked`:
+   * a question was asked. `waiting`: its question was already open. `completed` and `stopped`: the run has ended.
    */
   readonly outcome: "offered" | "answered" | "asked" | "waiting" | "completed" | "stopped";
-  /** The rule that was decided by. */
+  /** The rule of the decision. */
   readonly rule?: Decision["rule"];
   /** The revision of the open question. */
   readonly revision?: number;
 }
 
-/** The next step. `expire`: the question is answered with its default, and what follows is planned on that record. */
+/** The next step. `expire`: the question is answered with its default, and the following step is planned on the resulting record. */
 export type RecoveryStep =
   | { readonly _tag: "write"; readonly entries: ReadonlyArray<RunRecord.Entry>; readonly standing: RunStanding }
   | {
@@ -40,35 +40,38 @@ export type RecoveryStep =
       readonly choice: Choice;
       readonly standing: RunStanding;
     }
-  /** There is nothing to write: the run stands as it should. */
+  /** Nothing to write: the run is already in the right state. */
   | { readonly _tag: "keep"; readonly standing: RunStanding };
 
-/** What a step takes besides the record. */
+/** Inputs of a plan besides the record. */
 export interface PlanOptions {
-  /** Wall clock, milliseconds since the epoch. */
+  /** Wall clock, in milliseconds since the epoch. */
   readonly now: number;
-  /** From 0 to 1: spreads the delay of a retry. */
+  /** From 0 to 1; spreads the delay of a retry. */
   readonly jitter: number;
   readonly policy: Pick<RecoveryPolicy, "name" | "decide">;
   readonly terms?: Question.QuestionTerms;
-  /** Its user has cancelled the run, which no process drove then. */
+  /** True if the user cancelled the run while it had no owner. */
   readonly cancelled?: boolean;
-  /** Why the run ends where it would have to go on and cannot; by default `not_resumable`. */
+  /** The end reason of a run that would have to continue but cannot. Default `not_resumable`. */
   readonly unresumable?: string;
-  /** The store was put back to an earlier moment: what would go on by a word of then is asked about anew. */
+  /**
+   * True if the store was restored to an earlier state: before the run continues on a decision or answer from that state, a
+   * person is asked again.
+   */
   readonly restored?: boolean;
 }
 
 /**
- * Whether the run would begin something by a word that is on record: a retry that was decided, an answer, or a question that takes
- * `retry` when it expires.
+ * Returns true if the record alone would make the run continue: a decided retry, an answer, or a question that expires to `retry`
+ * or `continue`.
  */
 export const goesOnByItself = (record: RunRecord.RunRecord): boolean => {
   const due = Orphan.due(record);
   return due !== undefined && wordToGoOn(due) !== undefined;
 };
 
-/** The incident of such a word; undefined where nothing begins by itself. */
+/** Returns the incident that makes the run continue; undefined if there is none. */
 const wordToGoOn = (due: Orphan.Due): RunIncident | undefined => {
   switch (due._tag) {
     case "decide":
@@ -87,11 +90,13 @@ const wordToGoOn = (due: Orphan.Due): RunIncident | undefined => {
 const begins = (choice: Choice): boolean => choice === "retry" || choice === "continue";
 
 /**
- * Plans the next step of a run that no process drives.
+ * Plans the next step of a run without an owner.
  *
- * @param record the run as it stands; it has not ended
+ * @param record the current record of the run, which has not ended
  */
 export const next = (record: RunRecord.RunRecord, options: PlanOptions): RecoveryStep => {
+  // A record that may be incomplete supports no decision and no question (L8).
+  if (record.volatile === true) return write(ended(record, lost(options), options.now), { outcome: "stopped" });
   const step = planned(record, options);
   const open = RunRecord.openQuestion(record);
   return open === undefined || !replaces(step)
@@ -99,13 +104,16 @@ export const next = (record: RunRecord.RunRecord, options: PlanOptions): Recover
     : after([{ _tag: "QuestionStillOpen", revision: open.revision }], step);
 };
 
-/** Whether an answer that comes before the step would be lost by it: a run that is only parked keeps its question. */
+const lost = ({ cancelled }: PlanOptions): End.End =>
+  cancelled === true ? { ...End.processLost, reason: "user_cancelled" } : End.processLost;
+
+/** Returns true if the step would override an answer that arrives first. A run that is only parked keeps its question. */
 const replaces = (step: RecoveryStep): boolean =>
   step._tag === "write" && step.entries.some(({ _tag }) => _tag !== "RunParked");
 
 const planned = (record: RunRecord.RunRecord, options: PlanOptions): RecoveryStep => {
   const due = Orphan.due(record);
-  // A run that has no attempt on record has sent nothing, so there is nothing to recover.
+  // A run without an attempt on record has sent nothing, so there is nothing to recover.
   if (due === undefined) return write(ended(record, End.stopped("not_started"), options.now), { outcome: "stopped" });
   const cancelled = options.cancelled === true ? Orphan.cancelled(record) : undefined;
   if (cancelled !== undefined) return decided(record, cancelled, options);
@@ -158,7 +166,7 @@ const decided = (record: RunRecord.RunRecord, due: DueOf<"decide">, options: Pla
   return actedOn(record, incident, entries, options);
 };
 
-/** What a decision means where no provider can be asked: a retry is offered, a question is put, an end is an end. */
+/** Carries out a decision without a provider: a retry is offered, a question is asked, an end is recorded. */
 const actedOn = (
   record: RunRecord.RunRecord,
   incident: RunIncident,
@@ -184,7 +192,7 @@ const actedOn = (
   }
 };
 
-/** A retry waits for a process that has the run's request. Where there can be none, the run is over. */
+/** Parks a decided retry for a process that has the run's request. If no process can have it, the run ends. */
 const offered = (
   record: RunRecord.RunRecord,
   incident: RunIncident,
@@ -196,8 +204,8 @@ const offered = (
     : notResumable(record, incident, entries, options);
 
 /**
- * Ends a run that has to go on and cannot: it was started without its transcript, so that its request died with its caller,
- * and `StreamProcessor.takeUp` refuses every request for it.
+ * Ends a run that would have to continue but cannot: it was started without its transcript, so its request is lost with its
+ * caller, and `StreamProcessor.takeUp` refuses every request for it.
  */
 const notResumable = (
   record: RunRecord.RunRecord,
@@ -211,8 +219,8 @@ const notResumable = (
   });
 
 /**
- * No stream waits for the answer of a run that cannot be taken up, so a question would hold it for nothing. Whether a call ran
- * is worth a person's look all the same.
+ * No stream waits for the answer of a run that cannot be taken up, so a question would keep it open for nothing. The exception is a
+ * question about a call of unknown outcome, because a person should look at it anyway.
  */
 const isWorthAsking = (record: RunRecord.RunRecord, { decision }: RunIncident): boolean =>
   Orphan.isResumable(record) || decision.choices?.includes("it_ran") === true;
@@ -239,12 +247,12 @@ const waiting = (record: RunRecord.RunRecord, due: DueOf<"waiting">, options: Pl
   const standing: RunStanding = { outcome: "waiting", rule: incident.decision.rule, revision: question.revision };
   if (question.expires_at !== undefined && question.expires_at <= options.now)
     return { _tag: "expire", question, choice: Question.expiryChoice(question), standing };
-  // Its process asked, and could have gone on.
+  // The process that asked could have continued the run; no process can now.
   if (offersInVain(record, due)) return actedOn(record, incident, [], options);
   return parked(record, "question", [], standing);
 };
 
-/** Whether an open question offers what no process can do: a run that cannot be taken up has nobody who would go on. */
+/** Returns true if an open question offers to continue a run that cannot be taken up. */
 export const offersInVain = (record: RunRecord.RunRecord, { question }: Pick<DueOf<"waiting">, "question">): boolean =>
   !Orphan.isResumable(record) && question.choices.some(begins);
 
@@ -266,7 +274,7 @@ const answered = (record: RunRecord.RunRecord, due: DueOf<"answered">, options: 
       const settled = RunRecord.applyAll(record, entries);
       if (settled === undefined || typeof settled === "string") return stoppedAt();
       const then = Orphan.due(settled);
-      // A word that settles nothing (rows that were folded) would be asked for again without end.
+      // A verdict that settles nothing (folded rows) would be asked for again without end.
       if (then?._tag !== "decide") return stoppedAt();
       return after(entries, decided(settled, then, options));
     }
@@ -279,11 +287,11 @@ const answered = (record: RunRecord.RunRecord, due: DueOf<"answered">, options: 
   }
 };
 
-/** A step that is planned on the record that entries leave, in one write with them. */
+/** Prepends entries to a step that was planned on the record after them, as one write. */
 const after = (entries: ReadonlyArray<RunRecord.Entry>, step: RecoveryStep): RecoveryStep =>
   step._tag === "write" ? { ...step, entries: [...entries, ...step.entries] } : write(entries, step.standing);
 
-/** A run that is parked already for this reason, with nothing to add, is left as it is. */
+/** Parks a run. If it is already parked for this reason and nothing is added, it stays unchanged. */
 const parked = (
   record: RunRecord.RunRecord,
   reason: RunRecord.Parked,
@@ -301,10 +309,10 @@ const write = (entries: ReadonlyArray<RunRecord.Entry>, standing: RunStanding): 
 });
 
 /**
- * Puts on record what the crash makes of the facts: the last response may have been asked for, and every call that was
- * started and has no outcome, in whichever attempt, is of unknown outcome.
+ * Records what a crash means for the facts: the last response may have been requested, and every started call without an outcome,
+ * in any attempt, is of unknown outcome.
  *
- * @param decided the facts that the response is decided on; an incident may know more of it than its attempts
+ * @param decided facts of the response on which the decision is based; an incident may know more than its attempts
  */
 const lostOutcomes = (record: RunRecord.RunRecord, decided: AttemptFacts): ReadonlyArray<RunRecord.Entry> => {
   const response = Orphan.lastResponse(record);
@@ -319,10 +327,9 @@ const lostOutcomes = (record: RunRecord.RunRecord, decided: AttemptFacts): Reado
   });
 };
 
-/** How many attempts have started. */
 const attemptsOf = ({ attempts }: RunRecord.RunRecord): number => attempts.at(-1)?.attempt ?? 0;
 
-/** Evidence of what recovery found or did. */
+/** Returns evidence of what recovery found or did. */
 const noted = (
   record: RunRecord.RunRecord,
   now: number,
@@ -333,7 +340,7 @@ const noted = (
   evidence: { at_ms: Math.max(0, now - record.started_at), attempt: attemptsOf(record), event, detail },
 });
 
-/** Ends a run that no process drives. */
+/** Returns the entries that end a run without an owner. */
 export const ended = (record: RunRecord.RunRecord, end: End.End, now: number): ReadonlyArray<RunRecord.Entry> => [
   noted(record, now, "end", end.reason),
   { _tag: "RunEnded", end: { ...end, attempts: attemptsOf(record), at: now } },

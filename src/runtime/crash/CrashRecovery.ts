@@ -1,8 +1,8 @@
 /**
- * Recovers runs whose process is gone: it decides what was left undecided, asks what was left unasked, and ends what has ended.
+ * Recovers runs whose process is gone: takes pending decisions, asks pending questions, and ends what is over.
  *
- * It reaches no provider. A retry that is decided here waits for `StreamProcessor.takeUp`, which has the request. What
- * happens step by step stands in docs/recovery.md.
+ * It contacts no provider. A retry that is decided here waits for `StreamProcessor.takeUp`, which has the request.
+ * docs/recovery.md describes the steps.
  */
 import * as Cause from "effect/Cause";
 import * as Clock from "effect/Clock";
@@ -29,46 +29,46 @@ export { resumesMax } from "../../domain/Limits.ts";
 export type { Outcome, Row } from "./Takeover.ts";
 export { named as policyNamed } from "./Takeover.ts";
 
-/** Runs that are read from the store at once. */
+/** Number of runs read from the store at once. */
 export const batchRuns = 100;
 
-/** Runs of a batch that are recovered at the same time, all of them: each waits for commits, and a durable store commits many as one. */
+/** Number of runs recovered concurrently: the whole batch, because each waits for commits and a durable store groups them. */
 export const concurrentRuns = batchRuns;
 
-/** Most runs that one `recover` looks after, and most rows of its report; `more` says that the next one finds others. */
+/** Maximum runs that one `recover` handles, and maximum rows of its report. `more` means that the next call finds others. */
 export const runsMax = 10_000;
 
-/** How often a sweep looks by default, in milliseconds: about as long as a process may be silent before its lease is over. */
+/** Default interval of sweeps, in milliseconds: about the silence after which a process's lease ends. */
 export const sweepIntervalMsDefault = 15_000;
 
-/** How to recover. */
+/** Options of `recover`. */
 export interface RecoverOptions extends TendOptions {
-  /** Most runs of this call, at most and by default `runsMax`. */
+  /** Maximum runs of this call; default and upper limit `runsMax`. */
   readonly limit?: number;
-  /** Told after every batch how many runs were looked after so far. */
+  /** Called after every batch with the number of runs handled so far. */
   readonly onProgress?: (runs: number) => Effect.Effect<void>;
 }
 
-/** What one recovery did. */
+/** The result of one recovery. */
 export interface Report {
   readonly runs: ReadonlyArray<Row>;
   readonly counts: Readonly<Record<Outcome, number>>;
-  /** It stopped at its limit: the next one finds more. */
+  /** True if it stopped at its limit and the next call finds more. */
   readonly more: boolean;
 }
 
 /**
- * Recovers every run that no process drives and none has decided, and every parked run that was answered or has expired.
+ * Recovers every undecided run without an owner, and every parked run that was answered or has expired.
  *
- * Each run is taken over first, so that one of two processes recovers it. The next recovery goes on where one has died: every
- * step is one write, and what is due is read from the record anew.
+ * Each run is claimed first, so that only one process recovers it. If a recovery dies, the next one continues: every step is one
+ * write, and pending work is read from the record again.
  *
- * @returns a row a run. It fails where the store does; what was done until then stays done.
+ * @returns one row per run. Fails if the store fails; the steps done by then remain.
  */
 export const recover = (options: RecoverOptions = {}): Effect.Effect<Report, RecorderError, RunRecorder> =>
   recovered(options, true);
 
-/** @param isWhole parked runs are looked at too, and not only those whose process is gone */
+/** @param isWhole true to include parked runs as well as those whose process is gone */
 const recovered = (options: RecoverOptions, isWhole: boolean): Effect.Effect<Report, RecorderError, RunRecorder> =>
   Effect.gen(function* () {
     const recorder = bounded(yield* RunRecorder);
@@ -94,7 +94,7 @@ const recovered = (options: RecoverOptions, isWhole: boolean): Effect.Effect<Rep
     return reportOf(rows, more || overdue.more);
   });
 
-/** A run whose cancel stands is decided as cancelled, and by that its cancel is carried out. */
+/** Decides a run with a pending cancel as cancelled, and settles the cancel. */
 const tendedAs = (
   recorder: RunRecorder["Service"],
   runId: string,
@@ -109,7 +109,6 @@ const tendedAs = (
 
 const nothingOverdue = { runIds: [], more: false };
 
-/** Counts rows. */
 const reportOf = (runs: ReadonlyArray<Row>, more: boolean): Report => {
   const counts = { offered: 0, answered: 0, asked: 0, waiting: 0, completed: 0, stopped: 0, skipped: 0 };
   for (const { outcome } of runs) counts[outcome] += 1;
@@ -118,7 +117,7 @@ const reportOf = (runs: ReadonlyArray<Row>, more: boolean): Report => {
 
 type Tended = (runIds: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Row>, RecorderError>;
 
-/** Orphans are asked for until none is new: each is looked after once. Returns whether there are more. */
+/** Handles orphans until no new one appears, each once. Returns true if there are more. */
 const eachOrphan = (
   recorder: RunRecorder["Service"],
   limit: number,
@@ -126,7 +125,7 @@ const eachOrphan = (
 ): Effect.Effect<boolean, RecorderError> =>
   Effect.gen(function* () {
     const seen = new Set<string>();
-    // Runs that others hold stay in the list. As many more are asked for, so that they hide no other run.
+    // Runs held by others stay in the list, so we ask for that many more: they must not hide other runs.
     let held = 0;
     while (seen.size < limit) {
       const found = yield* recorder.orphans(held + batchRuns);
@@ -141,9 +140,9 @@ const eachOrphan = (
   });
 
 /**
- * Parked runs whose question was answered or has expired. The process that took the answer may have died before it acted.
+ * Finds parked runs whose question was answered or has expired. The process that took the answer may have died before it acted.
  *
- * @param restored those too that would go on by a word of before
+ * @param restored true to include runs that would continue on a decision or answer from before the restore
  */
 const overdueRuns = (
   recorder: RunRecorder["Service"],
@@ -157,7 +156,7 @@ const overdueRuns = (
         (record) =>
           isOverdue(record, clock.currentTimeMillisUnsafe()) || (restored && CrashPlan.goesOnByItself(record)),
       ),
-      // One more than may be looked after says that there are more.
+      // One more than the limit shows if there are more.
       Stream.take(limit + 1),
       Stream.map(({ run_id }) => run_id),
     );
@@ -166,12 +165,11 @@ const overdueRuns = (
   });
 
 /**
- * Answers the newest question of a run, and carries the answer out where that needs no provider and no process drives the
- * run: `stop` and `accept` end it, a word on calls settles them. Any other answer waits for `StreamProcessor.takeUp`. A
- * process that drives the run acts on the answer itself.
+ * Answers the newest question of a run, and carries out the answer if the run has no owner and no provider is needed: `stop` and
+ * `accept` end the run, a verdict on calls settles them. Any other answer waits for `StreamProcessor.takeUp`. An owner acts on
+ * the answer itself.
  *
- * @returns the run as it stands then. An answer that was taken is never lost: what could not be carried out now is found
- *   by the next `recover`.
+ * @returns the resulting run. An accepted answer is never lost: if it cannot be carried out now, the next `recover` does so.
  */
 export const answer = (
   given: RunRecorder.Answer,
@@ -191,11 +189,10 @@ export const answer = (
   });
 
 /**
- * Ends a run that no process drives and that no program will go on with: one that waits to be taken up, such as an adapter's,
- * whose request is in no record. What is due is recovered first, and a question that is open is answered `stop`.
+ * Ends a run that has no owner and that no program will continue, for example the run of an adapter, whose request is not on
+ * record. Pending work is recovered first, and an open question is answered with `stop`.
  *
- * @returns the run as it has ended. It fails with `owned` while a living process drives the run, and with `run_ended` for one
- *   that has ended already.
+ * @returns the ended run. Fails with `owned` while a living process owns the run, and with `run_ended` if it has already ended.
  */
 export const giveUp = (
   runId: string,
@@ -205,7 +202,7 @@ export const giveUp = (
     const recorder = bounded(yield* RunRecorder);
     const { outcome } = yield* tend(recorder, runId, options);
     const tended = yield* recorder.run(runId);
-    // The step that was due has ended the run, as it does one without its transcript.
+    // The pending step has ended the run, as it does for a run without its transcript.
     if (outcome !== "skipped" && tended?.state === "ended") return tended;
     const question = tended === undefined ? undefined : openQuestion(tended);
     if (question !== undefined)
@@ -214,33 +211,35 @@ export const giveUp = (
     return (yield* recorder.run(runId)) ?? claimed;
   });
 
-/** Why such a run ended. */
 const givenUp = "given_up";
 
-/** How to sweep. */
+/** Options of the sweep layer. */
 export interface SweepOptions extends RecoverOptions {
-  /** From the end of one sweep to the next, in milliseconds. */
+  /** Pause between two sweeps, in milliseconds. */
   readonly intervalMs?: number;
   /**
-   * Least from one look at parked runs to the next, in milliseconds: those that were answered and whose process died before it acted, and
-   * those whose question has expired. Left out, each sweep looks at them. Runs whose process is gone are looked for by each sweep.
+   * Minimum time between two looks at parked runs, in milliseconds: those that were answered but whose process died first, and
+   * those whose question has expired. By default every sweep looks at them. Every sweep looks for runs whose process is gone.
    */
   readonly parkedMs?: number;
-  /** Returns each time that a sweep is due before that: runs are known to have lost their process. */
+  /** Completes each time a sweep is due early, because runs are known to have lost their process. */
   readonly due?: Effect.Effect<void>;
-  /** Told what a sweep did, if it did something: runs that are `offered` or `answered` wait for `StreamProcessor.takeUp`. */
+  /**
+   * Called with the report of a sweep that handled any run. Runs that are `offered` or `answered` wait for
+   * `StreamProcessor.takeUp`.
+   */
   readonly onSwept?: (report: Report) => Effect.Effect<void>;
 }
 
-/** Sweeps that failed: the store could not be read or written. The next one tries again. */
+/** Counts sweeps that failed because the store could not be read or written. The next sweep tries again. */
 export const sweepFailures = Metric.counter("stream_recovery.sweep_failures", {
   description: "Sweeps for orphaned runs that failed",
   incremental: true,
 });
 
 /**
- * Recovers at once and then again and again while the layer lives. A sweep that fails is counted and never ends it; the log says so
- * when the first one fails, once a minute while they do, and when one works again.
+ * Recovers immediately and then repeatedly while the layer lives. A failed sweep is counted and does not stop the loop. The log
+ * reports the first failure, one a minute while failures last, and the recovery.
  */
 export const layer = (options: SweepOptions = {}): Layer.Layer<never, never, RunRecorder> => {
   const { due = Effect.never, intervalMs = sweepIntervalMsDefault, onSwept, parkedMs = 0 } = options;
@@ -250,7 +249,7 @@ export const layer = (options: SweepOptions = {}): Layer.Layer<never, never, Run
     const now = monotonicMs(clock);
     const isWhole = now - lookedAt >= parkedMs;
     return Effect.tap(recovered(options, isWhole), () => {
-      // One that fails is made up for by the next sweep.
+      // Set only on success, so that the next sweep repeats a failed look.
       if (isWhole) lookedAt = now;
       return Effect.void;
     });
@@ -269,7 +268,7 @@ const sweepWords = {
   back: "orphaned runs are looked for again",
 };
 
-/** A store that is away says why in one sentence. Anything else is a defect, and is told once with where it comes from. */
+/** Logs a failed sweep: a store error in one sentence, a defect once with its cause. */
 const sweepFailed = (outage: OutageLog, cause: Cause.Cause<RecorderError>): Effect.Effect<void> => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause));
   if (error !== undefined) return outage.failed(error.message === "" ? error.reason : error.message);

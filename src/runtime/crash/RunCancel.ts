@@ -1,10 +1,10 @@
 /**
- * Cancels a run in its user's name, whichever process drives it, and says what became of that.
+ * Cancels a run in its user's name, whichever process owns it, and reports the result.
  *
- * X1 The process that drives the run cancels it, and no other one does (L10): this one, or one that is told through the store.
- * X2 A run that no process drives is decided as cancelled from its recorded facts, and ends. Nothing of it is retried.
- * X3 A cancel that no process has taken yet stands: the driver takes it when it goes on, and whoever decides the run after it
- *    decides it as cancelled. It stands for `standsMs`, and never longer (L11).
+ * X1 Only the owner cancels a run (L10): this process, or another one that is notified through the store.
+ * X2 A run without an owner is decided as cancelled from its recorded facts, and ends. None of it is retried.
+ * X3 A cancel that no process has taken yet stays pending: the owner takes it when it continues, or the process that decides the
+ *    run after the owner decides it as cancelled. It stays pending for at most `standsMs` (L11).
  */
 import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
@@ -15,47 +15,48 @@ import type { RunRecord } from "../../recorder/RunRecord.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import type { SharedCancels } from "../../recorder/shared/SharedCancels.ts";
 import type { FactsFault } from "../../recorder/shared/SharedFacts.ts";
+import { findLate } from "../../recorder/WriteQueue.ts";
 import * as StoredCancels from "../attach/StoredCancels.ts";
 import { tend } from "./Takeover.ts";
 
-/** Longest that the end of a run which is being cancelled is waited for, in milliseconds. */
+/** Maximum wait for the end of a run that is being cancelled, in milliseconds. */
 export const endMs = 5_000;
 
-/** From one look at the record to the next, in milliseconds. */
+/** Interval between two reads of the record, in milliseconds. */
 const lookMs = 50;
 
 /**
- * What became of a cancel. `ended`: the run had ended before. `here`: this process drove the run and cancels it. `told`: the process that
- * drives it does. `nobodys`: no process drove it, and it is ended. `stands`: a process has the run and has not answered yet. `unheard`: another process drives it, and nothing can be
- * told it.
+ * The result of a cancel. `ended`: the run had already ended. `here`: this process owned the run and cancels it. `told`: the
+ * owner, another process, cancels it. `nobodys`: the run had no owner, and is now ended. `stands`: the owner has not answered
+ * yet. `unheard`: another process owns the run and cannot be notified.
  */
 export interface CancelResult {
   readonly outcome: "ended" | "here" | "told" | "nobodys" | "stands" | "unheard";
-  /** The process that drove the run, by the name that a person knows it by, where it was another one. */
+  /** The name under which a person knows the owner, if it is another process. */
   readonly driver: string | undefined;
-  /** The run as it stands now. */
+  /** The current record of the run. */
   readonly record: RunRecord;
 }
 
-/** How to cancel. */
+/** Options of `cancel`. */
 export interface CancelOptions {
-  /** Cancels it where this process drives it; gives whether it did. Left out in a process that drives no runs. */
+  /** Cancels the run if this process owns it, and returns true if so. Absent in a process that owns no runs. */
   readonly here?: (runId: string) => Effect.Effect<boolean>;
-  /** Longest that a silent driver is waited for, in milliseconds. Left out, until it has beaten or its lease is over. */
+  /** Maximum wait for a silent owner, in milliseconds. By default until its next heartbeat or the end of its lease. */
   readonly silentMs?: number;
 }
 
 /**
  * Cancels a run.
  *
- * @returns undefined where no such run is on record
+ * @returns undefined if no such run is on record
  */
 export const cancel = Effect.fn("RunCancel.cancel")(function* (
   runId: string,
   options: CancelOptions = {},
 ): Effect.fn.Return<CancelResult | undefined, RecorderError, RunRecorder> {
   const recorder = bounded(yield* RunRecorder);
-  const record = yield* recorder.run(runId);
+  const record = yield* findLate(recorder, runId);
   if (record === undefined) return undefined;
   if (record.state === "ended") return { outcome: "ended", driver: undefined, record };
   if (yield* options.here?.(runId) ?? Effect.succeed(false))
@@ -78,7 +79,10 @@ export const cancel = Effect.fn("RunCancel.cancel")(function* (
     : yield* standing(recorder, cancels, now, driver);
 });
 
-/** Some process has the run: one that was silent, or that has taken it up since it was looked at. The cancel stands, or is taken (X3). */
+/**
+ * Handles a run that a process owns: one that was silent, or that took the run since the first look. The cancel is taken or stays
+ * pending (X3).
+ */
 const standing = Effect.fnUntraced(function* (
   recorder: RunRecorder["Service"],
   cancels: SharedCancels,
@@ -89,7 +93,7 @@ const standing = Effect.fnUntraced(function* (
   const away = ({ message }: FactsFault) => new RecorderError({ reason: "unavailable", run_id, message });
   const driver = before ?? (yield* StoredCancels.driverOf(cancels, run_id));
   const asked = StoredCancels.asked(cancels, { run_id }, true);
-  // A driver that was known was asked before.
+  // An owner that was known before has already been notified.
   const wasAsked = before === undefined ? Effect.succeed(false) : StoredCancels.stands(cancels, run_id);
   const isTaken = Effect.flatMap(wasAsked, (stands) => (stands ? Effect.succeed(false) : asked));
   const taken = yield* Effect.mapError(isTaken, away);
@@ -98,7 +102,7 @@ const standing = Effect.fnUntraced(function* (
     : { outcome: "stands", driver, record };
 });
 
-/** The record once the run has ended; as it stands where that takes longer. */
+/** Returns the record after the run has ended, or the newest one if that takes longer than `endMs`. */
 const ended = (recorder: RunRecorder["Service"], before: RunRecord): Effect.Effect<RunRecord, RecorderError> => {
   let newest = before;
   const look = Effect.map(recorder.run(before.run_id), (found) => {

@@ -1,5 +1,5 @@
 /**
- * Looks after one run that no process drives: takes it over, takes the steps that are due, and gives it back.
+ * Handles one run without an owner: claims it, takes the pending steps, and releases it.
  */
 import * as Clock from "effect/Clock";
 import * as Effect from "effect/Effect";
@@ -15,43 +15,49 @@ import type { Entry, RunRecord } from "../../recorder/RunRecord.ts";
 import type { RunRecorder } from "../../recorder/RunRecorder.ts";
 import * as CrashPlan from "./CrashPlan.ts";
 
-/** What a program knows that a record does not say. */
+/** Knowledge of the program that is not on record. */
 export interface TendOptions {
-  /** Policies of the program, found by name; `default` and `strict` are known. A run of an unknown one retries nothing by itself. */
+  /**
+   * The program's policies, found by name; `default` and `strict` are built in. A run of an unknown policy never retries
+   * automatically.
+   */
   readonly policies?: ReadonlyArray<RecoveryPolicy.RecoveryPolicy>;
-  /** Expiry and defaults of the questions that are asked here. */
+  /** Expiry and defaults of questions asked here. */
   readonly terms?: QuestionTerms;
-  /** A program's own word for the end of a run of its own that has to go on and cannot; undefined for runs of others. */
+  /**
+   * Returns the program's own end reason for one of its runs that would have to continue but cannot; undefined for runs of
+   * others.
+   */
   readonly unresumable?: (runId: string) => string | undefined;
-  /** The run's user has cancelled it. */
+  /** True if the user has cancelled the run. */
   readonly cancelled?: boolean;
   /**
-   * The store was put back to an earlier moment, and its records say less than what happened: nothing goes on without a person's
-   * word, and no word counts that was said before.
+   * True if the store was restored to an earlier state, whose records may lack later events: nothing continues without an answer
+   * from a person, and earlier answers do not count.
    */
   readonly restored?: boolean;
 }
 
-/** Where a run stands; `skipped`: another process holds it, or has ended it meanwhile. */
+/** The state of a run; `skipped` if another process holds it or has ended it meanwhile. */
 export type Outcome = CrashPlan.RunStanding["outcome"] | "skipped";
 
-/** What became of one run. */
+/** The result for one run. */
 export interface Row {
   readonly run_id: string;
   readonly outcome: Outcome;
-  /** The rule that was decided by. */
+  /** The rule of the decision. */
   readonly rule?: Rule;
-  /** The revision of its open question. */
+  /** The revision of the open question. */
   readonly revision?: number;
 }
 
-/** Most steps for one run: each looks at the record anew, and a step that an answer overtakes is planned again. */
+/** Maximum steps per run. Each reads the record again, and a step that an answer overtakes is planned again. */
 const stepsMax = 4;
 
 /**
- * Takes a run over and does what is due. Whatever happens, no process drives the run afterwards.
+ * Claims a run and takes the pending steps. In every case, the run has no owner afterwards.
  *
- * @returns where it stands; `skipped` where another process holds it
+ * @returns the state of the run; `skipped` if another process holds it
  */
 export const tend = (
   recorder: RunRecorder["Service"],
@@ -62,7 +68,7 @@ export const tend = (
     Effect.flatMap(recorder.claim(runId), (record) =>
       restore(steps(recorder, record, options)).pipe(
         Effect.onExit((exit) =>
-          // A write that parks or ends the run has given it back, and a stream of this process may hold it again by now.
+          // A write that parks or ends the run has released it, and a stream of this process may own it again by now.
           Exit.isSuccess(exit) && exit.value.givenBack ? Effect.void : givenBack(recorder, runId),
         ),
         Effect.map(({ standing }): Row => ({ run_id: runId, ...standing })),
@@ -76,7 +82,7 @@ export const tend = (
   );
 
 /**
- * Ends a run that no process goes on with. A run whose end the store does not take is given back.
+ * Ends a run that no process will continue. The run is released if the store does not accept its end.
  *
  * @returns the run as it was claimed
  */
@@ -97,7 +103,10 @@ export const endByHand = (
     return record;
   });
 
-/** Whether something can be done for a parked run without its request: it was answered, has expired, or is parked wrongly. */
+/**
+ * Returns true if a parked run needs a step that works without its request: it was answered, has expired, or is parked for the
+ * wrong reason.
+ */
 export const isOverdue = (record: RunRecord, now: number): boolean => {
   if (record.parked === undefined || record.parked === "interrupted") return false;
   const due = Orphan.due(record);
@@ -132,7 +141,7 @@ const steps = (
   Effect.gen(function* () {
     const clock = yield* Clock.Clock;
     const { cancelled = false, restored = false } = options;
-    // A question about what an older record knows waits for its person: it takes nothing when it expires.
+    // A question on a restored record waits for a person; its expiry chooses nothing.
     const terms = restored ? undefined : options.terms;
     const unresumable = options.unresumable?.(claimed.run_id);
     let record = claimed;
@@ -163,9 +172,9 @@ const steps = (
   });
 
 /**
- * Writes a step. Where a person has answered the question that it would replace, the answer counts.
+ * Writes a step. If a person has answered the question that it would replace, the answer wins.
  *
- * @returns the record with that answer; undefined where the step is on record
+ * @returns the record with that answer; undefined if the step was written
  */
 const overtaken = (
   recorder: RunRecorder["Service"],
@@ -179,7 +188,7 @@ const overtaken = (
       : Effect.fail(error),
   );
 
-/** Answers an expired question with its default. An answer that came first counts: the record says which. */
+/** Answers an expired question with its default. If another answer came first, it counts and the record has it. */
 const expired = (
   recorder: RunRecorder["Service"],
   record: RunRecord,
@@ -190,19 +199,19 @@ const expired = (
     Effect.map(recorder.run(record.run_id), (now) => now ?? record),
   );
 
-/** Another process has the run by now, or it has ended. */
+/** Another process owns the run by now, or the run has ended. */
 const isElsewhere = (reason: RecorderError["reason"]): boolean =>
   reason === "owned" || reason === "fenced" || reason === "run_ended" || reason === "unknown_run";
 
-/** A run that cannot be given back is given back by the end of this process's lease. */
+/** Releases a run. If that fails, the end of this process's lease releases it. */
 const givenBack = (recorder: RunRecorder["Service"], runId: string): Effect.Effect<void> =>
   Effect.catch(recorder.release(runId), ({ reason }) =>
     isElsewhere(reason) ? Effect.void : Effect.logWarning("a run could not be given back", { run_id: runId, reason }),
   );
 
 /**
- * Decides runs of a policy that this program does not know: the strict preset, which asks here where it would retry. A
- * program's own policy may ask about any retry, so none is taken for granted in its name.
+ * Decides runs whose policy this program does not know: the strict preset, asking wherever it would retry. The unknown policy
+ * might ask about any retry, so we permit none in its name.
  */
 export const unknownPolicy: RecoveryPolicy.RecoveryPolicy = RecoveryPolicy.make({
   name: "strict+ask",
@@ -211,10 +220,10 @@ export const unknownPolicy: RecoveryPolicy.RecoveryPolicy = RecoveryPolicy.make(
 });
 
 /**
- * The policy of a name.
+ * Returns the policy with this name.
  *
- * @param own policies of the program, besides the presets `default` and `strict`
- * @returns undefined where the name is not known
+ * @param own the program's policies, besides the presets `default` and `strict`
+ * @returns undefined if the name is unknown
  */
 export const named = (
   name: string,
@@ -222,7 +231,7 @@ export const named = (
 ): RecoveryPolicy.RecoveryPolicy | undefined =>
   [RecoveryPolicy.default, RecoveryPolicy.strict, unknownPolicy, ...own].find((policy) => policy.name === name);
 
-/** The policy that decides a run. A run that named no policy is decided by the default. */
+/** Returns the policy that decides a run. A run that named no policy uses the default one. */
 export const policyOf = (
   record: RunRecord,
   own: ReadonlyArray<RecoveryPolicy.RecoveryPolicy>,

@@ -1,40 +1,39 @@
 /**
- * Counts what the runs of a group (an agent and its sub-agents) spend together.
+ * Accounts for the combined spending of a group of runs (an agent and its sub-agents).
  *
- * G1 What a run spends stands in its group in the step that decides it: of runs that decide at once none sees what another has
- *    taken as free.
- * G2 A retry that was taken counts once, and keeps its place if its run decides again before it goes: what others take meanwhile is
- *    not held against it. A run that ends before, or decides against the retry, has taken none.
- * G3 What a response has cost counts once, however often its run decides about it.
- * G5 Where processes share a store, a run counts its retry there before it decides, and gives it back where it takes none: what it
- *    decides by is its place among all, so that they take no more together than one would.
- * G4 A group that is idle for `idleMs` is forgotten, and beyond `groupsMax` the one that is idle longest (L11).
+ * G1 A run's spending is booked in the step that decides it, so runs that decide at the same time do not see the same budget as free.
+ * G2 A retry that was taken counts once. If its run decides again before the retry starts, retries that others took meanwhile do not
+ *    count against it. A run that ends first, or decides against the retry, has taken none.
+ * G3 The cost of a response counts once, however often its run decides about it.
+ * G5 If processes share a store, a run counts its retry there before it decides and returns it if it takes none. It decides by its
+ *    place among all processes, so together they take no more retries than one process would.
+ * G4 A group is forgotten after `idleMs` without use; beyond `groupsMax`, the least recently used one is evicted (L11).
  */
 import type { RunFacts } from "../../domain/RunFacts.ts";
 import * as Tokens from "../../facts/Tokens.ts";
 
-/** How long a group is kept after its last word, in milliseconds: an hour. */
+/** Time that an unused group is kept: one hour, in milliseconds. */
 export const idleMs = 3_600_000;
 
-/** Groups that are told apart at a time. */
+/** Maximum number of groups kept. */
 export const groupsMax = 4_096;
 
-/** What a decision takes of the run's group. */
+/** The group's spending that a decision takes into account. */
 export type GroupFacts = Pick<RunFacts, "group_retries" | "group_wasted_tokens">;
 
-/** A run, as its group knows it. */
+/** A run as its group sees it. */
 export interface GroupMember {
   readonly runId: string;
-  /** Names its group: an id, in the scope of a credential. Undefined where it is in none. */
+  /** The group's key: an id in the scope of a credential. Undefined if the run has no group. */
   readonly group: string | undefined;
 }
 
-/** What one run has under way: a retry that has not gone yet, and the cost of a response that may still go on. */
+/** Pending spending of one run: a retry that has not started, and the cost of a response that may still continue. */
 interface Share {
-  /** Retries that the group had spent when this one was taken. */
+  /** Number of retries that the group had spent when this one was taken. */
   place: number | undefined;
   tokens: number;
-  /** What its group has spent in all processes without this retry, where they share that (G5). */
+  /** The group's spending in all processes without this retry, if the processes share it (G5). */
   everywhere?: GroupFacts | undefined;
 }
 
@@ -48,9 +47,9 @@ interface Group {
 const alone: GroupFacts = { group_retries: 0, group_wasted_tokens: 0 };
 
 /**
- * Names a group in the scope of a credential: the same id of two credentials names two groups.
+ * Returns the key of a group. The same id under two credentials is two groups.
  *
- * @param credential a digest of it, never the credential itself
+ * @param credential a digest of the credential, never the credential itself
  */
 export const groupKey = (id: string, credential: string | undefined): string => JSON.stringify([credential ?? "", id]);
 
@@ -58,7 +57,7 @@ export const groupKey = (id: string, credential: string | undefined): string => 
 export class Groups {
   readonly #groups = new Map<string, Group>();
 
-  /** What the group has spent, the run's own retry that has not gone yet left out (G2). */
+  /** Returns the group's spending, without the run's own retry that has not started yet (G2). */
   facts({ group, runId }: GroupMember, now: number): GroupFacts {
     const found = group === undefined ? undefined : this.#known(group, now);
     if (found === undefined) return alone;
@@ -70,9 +69,9 @@ export class Groups {
   }
 
   /**
-   * A response of the run has broken (G3).
+   * Books the cost of a broken response (G3).
    *
-   * @param tokens what it has cost so far
+   * @param tokens cost of the response so far
    */
   broke(member: GroupMember, tokens: number, now: number): void {
     const joined = this.#join(member, now);
@@ -82,7 +81,7 @@ export class Groups {
     share.tokens = Math.max(share.tokens, tokens);
   }
 
-  /** What a run adds to its group by a response that has broken, and by the retry that it may take (G2, G3, G5). */
+  /** Returns what the run would add to its group: the broken response and the retry that it may take (G2, G3, G5). */
   adds(
     { group, runId }: GroupMember,
     tokens: number,
@@ -92,18 +91,18 @@ export class Groups {
     return { retries: share?.place === undefined ? 1 : 0, tokens: Math.max(0, tokens - (share?.tokens ?? 0)) };
   }
 
-  /** What the group has spent in all processes, without the retry that the run may take; undefined where that is not known (G5). */
+  /** Sets the group's spending in all processes, without the retry that the run may take; undefined if it is unknown (G5). */
   learned(member: GroupMember, everywhere: GroupFacts | undefined, now: number): void {
     const joined = this.#join(member, now);
     if (joined !== undefined) joined.share.everywhere = everywhere;
   }
 
-  /** Whether the run has taken a retry that has not gone yet. */
+  /** Returns true if the run has taken a retry that has not started yet. */
   holds({ group, runId }: GroupMember): boolean {
     return group !== undefined && this.#groups.get(group)?.shares.get(runId)?.place !== undefined;
   }
 
-  /** The run takes a retry of its group (G1, G2). */
+  /** Takes a retry from the group (G1, G2). */
   take(member: GroupMember, now: number): void {
     const joined = this.#join(member, now);
     if (joined === undefined || joined.share.place !== undefined) return;
@@ -111,7 +110,7 @@ export class Groups {
     joined.group.retries += 1;
   }
 
-  /** The run does not take its retry after all: it is the group's again. */
+  /** Returns a retry that the run does not use to the group. */
   giveBack({ group, runId }: GroupMember): void {
     const found = group === undefined ? undefined : this.#groups.get(group);
     const share = found?.shares.get(runId);
@@ -121,9 +120,9 @@ export class Groups {
   }
 
   /**
-   * The retry goes.
+   * Marks the run's retry as started.
    *
-   * @param goesOn in the very same response, whose cost goes on too (G3)
+   * @param goesOn true if it continues the same response, whose cost then continues too (G3)
    */
   went(member: GroupMember, goesOn: boolean, now: number): void {
     const joined = this.#join(member, now);
@@ -132,13 +131,12 @@ export class Groups {
     if (!goesOn) joined.share.tokens = 0;
   }
 
-  /** The run has ended. */
+  /** Removes an ended run. */
   leave(member: GroupMember): void {
     this.giveBack(member);
     if (member.group !== undefined) this.#groups.get(member.group)?.shares.delete(member.runId);
   }
 
-  /** How many groups are kept. */
   get size(): number {
     return this.#groups.size;
   }
@@ -160,7 +158,7 @@ export class Groups {
     return found === undefined || now - found.at > idleMs ? undefined : found;
   }
 
-  /** Groups stand in the order of their last word, so that the first ones are those to forget (G4). */
+  /** Groups are in order of last use, so the first ones are evicted (G4). */
   #forget(now: number): void {
     for (const [group, { at }] of this.#groups) {
       if (this.#groups.size <= groupsMax && now - at <= idleMs) return;

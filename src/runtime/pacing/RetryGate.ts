@@ -1,12 +1,12 @@
 /**
- * Bounds how many retries of one provider wait for their first part at the same time.
+ * Limits how many retries of one provider wait for their first part at the same time.
  *
- * The throttle spaces retries in time; the gate keeps a provider that accepts connections and responds to none of them from
- * holding every run of a process. Places are given in the order in which runs ask for them.
+ * The throttle spaces retries in time. The gate keeps a provider that accepts connections but never responds from tying up every
+ * run of a process. Places are granted in order of request.
  */
 import * as Effect from "effect/Effect";
 
-/** Retries of one provider that may wait for their first part at the same time. */
+/** Maximum retries of one provider that wait for their first part at the same time. */
 export const waitingRetriesMax = 32;
 
 interface Lane {
@@ -14,11 +14,11 @@ interface Lane {
   readonly waiting: Array<() => void>;
 }
 
-/** The lanes of one process, a provider each; an empty lane is forgotten. */
+/** The lanes of one process, one per provider. An empty lane is removed. */
 export class RetryGate {
   readonly #lanes = new Map<string, Lane>();
 
-  /** Retries of a provider that wait for their first part. */
+  /** Number of retries of a provider that wait for their first part. */
   active(provider: string): number {
     return this.#lanes.get(provider)?.active ?? 0;
   }
@@ -26,8 +26,8 @@ export class RetryGate {
   /**
    * Waits for a place.
    *
-   * @param hold is given the way to give the place back, in the very step that grants it: a run that is interrupted in that
-   *   step still holds the place. To give it back twice does nothing.
+   * @param hold receives the function that returns the place, in the step that grants it, so that a run interrupted in that step
+   *   can still return it. Returning a place twice has no effect.
    */
   enter(provider: string, hold: (leave: () => void) => void): Effect.Effect<void> {
     return Effect.callback((resume) => {

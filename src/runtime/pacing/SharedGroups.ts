@@ -1,9 +1,9 @@
 /**
- * Counts in the store what the runs of a group spend, so that all processes of the store share the group's budget (G5 of `Groups`).
+ * Counts a group's spending in the store, so that all processes of the store share the group's budget (G5 of `Groups`).
  *
- * Only a run whose budget limits its group asks, once for each response that breaks. It waits for the store as long as its record would:
- * a retry needs both. Where the store does not come back, the run decides by what its own process knows, and its retry does not go
- * for want of a record.
+ * Only a run whose budget limits its group asks, once per broken response. It waits for the store as long as its record would,
+ * because a retry needs both. If the store does not return, the run decides by what its own process knows, and its retry does not
+ * start for lack of a record.
  */
 import * as Effect from "effect/Effect";
 import * as Fiber from "effect/Fiber";
@@ -16,27 +16,27 @@ export interface SharingRun {
   readonly member: GroupMember;
   readonly budget: Budget;
   readonly now: () => number;
-  /** Done when the run is stopped: it waits for nothing then. */
+  /** Completes when the run is stopped, which ends every wait. */
   readonly stopped: Effect.Effect<void>;
 }
 
-/** The groups of one processor, as the processes of its store share them. */
+/** The groups of one processor, shared by the processes of its store. */
 export class SharedGroups {
   readonly #groups: Groups;
   readonly #pacing: SharedPacing | undefined;
-  /** Runs that have counted a retry in the store, until it has gone or was given back: at most those that go on here. */
+  /** Runs with a retry counted in the store that has neither started nor been returned. Bounded by the runs in progress here. */
   readonly #counted = new Set<string>();
 
-  /** @param pacing of a bounded recorder: its calls come back */
+  /** @param pacing shared pacing of a bounded recorder, whose calls always return */
   constructor(groups: Groups, pacing: SharedPacing | undefined) {
     this.#groups = groups;
     this.#pacing = pacing;
   }
 
   /**
-   * A response of a run has broken, and is about to be decided.
+   * Counts a broken response before it is decided.
    *
-   * @param tokens what it has cost so far
+   * @param tokens cost of the response so far
    */
   breaks({ budget, member, now, stopped }: SharingRun, tokens: number): Effect.Effect<void> {
     const pacing = this.#pacing;
@@ -56,7 +56,7 @@ export class SharedGroups {
           learned({ group_retries: all.retries - 1, group_wasted_tokens: all.tokens });
         },
       });
-      // A run that was stopped takes no retry: what is counted for it behind that goes back.
+      // A stopped run takes no retry, so one that is counted afterwards is returned.
       const late = Effect.suspend(() => (isLeft && added.retries > 0 ? this.#givesBack(member) : Effect.void));
       const leaves = Effect.sync(() => {
         isLeft = true;
@@ -67,24 +67,24 @@ export class SharedGroups {
     });
   }
 
-  /** The run has decided: a retry that it does not take is the group's again. */
+  /** Returns the counted retry if the run has decided not to take it. */
   decided(member: GroupMember): Effect.Effect<void> {
     return Effect.suspend(() => (this.#groups.holds(member) ? Effect.void : this.#givesBack(member)));
   }
 
-  /** The retry goes, and stays counted. */
+  /** Marks the retry as started; it stays counted. */
   went({ runId }: GroupMember): void {
     this.#counted.delete(runId);
   }
 
-  /** The run has ended. */
+  /** Returns the retry of an ended run that did not start. */
   left(member: GroupMember): Effect.Effect<void> {
     return Effect.suspend(() => this.#givesBack(member));
   }
 
   #givesBack({ group, runId }: GroupMember): Effect.Effect<void> {
     if (!this.#counted.delete(runId) || group === undefined || this.#pacing === undefined) return Effect.void;
-    // Nothing of this run waits for it.
+    // The run does not wait for this.
     return Effect.asVoid(
       Effect.forkDetach(Effect.ignore(this.#pacing.spend(group, { retries: -1, tokens: 0 }, idleMs))),
     );

@@ -1,70 +1,70 @@
 /**
- * Draws the tokens of retries from the store, so that all processes of it together start no more than one would.
+ * Draws tokens for retries from the store, so that all its processes together start no more retries than one process would.
  *
- * Only a response that would be tried again asks, and puts its token back where it is not. Those that break together are one statement.
- * A store that is away, or slow, is not waited for: the process then goes by a bucket of its own that holds one token.
+ * Only a response that would be retried draws a token, and returns it if it is not retried. Responses that break together share
+ * one statement. If the store is unavailable or slow, the process does not wait but uses its own bucket, which holds one token.
  */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import type { SharedPacing } from "../../recorder/shared/SharedFacts.ts";
 import { Throttle, throttleSize, tokensMax, tokensPerSecond } from "./Throttle.ts";
 
-/** Longest that a decision waits for its token, in milliseconds. */
+/** Maximum time that a decision waits for its token, in milliseconds. */
 const drawWaitMs = 500;
 
-/** What a process goes by alone: a part of as many as there are tokens, so that each has at least one retry at once. */
+/** Bucket of a process on its own: `1 / tokensMax` of the shared one, so that each process has at least one immediate retry. */
 const aloneSize = { max: 1, perSecond: tokensPerSecond / tokensMax };
 
-/** How long that is gone by, in milliseconds: other processes put their tokens back meanwhile. */
+/** Validity of such knowledge, in milliseconds: meanwhile other processes return tokens. */
 const knownMs = 1_000;
 
-/** Providers of which it is known how long their tokens were taken ahead; beyond, the oldest is forgotten, and asked for again. */
+/** Maximum providers with a known wait. Beyond it the oldest is forgotten, and the store is asked again. */
 const knownMax = 256;
 
 /** A token of the store that a run holds while it decides. */
 export interface Drawn {
   readonly provider: string;
-  /** Milliseconds until it may be spent. */
+  /** Milliseconds until the token may be spent. */
   readonly waitMs: number;
-  /** No token was taken: so long is the wait for one known to be. */
+  /** True if no token was taken, because the known wait is longer than the run's maximum. */
   readonly isNone: boolean;
 }
 
 /** A run that waits for its token. */
 interface Asking {
   readonly told: Deferred.Deferred<Drawn | undefined>;
-  /** It waits no longer, and goes by what its process has. */
+  /** True if the run stopped waiting and uses its own process's bucket. */
   isLeft: boolean;
 }
 
-/** What the store has said of a bucket whose tokens are taken ahead, in monotonic milliseconds. */
+/** The store's answer for a bucket whose tokens are all taken in advance, in monotonic milliseconds. */
 interface Known {
   readonly until: number;
   readonly at: number;
 }
 
-/** What is asked of one provider's bucket while a statement is under way. */
+/** Requests for one provider's bucket that arrive while a statement is in flight. */
 interface Line {
   asking: Array<Asking>;
   back: number;
 }
 
-/** The throttle of one processor, as the processes of its store share it. */
+/** The throttle of one processor, shared by the processes of its store. */
 export class SharedThrottle {
-  /** What the process goes by where it shares nothing, or cannot ask now. */
+  /** The bucket of this process, used without a shared store or while the store does not answer. */
   readonly own: Throttle;
   readonly #pacing: SharedPacing | undefined;
-  /** Providers whose bucket is asked right now. */
+  /** Providers with a worker that is asking the store. */
   readonly #lines = new Map<string, Line>();
   readonly #taken = new Map<string, Known>();
 
-  /** @param pacing of a bounded recorder: its calls come back */
+  /** @param pacing shared pacing of a bounded recorder, whose calls always return */
   constructor(pacing: SharedPacing | undefined) {
     this.#pacing = pacing;
     this.own = new Throttle(pacing === undefined ? throttleSize : aloneSize);
   }
 
-  /** Whether tokens are drawn from the store. */
+  /** True if tokens are drawn from the store. */
   get isShared(): boolean {
     return this.#pacing !== undefined;
   }
@@ -72,13 +72,13 @@ export class SharedThrottle {
   /**
    * Takes a token for a retry.
    *
-   * @param maxWaitMs a token that is further away is of no use to the run, and the store is not asked for one
-   * @returns undefined where the store does not say: the run goes by `own`
+   * @param maxWaitMs maximum useful wait; if the known wait is longer, the store is not asked
+   * @returns undefined if the store does not answer; the run then uses `own`
    */
   draw(provider: string, maxWaitMs: number, now: () => number): Effect.Effect<Drawn | undefined> {
     const pacing = this.#pacing;
     if (pacing === undefined) return Effect.undefined;
-    // A run that is interrupted before it waits has asked in vain, and would leave its token nowhere.
+    // An interrupt between the request and the wait would leave a token that nothing returns.
     return Effect.uninterruptibleMask((restore): Effect.Effect<Drawn | undefined> => {
       const known = this.#knownMs(provider, now());
       if (known > maxWaitMs) return Effect.succeed({ provider, waitMs: Math.ceil(known), isNone: true });
@@ -95,7 +95,7 @@ export class SharedThrottle {
     });
   }
 
-  /** The run takes no retry, or one that needs no token: it is there for others again. Nothing of the run waits for it. */
+  /** Returns a token that the run does not need. The run does not wait for this. */
   putBack({ isNone, provider }: Drawn, now: () => number): Effect.Effect<void> {
     const pacing = this.#pacing;
     if (isNone || pacing === undefined) return Effect.void;
@@ -105,7 +105,7 @@ export class SharedThrottle {
     return Effect.uninterruptible(back);
   }
 
-  /** Not to be interrupted: a line that nobody works at would be waited in for ever. */
+  /** Must not be interrupted: a line without a worker would make its runs wait for ever. */
   #asks(pacing: SharedPacing, provider: string, now: () => number, joins: (line: Line) => void): Effect.Effect<void> {
     return Effect.suspend(() => {
       const found = this.#lines.get(provider);
@@ -113,12 +113,12 @@ export class SharedThrottle {
       const line: Line = { asking: [], back: 0 };
       joins(line);
       this.#lines.set(provider, line);
-      // In a fiber of its own: who asks may leave while others wait.
+      // In a detached fiber, because the run that asks may leave while others wait.
       return Effect.asVoid(Effect.forkDetach(this.#works(pacing, provider, line, now)));
     });
   }
 
-  /** One statement after the other, each for all that have come meanwhile. */
+  /** Runs one statement after the other, each for all requests that arrived in the meantime. */
   readonly #works = Effect.fnUntraced(function* (
     this: SharedThrottle,
     pacing: SharedPacing,
@@ -139,7 +139,10 @@ export class SharedThrottle {
     this.#lines.delete(provider);
   });
 
-  /** @param left tokens behind the last of them. A recorder may come from another author, and say what is no number */
+  /**
+   * @param left tokens left after the last request; checked, because a third-party recorder may return a value that is not a
+   *   number
+   */
   #tells(provider: string, asking: ReadonlyArray<Asking>, left: number, line: Line, now: number): void {
     const isKnown = Number.isFinite(left);
     const waitMs = (tokens: number) =>
@@ -152,13 +155,13 @@ export class SharedThrottle {
     }
   }
 
-  /** Milliseconds until a token is there, as far as that is known; 0 where the store has to be asked. */
+  /** Returns the known wait for a token, in milliseconds; 0 if the store has to be asked. */
   #knownMs(provider: string, now: number): number {
     const known = this.#taken.get(provider);
     return known === undefined || now - known.at >= knownMs ? 0 : known.until - now;
   }
 
-  /** Remembers what is ahead of its time only: a bucket that has tokens is asked. */
+  /** Remembers only waits: a bucket with tokens is always asked. */
   #learns(provider: string, waitMs: number, now: number): void {
     this.#taken.delete(provider);
     if (waitMs === 0) return;

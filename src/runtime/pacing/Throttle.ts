@@ -1,20 +1,20 @@
 /**
- * Keeps a process from storming a broken provider: a token bucket per provider that every automatic retry draws from.
+ * Protects a broken provider from a retry storm: a token bucket per provider that every automatic retry draws from.
  *
- * After gRPC A6 (retry throttling), with time instead of successes as the refill: a stream takes minutes to succeed.
+ * Modelled on gRPC A6 (retry throttling), but refilled by time instead of successes, because a stream takes minutes to succeed.
  */
 import type { BucketSize } from "../../recorder/shared/SharedFacts.ts";
 
-/** Retries of one provider that may start at once. */
+/** Maximum retries of one provider that may start at once. */
 export const tokensMax = 20;
 
-/** Tokens that come back per second. */
+/** Tokens refilled per second. */
 export const tokensPerSecond = 10;
 
-/** How much a bucket of all processes that share a store holds, or that of a process which shares none. */
+/** Size of the bucket that all processes of a store share, or of the bucket of a process without a shared store. */
 export const throttleSize: BucketSize = { max: tokensMax, perSecond: tokensPerSecond };
 
-/** Providers that are told apart; beyond, the least recently used bucket is forgotten, and is full again. */
+/** Maximum number of buckets. Beyond it the least recently used one is evicted, and starts full again. */
 export const providersMax = 256;
 
 interface Bucket {
@@ -28,19 +28,19 @@ export class Throttle {
   readonly #max: number;
   readonly #perSecond: number;
 
-  /** @param size what one bucket holds, and what comes back to it */
+  /** @param size capacity and refill rate of each bucket */
   constructor({ max, perSecond }: BucketSize = throttleSize) {
     this.#max = max;
     this.#perSecond = perSecond;
   }
 
-  /** Milliseconds until `provider` has a token; 0 when it has one now. `now` is monotonic milliseconds. */
+  /** Returns the milliseconds until `provider` has a token; 0 if it has one now. `now` is in monotonic milliseconds. */
   waitMs(provider: string, now: number): number {
     const { tokens } = this.#bucket(provider, now);
     return tokens >= 1 ? 0 : Math.ceil(((1 - tokens) / this.#perSecond) * 1_000);
   }
 
-  /** Takes a token, ahead of its time where none is there: the next one waits longer. */
+  /** Takes a token. An empty bucket goes into debt, so the next retry waits longer. */
   take(provider: string, now: number): void {
     this.#bucket(provider, now).tokens -= 1;
   }

@@ -1,5 +1,5 @@
 /**
- * Waits for answers that are given anywhere: in this process, or in another one that writes to the same record.
+ * Waits for answers that arrive through the record, from this process or from another one.
  */
 import * as Clock from "effect/Clock";
 import * as Deferred from "effect/Deferred";
@@ -16,21 +16,21 @@ import { outageLogs } from "../../recorder/shared/OutageLog.ts";
 import { lookMs } from "../../recorder/shared/SharedFacts.ts";
 import { suspendLateMs } from "../contract/Clocks.ts";
 
-/** How long a stream stays open over a question by default, in milliseconds; the question itself stays open. */
+/** Default time that a stream waits for an answer before it is parked, in milliseconds. The question itself stays open. */
 export const parkAfterMsDefault = 600_000;
 
-/** How often the record is read for the answer of another process by default, in milliseconds. */
+/** Default interval at which the record is polled for answers from other processes, in milliseconds. */
 export const pollMsDefault = 250;
 
-/** What `UserDecisions.layerDurable` takes. */
+/** Options of `UserDecisions.layerDurable`. */
 export interface DurableOptions extends QuestionTerms {
-  /** How long a stream waits for its answer before it is parked, in milliseconds; `Infinity` waits for ever. */
+  /** Maximum time that a stream waits for its answer before it is parked, in milliseconds; `Infinity` waits for ever. */
   readonly parkAfterMs?: number;
-  /** How often the record is read for the answer of another process, in milliseconds. */
+  /** Interval at which the record is polled for answers from other processes, in milliseconds. */
   readonly pollMs?: number;
 }
 
-/** What has to be known of a question to wait for its answer. */
+/** The fields of a question that are needed to wait for its answer. */
 interface OpenQuestion {
   readonly run_id: string;
   readonly revision: number;
@@ -39,7 +39,7 @@ interface OpenQuestion {
   readonly expires_at?: number;
 }
 
-/** The answers of `UserDecisions.layerDurable`, and their terms. */
+/** Makes the `ask` function and the terms of `UserDecisions.layerDurable`. */
 export const make = (options: DurableOptions = {}) =>
   Effect.gen(function* () {
     const recorder = bounded(yield* RunRecorder);
@@ -49,7 +49,7 @@ export const make = (options: DurableOptions = {}) =>
     const expiryMs = expiryOf(options.expiryMs);
     const parkAfterMs = waitOf(options.parkAfterMs, parkAfterMsDefault);
     const askMs = waitOf(options.pollMs, pollMsDefault);
-    // Where every answer is told of, the record is read for those that were missed.
+    // If the store announces every answer, polling only finds the announcements that were missed.
     const pollMs = () => (recorder.shared?.hears() === true ? Math.max(askMs, lookMs) : askMs);
     const now = () => clock.currentTimeMillisUnsafe();
     const monotonic = () => monotonicMs(clock);
@@ -62,23 +62,27 @@ export const make = (options: DurableOptions = {}) =>
     };
   });
 
-/** A wait that is no number, or is below 0, is the default one: as a timer it would not wait, and its loop would spin. */
+/** A negative or non-numeric wait falls back to the default: as a timer it would not wait, and the loop would spin. */
 const waitOf = (given: number | undefined, byDefault: number): number =>
   given !== undefined && given >= 0 ? given : byDefault;
 
 /**
- * Wakes the streams of this process that wait for an answer of this run: it is on record.
+ * Wakes the streams of this process that wait for an answer of this run, once it is on record.
  *
  * @param recorder the store that holds the answer
  */
 export const answeredHere = (recorder: RunRecorder["Service"], runId: string): Effect.Effect<void> =>
   Effect.sync(() => ring(waiting.get(bounded(recorder))?.get(runId)));
 
-const ring = (bells: ReadonlySet<Bell> = new Set()): void => {
-  for (const bell of bells) Deferred.doneUnsafe(bell, Effect.void);
+/** A stream that is woken may hang its next bell at once: it must not be rung too. */
+const ring = (bells: Iterable<Bell> = []): void => {
+  for (const bell of [...bells]) Deferred.doneUnsafe(bell, Effect.void);
 };
 
-/** Wakes the streams of this process for the answers of others, while the scope lives; and all of them where one may have been missed. */
+/**
+ * While the scope lives, wakes waiting streams for answers from other processes, and all of them if an announcement may have been
+ * missed.
+ */
 const hearing = (recorder: RunRecorder["Service"]): Effect.Effect<void, never, Scope.Scope> =>
   Effect.asVoid(
     Effect.acquireRelease(
@@ -86,7 +90,7 @@ const hearing = (recorder: RunRecorder["Service"]): Effect.Effect<void, never, S
         recorder.shared?.on((word) => {
           const runs = waiting.get(recorder);
           if (word._tag === "Answered") ring(runs?.get(word.run_id));
-          else if (word._tag === "Look") for (const bells of runs?.values() ?? []) ring(bells);
+          else if (word._tag === "Look") ring([...(runs?.values() ?? [])].flatMap((bells) => [...bells]));
         }),
       ),
       (ends) => Effect.sync(() => ends?.()),
@@ -95,13 +99,13 @@ const hearing = (recorder: RunRecorder["Service"]): Effect.Effect<void, never, S
 
 type Bell = Deferred.Deferred<void>;
 
-/** The waits of this process, by store and run: one bell for each, taken down when its wait is over. */
+/** Waiting streams of this process by store and run. Each has one bell, removed when its wait ends. */
 const waiting = new WeakMap<RunRecorder["Service"], Map<string, Set<Bell>>>();
 
 interface Wait {
-  /** Wall clock, milliseconds since the epoch. */
+  /** Wall clock, in milliseconds since the epoch. */
   readonly now: () => number;
-  /** Milliseconds that no setting of the wall clock changes. */
+  /** Monotonic clock, in milliseconds. */
   readonly monotonic: () => number;
   readonly pollMs: () => number;
   readonly parkAfterMs: number;
@@ -116,7 +120,7 @@ const waited = (
     let left = parkAfterMs;
     while (true) {
       const from = monotonic();
-      // The bell hangs before the record is read, so that it rings for an answer that comes in between.
+      // The bell is registered before the record is read, so that it rings for an answer that arrives in between.
       const bell = hang(recorder, question.run_id);
       const rest = Effect.gen(function* () {
         const found = yield* answerOf(recorder, question, now());
@@ -126,7 +130,7 @@ const waited = (
         const toPoll = pollMs();
         const ms = Math.max(1, Math.min(toPoll, left, toExpiry > 0 ? toExpiry : toPoll));
         yield* Effect.raceFirst(Effect.sleep(Duration.millis(ms)), Deferred.await(bell));
-        // A wait that took much longer than it should lies over a suspension: no person had that time.
+        // A wait that took much longer than planned spans a suspension, in which no person could answer.
         const took = monotonic() - from;
         left -= took > ms + suspendLateMs ? ms : took;
         return undefined;
@@ -139,7 +143,7 @@ const waited = (
     }
   });
 
-/** The answer on record, or the default once the question has expired; undefined while it is open. */
+/** Returns the answer on record, or the default once the question has expired; undefined while the question is open. */
 const answerOf = (
   recorder: RunRecorder["Service"],
   question: OpenQuestion,
@@ -153,7 +157,7 @@ const answerOf = (
     return yield* recorder.answer({ run_id, revision, choice, by: "expiry" }).pipe(
       Effect.as<Choice | "parked" | undefined>(choice),
       Effect.catchTags({
-        // An answer that came first counts.
+        // The first answer counts.
         AnswerRefused: ({ reason }) =>
           reason === "already_answered" ? onRecord(recorder, question) : Effect.succeed(refusedAs[reason]),
         RecorderError: (error) => Effect.as(notRead(recorder, error), undefined),
@@ -162,8 +166,8 @@ const answerOf = (
   });
 
 /**
- * What an expiry that is refused means. A question that is not on record can get no answer, so the wait ends. Where facts have
- * grown, the run asks anew and interrupts this wait.
+ * Results for a refused expiry. A question that is not on record cannot be answered, so the wait ends. If facts have grown, the
+ * run asks a new question and interrupts this wait.
  */
 const refusedAs = {
   unknown_run: "stop",
@@ -185,14 +189,14 @@ const onRecord = (
     Effect.tap(outageOf(recorder).worked),
     Effect.map((record) => {
       const newest = record?.questions.at(-1);
-      // The process that has asked a newer question drives the run now.
+      // A newer question means that the process that asked it now owns the run.
       if (newest !== undefined && newest.revision > revision) return "parked" as const;
       return record?.questions.find((it) => it.revision === revision)?.answer;
     }),
     Effect.catch((error) => Effect.as(notRead(recorder, error), undefined)),
   );
 
-/** A store that cannot be read now is asked again with the next look. All questions that wait here say it once. */
+/** A failed read is retried on the next poll. All questions that wait here share one log message. */
 const notRead = (recorder: RunRecorder["Service"], { message, reason }: RecorderError): Effect.Effect<void> =>
   outageOf(recorder).failed(message === "" ? reason : message);
 

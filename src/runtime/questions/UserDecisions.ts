@@ -1,5 +1,5 @@
 /**
- * Answers the questions that the policy leaves to a person: at once, by a function, or through the record.
+ * Answers the questions that the policy leaves to a person: immediately by configuration, by a function, or through the record.
  */
 import * as Context from "effect/Context";
 import * as Effect from "effect/Effect";
@@ -15,9 +15,9 @@ export class UserDecisions extends Context.Service<
   UserDecisions,
   {
     /**
-     * Asks. It may wait for as long as a person takes; it is interrupted when the run is cancelled or closed.
+     * Asks a question. It may take as long as a person needs, and is interrupted when the run is cancelled or closed.
      *
-     * @returns one of `question.choices`; any other answer is taken as `stop`. Or `parked`: no answer comes for now, so the
+     * @returns one of `question.choices`; any other answer counts as `stop`. `parked` means that no answer will come for now: the
      *   stream ends with `RunInterrupted { parked }` while the question stays open
      */
     ask(question: UserDecisions.Question): Effect.Effect<Choice | "parked">;
@@ -25,9 +25,10 @@ export class UserDecisions extends Context.Service<
   }
 >()("effect-stream-recovery/UserDecisions") {
   /**
-   * Answers at once, by configuration. The default: without a person nothing uncertain is repeated.
+   * Answers immediately by configuration. This is the default: without a person, nothing uncertain is repeated.
    *
-   * It answers five questions of a run and stops it at the next, so that a failure that stays is not paid for without an end.
+   * It answers five questions of a run and stops the run at the sixth, so that a persistent failure does not cost money without
+   * limit.
    */
   static readonly layerHeadless = (options?: UserDecisions.HeadlessOptions) =>
     Layer.succeed(UserDecisions, {
@@ -40,9 +41,9 @@ export class UserDecisions extends Context.Service<
     });
 
   /**
-   * Asks by a function of yours: a prompt in a terminal, a dialog.
+   * Asks through a function of yours, for example a terminal prompt or a dialog.
    *
-   * @param ask its requirements are taken where the layer is built
+   * @param ask the function; its requirements are taken from where the layer is built
    */
   static readonly layerAsk = <R>(
     ask: (question: UserDecisions.Question) => Effect.Effect<Choice | "parked", never, R>,
@@ -57,26 +58,27 @@ export class UserDecisions extends Context.Service<
   /**
    * Asks through the record: a program, a command line or a page answers, in this process or another one. Needs a recorder.
    *
-   * @param options.parkAfterMs how long a stream waits before it is parked (default 10 minutes); its question stays open
+   * @param options.parkAfterMs maximum wait of a stream before it is parked, in milliseconds (default 10 minutes); its question
+   *   stays open
    */
   static readonly layerDurable = (options?: UserDecisions.DurableOptions) =>
     Layer.effect(UserDecisions, DurableQuestions.make(options));
 }
 
-/** Its types stand in the namespace of the same name. */
+/** Types of the service. */
 export declare namespace UserDecisions {
   export type { DurableOptions, Question, QuestionTerms };
 
-  /** What `layerHeadless` answers. */
+  /** Options of `layerHeadless`. */
   export interface HeadlessOptions {
     /**
-     * The answer where no rule names another one; default `stop`. It never repeats a side effect: a `retry` that may repeat
-     * something, and `it_did_not_run`, which lets a call run again, are answered `stop` here. Name the rule for them.
+     * The answer for questions that no rule names; default `stop`. It never repeats a side effect: a `retry` that may repeat
+     * something, and `it_did_not_run`, which lets a call run again, become `stop`. Name the rule to allow them.
      */
     readonly otherwise?: Choice;
     /**
-     * Answers by rule, a `retry` that may repeat something among them: a program that names the rule has said so. A choice that a
-     * question does not offer is never taken: `stop` is.
+     * Answers by rule. They may include a `retry` that may repeat something, because naming the rule is consent. A choice that
+     * the question does not offer becomes `stop`.
      */
     readonly rules?: Partial<Record<Rule, Choice>>;
   }
@@ -85,6 +87,6 @@ export declare namespace UserDecisions {
 /** Maximum questions of a run that `layerHeadless` answers. A response that breaks this often will break again. */
 const headlessAnswersMax = 5;
 
-/** A blanket answer is no second word on what this question may repeat. */
+/** A blanket answer does not consent to repeating what this question may repeat. */
 const blanket = ({ choices, may_repeat }: Question, otherwise: Choice | undefined): Choice =>
   otherwise === "it_did_not_run" ? "stop" : Choices.defaultOf(choices, may_repeat, otherwise);

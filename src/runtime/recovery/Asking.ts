@@ -1,8 +1,8 @@
 /**
- * Asks a person what the policy does not decide, and carries the answer out.
+ * Asks a person about decisions that the policy leaves open, and carries out the answer.
  *
  * A question is on record before it is asked, and its answer before the run acts on it (L8). An answer counts only while the
- * facts are those that the question was asked on.
+ * facts are still those that the question was asked on.
  */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
@@ -23,14 +23,26 @@ import { launch, type Next } from "./Launch.ts";
 import { judged } from "./Verify.ts";
 import { abandonable, departed, waited } from "./Waits.ts";
 
-/** However the asking ends, its question is open no more. */
-const closing = <A, E, R>(asking: Effect.Effect<A, E, R>, { question }: { readonly question: OpenQuestion }) =>
+/** Closes the question in every outcome. */
+const closing = <A, E, R>(asking: Effect.Effect<A, E, R>, run: AskingRun) =>
   Effect.ensuring(
-    asking,
-    Effect.sync(() => question.close()),
+    Effect.suspend(() => {
+      run.asks();
+      return asking;
+    }),
+    Effect.sync(() => {
+      run.question.close();
+      run.endsAsking();
+    }),
   );
 
-/** Asks a new question; where the facts have grown meanwhile the decision is taken again. */
+interface AskingRun {
+  readonly question: OpenQuestion;
+  readonly asks: () => void;
+  readonly endsAsking: () => void;
+}
+
+/** Asks a new question. If the facts grow meanwhile, the decision is taken again. */
 export const ask = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
@@ -46,12 +58,31 @@ export const ask = Effect.fnUntraced(function* <P, E, R>(
     terms: run.shared.decisions.terms,
   });
   const question = Questions.fromRecord(record, incident);
-  yield* run.write([{ _tag: "QuestionAsked", question: record }]);
+  const isOnRecord = yield* run.writeThrough([{ _tag: "QuestionAsked", question: record }]);
   if (run.question.isOvertaken) return "again";
+  if (!isOnRecord && run.stopper === undefined && run.shared.recorder.durable)
+    return yield* byDefault(run, broken, { decision, incident, recorded: false }, record);
   return yield* answered(run, broken, { decision, incident, question });
 }, closing);
 
-/** Waits for the answer to a question of an earlier process, which is on record already. */
+/** Applies the default to a question that the store did not accept, because no answer from elsewhere can reach it (L8). */
+const byDefault = Effect.fnUntraced(function* <P, E, R>(
+  run: Run<P, E, R>,
+  broken: BrokenAttempt<P>,
+  taken: RecordedDecision,
+  record: QuestionRecord,
+): Effect.fn.Return<Next<P>, never, R> {
+  const choice = Questions.expiryChoice(record);
+  run.endsAsking();
+  run.note(broken.attempt.number, "answer", choice);
+  yield* run.write([
+    { _tag: "QuestionAnswered", revision: record.revision, answer: choice, by: "expiry" },
+    Incident.marked(taken.incident, "acted_on", choice),
+  ]);
+  return yield* carryOut(run, broken, taken, choice);
+});
+
+/** Waits for the answer to a question of an earlier process, which is already on record. */
 export const askAgain = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
@@ -63,11 +94,11 @@ export const askAgain = Effect.fnUntraced(function* <P, E, R>(
   return yield* answered(run, broken, { decision: incident.decision, incident, question });
 }, closing);
 
-/** Whether an answer would change anything for a caller that asked to be asked only then. */
+/** Returns true if the question should be asked: with `if_it_matters`, only if an answer would change anything. */
 export const matters = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, decision: Decision): boolean =>
   run.options.asks !== "if_it_matters" || Choices.matter(choicesOf(run, broken, decision));
 
-/** A person is asked about a call only while no handler of the open calls runs here: a handler says itself what it has done. */
+/** Offers a verdict on calls only if none of the open calls has a running handler here, because a handler reports its own outcome. */
 const choicesOf = <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
@@ -78,11 +109,11 @@ const choicesOf = <P, E, R>(
   return others.length < 2 ? choices : others;
 };
 
-/** The calls of the broken response whose outcome is not known. */
+/** Returns the calls of the broken response with unknown outcome. */
 const openCalls = <P, E, R>(run: Run<P, E, R>, { attempt }: BrokenAttempt<P>): ReadonlyArray<OpenCall> =>
   run.ledger.unsettled(run.chain?.links ?? [attempt]);
 
-/** A question that stands, and what is known about it. */
+/** An open question with its decision and incident. */
 interface StandingQuestion extends Pick<RecordedDecision, "decision" | "incident"> {
   readonly question: Questions.Question;
 }
@@ -97,10 +128,10 @@ const answered = Effect.fnUntraced(function* <P, E, R>(
   const told = yield* answerOf(run, question);
   // A run that no process can take up is not kept for a later answer.
   const answer = told === "parked" && !run.canBeTakenUp ? "stop" : told;
-  // An answer is refused when the facts have grown since it was asked for, also in the same step (Q2).
+  // An answer is refused if the facts have grown since the question, even in the same step (Q2).
   if (run.question.close()) return "again";
   if (answer === undefined && !leftToOthers(run)) return "again";
-  // While the store is away the question waits with the entry that parks the run, and both come on record together.
+  // While the store is unavailable, the question waits with the entry that parks the run, and both are recorded together.
   if (answer === undefined || answer === "parked") return yield* Ending.park(run, broken, incident, "question");
   const given = question.choices.includes(answer) ? answer : "stop";
   run.note(broken.attempt.number, "answer", given);
@@ -110,24 +141,30 @@ const answered = Effect.fnUntraced(function* <P, E, R>(
     { _tag: "QuestionAnswered", revision: question.revision, answer: choice, by: "program" },
     Incident.marked(incident, "acted_on", choice),
   ];
-  // An answer that only ends the run waits for no store.
+  // An answer that only ends the run does not wait for the store.
   const noted = yield* isEnd(choice) ? run.write(entries) : run.writeFirst(entries);
   run.handoff.push({ _tag: "QuestionAnswered", revision: question.revision, choice });
   const recorded = noted && known !== undefined;
   return yield* carryOut(run, broken, { decision, incident, recorded }, choice);
 });
 
-/** Whether the question stays on record for another process: a process that ends takes none with it, and a user's cancel ends it. */
+/**
+ * Returns true if the question stays on record for another process. A process that ends leaves its questions open; a user's
+ * cancel ends them.
+ */
 const leftToOthers = <P, E, R>(run: Run<P, E, R>): boolean =>
   run.shared.recorder.durable &&
   run.canBeTakenUp &&
   (run.stopper === "lifecycle" || run.stopper === "caller") &&
   !run.userCancelled;
 
-/** An answer that only ends the run starts nothing. */
+/** Returns true if the answer only ends the run and starts nothing. */
 const isEnd = (choice: Choice): boolean => choice === "stop" || choice === "accept";
 
-/** An answer that starts something waits for the store: another answer that the store holds would count, and cannot be read now. */
+/**
+ * Records an answer once the store is back, unless it only ends the run: the store may hold another answer that takes precedence,
+ * and it cannot be read now.
+ */
 const onRecordLater = <P, E, R>(
   run: Run<P, E, R>,
   question: Questions.Question,
@@ -138,9 +175,9 @@ const onRecordLater = <P, E, R>(
     : Effect.flatMap(run.writeFirst([]), (isBack) => (isBack ? onRecord(run, question, choice) : Effect.undefined));
 
 /**
- * Of two answers to one question the one that was recorded first counts, whichever process gave it.
+ * Records the answer. The first recorded answer to a question counts, whichever process gave it.
  *
- * @returns undefined where the store neither takes this answer nor tells of another
+ * @returns the answer that counts; undefined if the store neither accepts this one nor returns another
  */
 const onRecord = <P, E, R>(
   run: Run<P, E, R>,
@@ -161,7 +198,7 @@ const onRecord = <P, E, R>(
   );
 };
 
-/** The answer, or undefined when the run is stopped or the facts have grown meanwhile. */
+/** Waits for the answer; undefined if the run is stopped or the facts grow first. */
 const answerOf = <P, E, R>(
   run: Run<P, E, R>,
   question: Questions.Question,
@@ -171,7 +208,7 @@ const answerOf = <P, E, R>(
   return Effect.raceFirst(asked, Effect.as(outrun, undefined));
 };
 
-/** Does what a person chose. */
+/** Carries out an answer. */
 export const carryOut = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
@@ -180,7 +217,7 @@ export const carryOut = Effect.fnUntraced(function* <P, E, R>(
 ): Effect.fn.Return<Next<P>, never, R> {
   if (choice === "stop") return yield* Ending.stop(run, broken, taken, "stopped");
   if (choice === "accept") return yield* Ending.acceptPartial(run, broken, taken);
-  // What follows acts on the answer, so the answer and what it answers have to be on record (L8).
+  // The following steps act on the answer, so the answer and its question must be on record (L8).
   if (!taken.recorded) return yield* Ending.stop(run, broken, taken, "record_failed");
   switch (choice) {
     case "it_ran":
@@ -188,13 +225,13 @@ export const carryOut = Effect.fnUntraced(function* <P, E, R>(
       const open = openCalls(run, broken);
       const known = open.filter((call) => !run.ledger.isRunning(call));
       const settled = yield* judged(run, known, choice, "person");
-      // A person's word ends no call whose handler runs here.
+      // A person's verdict does not settle a call whose handler is running here.
       if (known.length < open.length) return yield* overtaken(run);
-      // An answer that settles nothing (rows that were folded) would be asked for again without end.
+      // A verdict that settles nothing (folded rows) would be asked for again without end.
       if (settled === 0) {
         return yield* Ending.stop(run, broken, taken, "stopped");
       }
-      // Without a continuation the answer only settles the call, and the decision is taken anew.
+      // Without a continuation the answer only settles the call, and the decision is taken again.
       if (run.options.canContinue === undefined) return "again";
       break;
     }
@@ -216,7 +253,7 @@ export const carryOut = Effect.fnUntraced(function* <P, E, R>(
   const found = yield* departed(run);
   if (found._tag === "stays") {
     if (run.spent.waited_ms > 0) return "again";
-    // Nothing may be waited: the same question would be asked again at once, without end. So the person's word stands.
+    // No wait is allowed, and asking the same question again would loop. So the person's answer prevails.
     yield* waited(run, announced(found.waitMs));
     run.departure.goesAnyway();
   }
@@ -225,8 +262,8 @@ export const carryOut = Effect.fnUntraced(function* <P, E, R>(
 });
 
 /**
- * The answer met a handler which still runs here: what the answer starts could run beside it. As soon as the handler has ended
- * the facts have grown, and everything is decided anew.
+ * Waits until the running handlers have ended, because the answer could start something that runs beside them. The end of a
+ * handler grows the facts, so everything is decided again.
  */
 const overtaken = <P, E, R>(run: Run<P, E, R>): Effect.Effect<"again"> =>
   Effect.suspend(() => {
@@ -235,12 +272,15 @@ const overtaken = <P, E, R>(run: Run<P, E, R>): Effect.Effect<"again"> =>
     return Effect.as(Effect.raceFirst(ended, Deferred.await(run.stopped)), "again");
   });
 
-/** Longest Retry-After that a person's retry waits for, in milliseconds; a longer one is not believed (L11). */
+/** Maximum Retry-After that a person's retry honours, in milliseconds; a longer one is ignored (L11). */
 export const announcedMsMax = 86_400_000;
 
-/** The wait that a provider announced. */
+/** Returns the announced wait that is honoured. */
 const announced = (ms = 0): number => (ms > announcedMsMax ? 0 : ms);
 
-/** A person's retry asks for the response from its start. Where a caller that cannot discard has parts of it, the broken attempt's own request is repeated. */
+/**
+ * Returns the mode of a person's retry: the response from its start, or a replay of the broken attempt's own request if the
+ * caller has parts of the response and cannot discard them.
+ */
 const restart = <P, E, R>(run: Run<P, E, R>): "restart" | "replay" =>
   run.discardable || run.chain?.links.every((link) => link.flow.ordinal === 0) !== false ? "restart" : "replay";

@@ -1,5 +1,5 @@
 /**
- * Ends a run, in each way that it can end: the end is on record before the caller hears of it (L7, L8).
+ * Ends a run in every possible way. The end is on record before the caller receives it (L7, L8).
  */
 import * as Cause from "effect/Cause";
 import * as Deferred from "effect/Deferred";
@@ -16,7 +16,7 @@ import type { Run } from "../run/Run.ts";
 import { routeOf } from "../run/RunSnapshot.ts";
 import type { RecordedDecision } from "./Incidents.ts";
 
-/** The response is whole: hands over what was frozen and lets its calls run. */
+/** Completes a run with a whole response: hands over the frozen parts and lets its calls run. */
 export const complete = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   attempt: Attempt<P>,
@@ -29,9 +29,9 @@ export const complete = Effect.fnUntraced(function* <P, E, R>(
 });
 
 /**
- * As `complete`, of a response of which nothing is frozen and no write is under way, and without a fiber.
+ * Completes a run as `complete` does, but without a fiber, if nothing is frozen and no write is in flight.
  *
- * @param over called once the stream has its end
+ * @param over called when the stream has its end
  */
 export const completeThen = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, over: () => void): void => {
   answered(run);
@@ -43,11 +43,11 @@ const answered = <P, E, R>({ chain, routes }: Run<P, E, R>): void => {
   routes?.answered();
 };
 
-/** Tells the caller that its response is whole. */
+/** Emits the completion to the caller. */
 const completes = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, late: Failure | undefined): void => {
-  // Only the write of the end has told whether the run is still this process's.
+  // Only the write of the end shows if this process still owned the run.
   if (run.loss !== undefined) {
-    run.handoff.end(Effect.fail(withoutIncident(run, run.flows)));
+    run.handoff.end(Effect.fail(withoutIncident(run)));
     return;
   }
   run.handoff.push({
@@ -58,13 +58,13 @@ const completes = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, late: Failur
     late_failure: late,
     ...routeOf(attempt),
   });
-  // A reader that is slow may take its end long after the store went away and another process took the run.
+  // A slow reader may take the end long after the store became unavailable and another process took the run.
   const left = (): Effect.Effect<never, RunInterrupted | Cause.Done> =>
-    run.handoff.lacksEnd ? Effect.fail(withoutIncident(run, run.flows)) : Cause.done();
+    run.handoff.lacksEnd ? Effect.fail(withoutIncident(run)) : Cause.done();
   run.handoff.end(Effect.suspend(left));
 };
 
-/** The response is whole, and a call of it could not be put on record: the call is not handed over (L8). */
+/** Ends a run whose response is whole but whose call could not be recorded: the call is not handed over (L8). */
 const unrecorded = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Effect<"ended"> =>
   Effect.suspend(() => {
     run.chain?.seal();
@@ -76,35 +76,27 @@ const unrecorded = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Eff
     );
   });
 
-/**
- * What the caller hears where a run stops at its own end: the run was lost, or its last call could not be recorded.
- *
- * @param isWhole the run was lost, and all of its response was handed over
- */
-const withoutIncident = <P, E, R>({ attempts, loss, routes, runId }: Run<P, E, R>, isWhole = false): RunInterrupted => {
-  const lostBy = isWhole ? "already_complete" : "lifecycle_closed";
-  return new RunInterrupted({
+/** Returns the error of a run that has no incident: another process took it, or its last call could not be recorded. */
+const withoutIncident = <P, E, R>({ attempts, loss, routes, runId }: Run<P, E, R>): RunInterrupted =>
+  new RunInterrupted({
     reason: loss ?? "record_failed",
     run_id: runId,
-    rule: loss === undefined ? "not_retryable" : lostBy,
+    rule: loss === undefined ? "not_retryable" : "lifecycle_closed",
     failure: loss === undefined ? { kind: "unknown" } : { kind: "cancelled", by: "lifecycle" },
     attempts,
-    message: isWhole ? sentences.whole : loss === undefined ? sentences.record_failed : sentences[loss],
+    message: sentences[loss ?? "record_failed"],
     ...(routes?.id === undefined ? {} : { route: routes.id }),
   });
-};
 
 const sentences = {
   record_failed:
     "The response is complete, but its last tool call could not be recorded, so the call was not handed over. Nothing was repeated. Ask again when the store of runs takes writes.",
   taken_over:
     "Another process has taken this run over and goes on with it. Look it up by its id; do not start it again.",
-  whole:
-    "The response is complete. Another process has taken the run over meanwhile, so that the run's end is that one's word.",
   refused: "runId: expected a new id; the store of runs knows it as another run. Start again with a new id.",
 } as const;
 
-/** The consumer has taken all that it wanted: nothing broke, and it keeps what it was handed. */
+/** Ends a run whose consumer has taken all that it wanted. Nothing broke, and the consumer keeps its parts. */
 export const consumerFinished = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Effect<"ended"> =>
   Effect.suspend(() => {
     attempt.flow.discardFrozen();
@@ -118,7 +110,7 @@ export const consumerFinished = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>
     );
   });
 
-/** Keeps the partial response: hands over the text that was frozen, and nothing that could run. */
+/** Keeps the partial response: hands over the frozen text, but nothing that could run. */
 export const acceptPartial = <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
@@ -126,7 +118,7 @@ export const acceptPartial = <P, E, R>(
 ): Effect.Effect<"ended"> =>
   Effect.andThen(handOverFrozen(run, broken.attempt, true), stop(run, broken, taken, "accepted_partial"));
 
-/** Stops: nothing of the attempt starts any more, and the caller gets the provider's own error as the cause (L12). */
+/** Stops a run: nothing of the attempt starts any more, and the caller receives the provider's own error as the cause (L12). */
 export const stop = <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
@@ -144,9 +136,9 @@ export const stop = <P, E, R>(
   });
 
 /**
- * Ends the stream and keeps the run: its question is open, or its caller has left it. Nothing of it starts here any more;
- * `StreamProcessor.takeUp` goes on with it, in this process or another. While a handler of it runs here the run stays with
- * this process: another one would take the call for one of unknown outcome.
+ * Ends the stream and keeps the run, because its question is open or its caller has left. Nothing of it starts here any more;
+ * `StreamProcessor.takeUp` resumes it, in this process or another one. While a handler of the run is running, this process keeps
+ * it: to another process the call would be of unknown outcome.
  */
 export const park = <P, E, R>(
   run: Run<P, E, R>,
@@ -160,13 +152,13 @@ export const park = <P, E, R>(
     return Effect.as(run.park(broken.attempt, why, incident.decision.rule, emit), "ended" as const);
   });
 
-/** Lets nothing of the response start any more. */
+/** Prevents everything in the response from starting. */
 const seal = <P, E, R>(run: Run<P, E, R>, { attempt }: BrokenAttempt<P>): void => {
   run.chain?.seal();
   attempt.flow.discardFrozen();
 };
 
-/** What the caller hears once the end is written: only then is it known whether the run is still this process's. */
+/** Builds the caller's error after the end is written: only then is it known if this process still owned the run. */
 const interrupted = <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
@@ -187,7 +179,7 @@ const interrupted = <P, E, R>(
   });
 };
 
-/** What the caller is told. */
+/** The caller's view of a failure. */
 interface Told {
   readonly failure: Failure;
   readonly message: string;
@@ -195,7 +187,10 @@ interface Told {
   readonly route: string | undefined;
 }
 
-/** What broke: on the first route, where a run ends that has moved. What a stop or the caller's own code did stays its own (L12). */
+/**
+ * Selects the failure to report: for a run that changed routes, the one of the first route. A stop or a failure of the caller's
+ * own code is always reported as it is (L12).
+ */
 const told = <P, E, R>(
   run: Run<P, E, R>,
   { attempt, cause }: BrokenAttempt<P>,
@@ -216,8 +211,8 @@ const told = <P, E, R>(
 };
 
 /**
- * Ends a run whose recovery has died: the defect reaches the caller, and nothing of the run starts any more. Where the run had
- * its end already, the defect may have kept its stream from it.
+ * Ends a run whose recovery has died: the caller receives the defect, and nothing of the run starts any more. The run may already
+ * have had its end, which the defect kept from its stream.
  */
 export const collapse = <P, E, R>(
   run: Run<P, E, R>,
@@ -238,8 +233,8 @@ export const collapse = <P, E, R>(
 };
 
 /**
- * Hands over what a resume goes on after. A caller that cannot discard must not receive a call before the terminal marker (L4):
- * such parts are given back, and the attempt that resumes holds them.
+ * Hands over the parts that a resumption continues after. A caller that cannot discard must not receive a call before the
+ * terminal marker (L4), so such parts are returned, and the resuming attempt holds them.
  */
 export const handOverResumed = <P, E, R>(
   run: Run<P, E, R>,
@@ -255,7 +250,7 @@ export const handOverResumed = <P, E, R>(
   });
 };
 
-/** Hands over what was frozen in front of the first call, and drops the rest: the text goes on behind it. */
+/** Hands over the frozen text before the first call and drops the rest, because the text continues there. */
 export const handOverText = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Effect<boolean> =>
   Effect.suspend(() => {
     attempt.flow.takeHeld(true);
@@ -263,9 +258,9 @@ export const handOverText = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): E
   });
 
 /**
- * Hands over frozen parts; what they show is on record before (L8).
+ * Hands over frozen parts, after recording what they show (L8).
  *
- * @returns whether they were handed over: not where a call could not be recorded, nor where the run was lost
+ * @returns true if they were handed over; false if a call could not be recorded or another process took the run
  */
 export const handOverFrozen = <P, E, R>(
   run: Run<P, E, R>,
@@ -273,7 +268,7 @@ export const handOverFrozen = <P, E, R>(
   textOnly: boolean,
 ): Effect.Effect<boolean> =>
   Effect.suspend(() => {
-    if (run.loss !== undefined && !run.flows) return Effect.succeed(false);
+    if (run.loss !== undefined) return Effect.succeed(false);
     return Effect.map(attempt.flow.releaseFrozen(textOnly), (events) => {
       if (events !== undefined) run.handoff.push(...events);
       return events !== undefined;

@@ -1,8 +1,9 @@
 /**
- * Takes a decision and puts it on record before the run acts on it (L8).
+ * Takes decisions and records each before the run acts on it (L8).
  */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
+import * as Fiber from "effect/Fiber";
 import * as Random from "effect/Random";
 import type { Decision } from "../../domain/Decision.ts";
 import { type Failure, flags } from "../../domain/Failure.ts";
@@ -18,7 +19,7 @@ import type { BrokenAttempt } from "../run/Chain.ts";
 import type { Run } from "../run/Run.ts";
 import * as RunSnapshot from "../run/RunSnapshot.ts";
 
-/** A decision, its incident, and whether that is on record. */
+/** A decision and its incident; `recorded` is true if they are on record. */
 export interface RecordedDecision {
   readonly decision: Decision;
   readonly incident: RunIncident;
@@ -30,25 +31,30 @@ export const judge = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
 ): Effect.fn.Return<RecordedDecision> {
-  yield* run.learned;
+  yield* run.reads.within(learned(run), undefined);
   const member = RunSnapshot.memberOf(run);
   const { sharedGroups } = run.shared;
   const sharing = { member, budget: run.budget, now: () => run.now(), stopped: Deferred.await(run.stopped) };
-  yield* sharedGroups.breaks(sharing, Tokens.total(RunSnapshot.costOf(run, broken)));
-  // In the step that decides: what this response has cost is the group's before another run of it is decided.
+  yield* run.reads.within(sharedGroups.breaks(sharing, Tokens.total(RunSnapshot.costOf(run, broken))), undefined);
+  // In the step that decides, so that the cost of this response is booked before another run of the group is decided.
   run.shared.groups.broke(member, Tokens.total(RunSnapshot.costOf(run, broken)), run.now());
-  const drawn = yield* draws(run, broken);
+  const drawn = yield* run.reads.within(draws(run, broken), undefined);
   return yield* take(run, broken, withinPatience(run, yield* inputOf(run, broken, drawn?.waitMs)), drawn);
 });
 
-/** Takes the decision of an input and records it. */
+/** Waits to learn the earlier spending. If a run stops waiting, the result is still available to its next decision. */
+const learned = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
+  Effect.flatMap(Effect.forkDetach(run.learned, { startImmediately: true }), (fiber) =>
+    Effect.asVoid(Fiber.join(fiber)),
+  );
+
 const take = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
   input: DecisionInput,
   drawn: Drawn | undefined,
 ): Effect.fn.Return<RecordedDecision> {
-  // From here on a settle is late: these facts are what is decided.
+  // These facts are decided now; a call that settles later is late.
   run.response.decided(broken.attempt, input.failure);
   if (run.stopper === undefined) run.routes?.decided(broken);
   const taken = yield* record(run, broken.attempt, input, { status: "open", drawn });
@@ -56,18 +62,18 @@ const take = Effect.fnUntraced(function* <P, E, R>(
   return taken;
 });
 
-/** A decision that is not on record, with a way to record it as it was taken. */
+/** A decision that is not on record, with a way to record it unchanged. */
 export interface Look {
   readonly decision: Decision;
-  /** Records the decision on the very facts that it was taken on. */
+  /** Records the decision with the facts on which it was taken. */
   readonly record: Effect.Effect<RecordedDecision>;
 }
 
 /**
- * Looks at everything again after a wait, without recording. If the decision is another one by now, it is recorded and acted on as it is:
- * taken again it could be different once more, because the request no longer holds its place.
+ * Decides again after a wait, without recording. If the decision has changed, it is recorded and carried out as it is. Deciding
+ * once more could give yet another result, because the request no longer holds its place.
  *
- * The retry holds its throttle token already, so the throttle is not asked twice.
+ * The retry already holds its throttle token, so the throttle is not asked twice.
  */
 export const lookAgain = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect.Effect<Look> =>
   Effect.map(inputOf(run, broken, 0), (input) => ({
@@ -76,8 +82,8 @@ export const lookAgain = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>):
   }));
 
 /**
- * Records what turned out after an attempt was decided: a tool that settled late. An open question is asked anew on the
- * grown facts; anything else that was done stays done, and the record says what is known now (L1).
+ * Records a tool that settled after its attempt was decided. An open question is asked again on the grown facts. Other actions
+ * are not undone, but the record holds the new knowledge (L1).
  */
 export const late = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
@@ -91,7 +97,7 @@ export const late = Effect.fnUntraced(function* <P, E, R>(
   yield* record(run, attempt, yield* inputOf(run, broken, undefined), { status: "late", drawn: undefined });
 });
 
-/** Draws the token of a retry from the store, where it would be one that needs a token. A stop ends the wait for it. */
+/** Draws a token from the store if the retry needs one. A stop ends the wait for it. */
 const draws = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect.Effect<Drawn | undefined> => {
   const { throttle } = run.shared;
   if (!throttle.isShared) return Effect.undefined;
@@ -102,11 +108,11 @@ const draws = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect.Eff
   });
 };
 
-/** A move asks nothing of the throttle. One that waits for its path or for a cooldown goes in its turn there, and needs no token. */
+/** A change of route needs no token. Nor does a retry that waits for its path or a cooldown, because it starts in its turn there. */
 const needsToken = ({ action, route, wait_for }: Decision): boolean =>
   action === "auto_retry_once" && route !== "next" && wait_for === undefined;
 
-/** What a decision takes. A stop from outside is the failure of its stopper, unless a flag of the run says it. */
+/** Builds the input of a decision. A stop from outside is the stopper's failure, unless a flag of the run already says so. */
 const inputOf = <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
@@ -114,8 +120,8 @@ const inputOf = <P, E, R>(
 ): Effect.Effect<DecisionInput> => Effect.map(Random.next, (jitter) => inputWith(run, broken, throttleWaitMs, jitter));
 
 /**
- * The input of a decision on a refusal without an announced wait: no time is left of its budget if the wait that the policy would
- * choose is as long as the caller's patience, so that the refusal still reaches the caller. The budget is stored with the incident.
+ * Sets the remaining time to zero if a refusal without an announced wait would wait for at least the caller's patience, so that
+ * the refusal still reaches the caller. The changed budget is stored with the incident.
  */
 const withinPatience = <P, E, R>({ options, policy }: Run<P, E, R>, input: DecisionInput): DecisionInput => {
   const { failure } = input;
@@ -150,7 +156,7 @@ const inputWith = <P, E, R>(
   };
 };
 
-/** Says why text that was shown is not gone on with. */
+/** Records the reason why shown text is not continued. */
 const refused = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): void => {
   const plan = run.seams?.plan() ?? "no_seam";
   if (typeof plan !== "string") return;
@@ -158,10 +164,8 @@ const refused = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): void => {
   run.telemetry.seam("refused", plan);
 };
 
-/** How an incident is recorded. */
 interface Recording {
   readonly status: RunIncident["status"];
-  /** The token that the run holds. */
   readonly drawn: Drawn | undefined;
 }
 
@@ -181,7 +185,7 @@ const record = <P, E, R>(
   });
   const { decision } = incident;
   const isTaken = status === "open" && needsToken(decision);
-  // Taken in the step that decided: runs that break together must not all see the same free token.
+  // Taken in the step that decides, so that runs that break together do not all see the same free token.
   if (isTaken && drawn === undefined) run.shared.throttle.own.take(run.provider.id, run.now());
   const spare = isTaken || drawn === undefined ? Effect.void : run.shared.throttle.putBack(drawn, () => run.now());
   if (status === "open") {

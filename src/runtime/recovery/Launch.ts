@@ -1,5 +1,5 @@
 /**
- * Launches the next attempt of a run: withdraws or keeps what the last one showed, and puts the start on record first.
+ * Launches the next attempt of a run: withdraws or keeps the parts of the last one, and records the start first.
  */
 import * as Effect from "effect/Effect";
 import type { AttemptMode } from "../../domain/RunFacts.ts";
@@ -16,21 +16,21 @@ import type { RecordedDecision } from "./Incidents.ts";
 import { drained } from "./Waits.ts";
 
 /**
- * The outcome of an act: an attempt that reads, the end of the run, or another decision. `again`: it is still to be taken.
- * `RecordedDecision`: it was taken after a wait and is on record.
+ * The result of acting on a decision: a started attempt, the end of the run, or another decision. `again`: it still has to be
+ * taken. `RecordedDecision`: it was taken after a wait and is on record.
  */
 export type Next<P> = Attempt<P> | "ended" | "again" | RecordedDecision;
 
-/** A mode of the policy, or `restart`: a person's retry asks for the response from its start, also where attempts resumed it. */
+/** A mode of the policy, or `restart`: a person's retry requests the response from its start, even if attempts have resumed it. */
 type LaunchMode = Exclude<AttemptMode, "first"> | "restart";
 
 /**
  * Launches an attempt.
  *
- * @param mode `replay` repeats the broken attempt's own request (L3), `continue` builds on what has settled, `resume`
- *   goes on in the very same response
- * @param incident the recorded decision that this acts on
- * @returns `again` when the run was stopped while its tools or its store were awaited: then nothing is launched
+ * @param mode `replay` repeats the broken attempt's own request (L3), `continue` builds on what has settled, `resume` continues
+ *   the same response
+ * @param incident the recorded decision to act on
+ * @returns `again` if the run was stopped while waiting for its tools or its store; nothing is launched then
  */
 export const launch = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
@@ -61,14 +61,14 @@ export const launch = Effect.fnUntraced(function* <P, E, R>(
   else if (setup.seam !== undefined && setup.mode === "continue") run.seams?.goesOn(broken);
   else if (setup.seam !== undefined && setup.mode === "replay") run.seams?.repeats();
   const started = RunSnapshot.startedOf(run, next);
-  // Withdrawn only now that the next attempt is certain: a run that ends here keeps what it showed.
+  // Withdrawn only once the next attempt is certain: a run that ends earlier keeps the parts it showed.
   run.handoff.push(...(run.discardable ? discards : []), started);
   if (setup.mode === "replay") run.telemetry.discarded(inResponse ? [broken.attempt] : chain.links);
   run.start(next);
   return next;
 });
 
-/** Counts what the broken response has cost, unless the next attempt goes on in it. */
+/** Books the cost of the broken response, unless the next attempt continues it. */
 const goesOn = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, inResponse: boolean): void => {
   run.shared.groups.went(RunSnapshot.memberOf(run), inResponse, run.now());
   run.shared.sharedGroups.went(RunSnapshot.memberOf(run));
@@ -81,13 +81,13 @@ const goesOn = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, inResponse
 interface Prepared<P> {
   readonly setup: Pick<AttemptSetup<P>, "mode" | "request" | "calls" | "cursor"> &
     Partial<Pick<AttemptSetup<P>, "seam">>;
-  /** What the caller has to throw away. */
+  /** Parts that the caller must discard. */
   readonly discards: ReadonlyArray<AttemptDiscarded>;
-  /** Parts of the same response that are still held back. */
+  /** Parts of the same response that are still held. */
   readonly carried: Carried<P> | undefined;
 }
 
-/** Seals or opens the fences, and says which request the next attempt sends and what becomes of the parts so far. */
+/** Seals or opens the fences, chooses the next request, and decides what happens to the parts so far. */
 const prepared = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   chain: Chain<P>,
@@ -112,7 +112,7 @@ const prepared = Effect.fnUntraced(function* <P, E, R>(
     return { setup: { mode, request, calls, cursor: undefined, seam }, discards, carried };
   }
   const first = chain.first.setup;
-  // Asked from its start it is another response: a cursor of the one before would skip what has just been withdrawn.
+  // From its start it is a new response: an earlier cursor would skip the parts that were just withdrawn.
   const from = first.request === "resume" ? first.cursor : undefined;
   const setup = { mode: "replay", request: first.request, calls: first.calls, cursor: from } as const;
   return { setup, discards: withdraw(chain), carried: undefined };
@@ -124,7 +124,7 @@ const withdraw = <P>(chain: Chain<P>): ReadonlyArray<AttemptDiscarded> => {
   return chain.withdrawn();
 };
 
-/** What the request of a continuation goes on with: what has settled, and text that is open where a seam can be proven. */
+/** Prepares a continuation: from settled calls, and from open text if a seam can be proven. */
 const continued = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   chain: Chain<P>,
@@ -133,13 +133,13 @@ const continued = Effect.fnUntraced(function* <P, E, R>(
   const { seams } = run;
   const isOpen = RunSnapshot.isTextOpen(facts);
   if (isOpen && typeof seams?.plan() === "object") {
-    // Nothing is handed over while the reader is away (L4): the continuation goes on behind what the reader has.
+    // Nothing is handed over while the reader is away (L4), so the continuation follows the text that the reader has.
     if (run.isAway) chain.discardFrozen();
-    // Only whole text may stand in front of a seam: what was frozen behind its first call is dropped.
+    // Only text may precede a seam, so the frozen parts from its first call on are dropped.
     for (const link of chain.links) yield* Ending.handOverText(run, link);
     yield* ranAtFence(run, chain);
     if (run.stopper !== undefined) return "again";
-    // What was handed over just now is a part of the text.
+    // Planned again, because the text just handed over is included.
     const seam = seams.plan();
     if (typeof seam === "object") {
       const setup = {
@@ -152,9 +152,9 @@ const continued = Effect.fnUntraced(function* <P, E, R>(
       return { setup, discards: [], carried: begun };
     }
   }
-  // The policy has relied on a seam, and there is none any more.
+  // The policy relied on a seam that no longer exists.
   if (isOpen && asked.continue_text === "auto") return "again";
-  // Such a caller would read on in the middle of a text behind a call that it was not handed: the continuation says that text anew.
+  // Such a caller would otherwise read on within a text after a call that it never received. The continuation repeats that text.
   if (!isOpen && !run.discardable) for (const link of chain.links) link.flow.dropOpen();
   const discards = yield* keepSettled(run, chain);
   const setup = { mode: "continue", request: "continue", calls: run.ledger.calls(), cursor: undefined } as const;
@@ -164,7 +164,7 @@ const continued = Effect.fnUntraced(function* <P, E, R>(
 /** The client has begun to read the response. */
 const begun = { parts: [], observations: [], begun: true } as const;
 
-/** Hands over what was frozen and lets waiting calls run to their end; a continuation then drops what is left open. */
+/** Hands over frozen parts and lets waiting calls finish. The continuation then drops the open rest. */
 const keepSettled = Effect.fnUntraced(function* <P, E, R>(run: Run<P, E, R>, chain: Chain<P>) {
   if (run.isAway) chain.discardFrozen();
   // A caller that cannot discard must not receive calls that the continuation would leave open (L4).
@@ -173,7 +173,7 @@ const keepSettled = Effect.fnUntraced(function* <P, E, R>(run: Run<P, E, R>, cha
   return chain.leftOpen();
 });
 
-/** Lets calls that waited at the fence pass it and run to their end; then it is sealed. */
+/** Lets calls that wait at the fence pass and finish, then seals it. */
 const ranAtFence = Effect.fnUntraced(function* <P, E, R>(run: Run<P, E, R>, chain: Chain<P>) {
   chain.open();
   yield* Effect.yieldNow;

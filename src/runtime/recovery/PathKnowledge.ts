@@ -1,8 +1,8 @@
 /**
- * Finds out how the path of a broken attempt stands before its decision is taken.
+ * Determines the state of a broken attempt's path before its decision is taken.
  *
- * A connect that failed says nothing by itself: a wrong address fails as a lost network does. So the path is asked, and where this
- * process has never reached it, the record is.
+ * A failed connect alone is ambiguous: a wrong address fails like a lost network. So we probe the path, and if this process has
+ * never reached it, we look at the record.
  */
 import * as Deferred from "effect/Deferred";
 import * as Duration from "effect/Duration";
@@ -15,17 +15,17 @@ import { isUnconnected } from "../attempt/Departure.ts";
 import type { BrokenAttempt } from "../run/Chain.ts";
 import type { Run } from "../run/Run.ts";
 
-/** Most runs of a provider that are read to find one that was answered. */
+/** Maximum runs of a provider that are read to find one that was answered. */
 export const runsReadMax = 20;
 
-/** Longest that the record is waited for, in milliseconds. */
+/** Maximum wait for the record, in milliseconds. */
 export const recordWaitMs = 2_000;
 
 /**
- * Waits until it is known whether the path is down, where no connection could be made; at most until the run is stopped.
+ * Waits until it is known if the path is down, for a failure without a connection. A stop of the run ends the wait.
  *
- * @returns what broke, as it stands with that knowledge: what an outage has caused is well once the outage is over, also a name that
- *   does not resolve, and a certificate of somebody who is not the origin
+ * @returns the broken attempt, updated with that knowledge: failures that an outage caused end with the outage, including a name
+ *   that does not resolve and a certificate that is not the origin's
  */
 export const onItsPath = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
@@ -37,10 +37,13 @@ export const onItsPath = Effect.fnUntraced(function* <P, E, R>(
   run.departure.hasWaitedForPath(false);
   if (run.stopper !== undefined || !isUnconnected(failure, broken.facts().delivery)) return broken;
   const { shared } = run;
-  // The next request may go another way: what broke says something about its own path only.
+  // The next request may take another path; the failure only says something about its own.
   const scope = { ...run.scope, path: broken.attempt.path };
   const stopped = Deferred.await(run.stopped);
-  if (!shared.paths.hasReached(scope.path)) yield* Effect.raceFirst(reachedByRecord(run, scope.path), stopped);
+  if (!shared.paths.hasReached(scope.path)) {
+    const reached = Effect.raceFirst(reachedByRecord(run, scope.path), stopped);
+    yield* run.reads.within(reached, undefined);
+  }
   if (isForeign(failure) && !shared.paths.hasReached(scope.path)) return broken;
   yield* Effect.raceFirst(shared.paths.unconnected(scope, failure.code), stopped);
   const { path, returning } = shared.paths.standing(scope, run.budget.max_retry_after_ms);
@@ -48,7 +51,7 @@ export const onItsPath = Effect.fnUntraced(function* <P, E, R>(
   run.departure.failsThough(!isDown);
   // The outage may have ended between the failure and the probe's answer. A second such failure in a row has another cause.
   run.departure.hasWaitedForPath(!isDown && !failedThough && shared.paths.hasReached(scope.path));
-  // Where the probe already works again, a portal was left, or a name resolves again, in between.
+  // If the probe already works again, a captive portal was left or a name resolves again.
   const isElsewhere = meaningOf(failure) === "dns" || isForeign(failure);
   const isPassing = isDown || (isElsewhere && shared.paths.hasReached(scope.path));
   return isPassing ? { ...broken, failure: { ...failure, retryable: true } } : broken;
@@ -57,10 +60,10 @@ export const onItsPath = Effect.fnUntraced(function* <P, E, R>(
 const meaningOf = ({ code }: Failure): TransportCodes.TransportMeaning | undefined =>
   code === undefined ? undefined : TransportCodes.lookup(code)?.meaning;
 
-/** Whether a certificate or the TLS before it was not as it has to be. */
+/** Returns true if the certificate or the TLS handshake was invalid. */
 const isForeign = (failure: Failure): boolean => meaningOf(failure) === "never";
 
-/** Asks the record once for each path whether a run of this provider was ever answered. */
+/** Checks the record once per path for a run of this provider that was answered. */
 const reachedByRecord = <P, E, R>({ provider, shared }: Run<P, E, R>, path: string): Effect.Effect<void> =>
   Effect.suspend(() => {
     const { recorder } = shared;
@@ -72,7 +75,7 @@ const reachedByRecord = <P, E, R>({ provider, shared }: Run<P, E, R>, path: stri
       Effect.match({
         onFailure: () => undefined,
         onSuccess: (runs) => {
-          // The list has providers whose name contains this one.
+          // The list includes providers whose name contains this one.
           const own = runs.filter((it) => it.provider.id === provider.id);
           const isAnswered = own.some(({ attempts }) => attempts.some(({ facts }) => facts.delivery === "accepted"));
           if (isAnswered) shared.paths.wasReached(path);

@@ -1,12 +1,12 @@
 /**
  * Recovers a run: the one loop of the project.
  *
- * A run that never breaks has no driver: it ends in the step in which its attempt does. When its first attempt has ended otherwise,
- * one fiber begins to drive the run: it settles that end, waits for the end of the attempt that it has launched, settles that one,
- * and so on until the run has ended.
+ * A run that never breaks has no driver and ends in the same step as its attempt. If its first attempt ends in another way, one
+ * fiber drives the run: it settles that end, launches and awaits the next attempt, settles its end, and so on until the run has
+ * ended.
  *
- * The order within is the law: what the attempt did is read, the decision is taken and recorded, and only then acted on (L8).
- * After every wait the driver looks at everything again, and does nothing that the newest decision does not say.
+ * The order is law: read the facts of the attempt, take and record the decision, and only then act on it (L8). After every wait
+ * the driver looks at everything again, and only does what the newest decision says.
  */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
@@ -37,14 +37,20 @@ import type { Revived } from "./Revival.ts";
 import { verified } from "./Verify.ts";
 import { abandonable, departed, drained, waited } from "./Waits.ts";
 
-/** Ends a run whose first attempt has ended: in this step where the response is whole and nothing of it waits, else by a driver. */
+/**
+ * Settles the end of a first attempt: completes the run in this step if the response is whole and nothing is pending, else starts
+ * a driver.
+ */
 export const settle = <P, E, R>(run: Run<P, E, R>, first: Attempt<P>, end: AttemptEnd): void => {
   if (isWhole(run, first, end)) Ending.completeThen(run, first, () => Deferred.doneUnsafe(run.done, Effect.void));
-  // The attempt ends in a step of some other fiber, and forks the driver there: until then no fiber waits for it.
+  // The attempt ends in a step of another fiber and forks the driver there, so until then no fiber waits for it.
   else Effect.runForkWith(run.services)(drive(run, first));
 };
 
-/** Whether nothing is left to hand over, to write, to close or to decide. What throws here, the driver ends the run by. */
+/**
+ * Returns true if nothing is left to hand over, write, close or decide. If this check throws, the driver ends the run with the
+ * defect.
+ */
 const isWhole = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, end: AttemptEnd): boolean => {
   if (end._tag !== "ended" || run.ledger.ended || run.loss !== undefined) return false;
   if (attempt.flow.isUnsettled || !attempt.hasClosed) return false;
@@ -56,7 +62,7 @@ const isWhole = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, end: AttemptEn
 };
 
 /**
- * Drives a run from the end of this attempt on, until the run has ended.
+ * Drives a run from the end of this attempt until the run has ended.
  *
  * @param first an attempt that was started
  */
@@ -75,7 +81,7 @@ export const drive = Effect.fnUntraced(function* <P, E, R>(
   Deferred.doneUnsafe(run.done, Effect.void);
 });
 
-/** Drives a run of an earlier process: from what its record says is due, or from a new decision. */
+/** Drives a run of an earlier process, from the pending step on its record or from a new decision. */
 export const revive = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   revived: Revived<P>,
@@ -89,14 +95,14 @@ export const revive = Effect.fnUntraced(function* <P, E, R>(
   else yield* drive(run, next);
 });
 
-/** A defect of ours or of a service ends the run: without its driver the caller would wait for ever. */
+/** Ends the run on a defect of ours or of a service: without its driver the caller would wait for ever. */
 const orCollapsed = <P, E, R>(next: Effect.Effect<Started<P>, never, R>, run: Run<P, E, R>, attempt: Attempt<P>) =>
   Effect.catchCause(next, (cause) => Effect.as(Ending.collapse(run, attempt, cause), "ended" as const));
 
-/** What a decision comes to at last: an attempt that reads, or the end of the run. */
+/** The final result of a decision: a started attempt or the end of the run. */
 type Started<P> = Attempt<P> | "ended";
 
-/** Settles the end of an attempt, of which everything is frozen: completes the run, launches its next attempt, or ends it. */
+/** Settles the end of an attempt whose parts are frozen: completes the run, launches the next attempt, or ends the run. */
 const settled = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   attempt: Attempt<P>,
@@ -111,9 +117,7 @@ const settled = Effect.fnUntraced(function* <P, E, R>(
     return yield* Ending.complete(run, attempt, undefined);
   }
   if (isOver) run.response.closes(yield* beginClose(run, attempt));
-  // What flowed on of a run that is lost has broken: nothing of it is asked for again.
-  if (run.flows) run.stop("lifecycle");
-  // No reader could have the response: nothing is asked for again, and no person is asked.
+  // No reader can have the response any more, so nothing is retried and no person is asked.
   if (run.taps?.presence?.isEvicted === true && run.stopper === undefined) run.stop("user");
   const known = yield* onItsPath(run, broken);
   if (run.stopper === undefined) run.routes?.broke(known.failure, attempt.facts.snapshot(), mayRefresh(run));
@@ -123,8 +127,8 @@ const settled = Effect.fnUntraced(function* <P, E, R>(
 }, orCollapsed);
 
 /**
- * A digest of what a broken attempt had said and how it broke, if it was a request of its own and its caller has seen nothing of it. A
- * path that was lost says nothing about the response.
+ * Returns a digest of a broken attempt's content and failure, if it sent the `first` request and its caller has seen nothing
+ * of it. A lost path says nothing about the response.
  */
 const saidBy = <P, E, R>(
   { options }: Run<P, E, R>,
@@ -136,8 +140,8 @@ const saidBy = <P, E, R>(
 };
 
 /**
- * Maximum retries in a row that are decided for one attempt. Each leads to a request, unless the world changes during its wait, so this
- * many without one are a defect. It ends the run: without a bound it could stop the whole process.
+ * Maximum consecutive retries decided for one attempt. Each leads to a request unless conditions change during its wait, so this
+ * many without a request are a defect. It ends the run, because without a limit it could block the whole process.
  */
 export const decisionsMax = 100;
 
@@ -157,14 +161,14 @@ const decided = Effect.fnUntraced(function* <P, E, R>(
   let next = first;
   let retries = 0;
   for (;;) {
-    // The next act may be a question: a run that waits for a person holds no place of a retry.
+    // The next act may be a question, and a run that waits for a person must not occupy a retry's place.
     run.responded();
     if (run.stopper === "consumer_finished") return yield* Ending.consumerFinished(run, broken.attempt);
     const isLate = next === "again" && (yield* isOutOfTime(run, broken));
     const known = isLate ? { ...broken, failure: runClock } : broken;
     if (next === "again") yield* wholeAnyway(run, known);
     const taken = next === "again" ? yield* judge(run, known) : next;
-    // A question that its facts have outgrown is asked anew, as often as they grow.
+    // Only retries count: a question is asked again whenever its facts grow.
     retries = taken.decision.action === "auto_retry_once" ? retries + 1 : 0;
     if (retries > decisionsMax) return yield* Effect.die(new Error(endless(run.runId)));
     const found = yield* act(run, known, taken);
@@ -176,15 +180,18 @@ const decided = Effect.fnUntraced(function* <P, E, R>(
 const endless = (runId: string): string =>
   `run ${runId}: more than ${decisionsMax} decisions about one attempt to retry it led to no request; the run was ended`;
 
-/** Whether only the run's own clock keeps it from its next attempt. What else ends the run keeps its own failure (L12). */
+/**
+ * Returns true if only the run's own clock prevents its next attempt. If anything else ends the run, its own failure is kept
+ * (L12).
+ */
 const isOutOfTime = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect.Effect<boolean> =>
   run.clocks.leftMs > 0 || run.stopper !== undefined
     ? Effect.succeed(false)
     : Effect.map(lookAgain(run, broken), ({ decision }) => decision.action === "auto_retry_once");
 
 /**
- * A response that lacks its protocol's last event alone is whole, if it may not be asked for again. If a second response of the run ends
- * without that event, unbroken, the server does not send it, and asking again would pay for the same.
+ * Accepts a response that lacks only its protocol's last event if it may not be requested again. If a second response of the run
+ * ends unbroken without that event, the server does not send it, and a retry would pay for the same result.
  */
 const wholeAnyway = Effect.fnUntraced(function* <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>) {
   const { attempt, failure } = broken;
@@ -194,7 +201,7 @@ const wholeAnyway = Effect.fnUntraced(function* <P, E, R>(run: Run<P, E, R>, bro
   if (decision.action !== "auto_retry_once") attempt.countMarker();
 });
 
-/** Does what the record of a revived run says is due. */
+/** Carries out the pending step on the record of a revived run. */
 const due = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   { broken, due: it }: Revived<P>,
@@ -215,7 +222,7 @@ const due = Effect.fnUntraced(function* <P, E, R>(
   }
 });
 
-/** What broke, or undefined when the attempt is complete: a clean end after the provider's own marker (L5). */
+/** Returns the failure, or undefined if the attempt is complete: a clean end after the provider's own marker (L5). */
 const brokenBy = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, end: AttemptEnd): BrokenAttempt<P> | undefined => {
   const own = attempt.facts.snapshot();
   const nothing = own.progress === "none" || own.progress === "started";
@@ -232,7 +239,7 @@ const brokenBy = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, end: AttemptE
     if (failure !== undefined) return broken(failure, undefined);
     return saysNothing(run, attempt) ? broken({ kind: "empty" }, undefined) : undefined;
   }
-  // A connection that breaks behind the marker takes nothing from the response; one with nothing in it stays empty.
+  // A connection that breaks after the marker takes nothing from the response, but an empty response stays empty.
   if (behindMarker.has(end.failure.kind) && saysNothing(run, attempt)) return broken({ kind: "empty" }, end.cause);
   const atSeam = seamBroken(run, attempt, end);
   if (atSeam !== undefined) return atSeam;
@@ -243,19 +250,19 @@ const brokenBy = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, end: AttemptE
     run.response.broke(found);
     return found;
   }
-  // A refused cursor says nothing about the response: that is decided as a whole, on what interrupted it first (R3).
+  // A refused cursor says nothing about the response, which is decided as a whole, on its first interruption (R3).
   return { ...brokeFirst, cursorRefused: true, facts: () => chain?.facts() ?? own };
 };
 
-/** Whatever is shown behind a seam stands behind text: nothing of it is asked for again as if there were none. */
+/** Parts shown after a seam follow text, so they are never requested again as if there were none. */
 const factsOf = <P>({ facts, setup }: Attempt<P>): AttemptFacts => {
   const own = facts.snapshot();
   return setup.seam === undefined || own.shown === "nothing" ? own : { ...own, shown: "text" };
 };
 
 /**
- * What broke where an attempt was to go on with shown text and did not come so far: the response that it was to go on with is
- * decided again, as it was interrupted. A caller that cannot discard is asked about the continuation.
+ * Returns the failure of a continuation of shown text that broke before its seam: the interrupted response is decided again. A
+ * caller that cannot discard gets a decision about the continuation.
  */
 const seamBroken = <P, E, R>(
   run: Run<P, E, R>,
@@ -267,7 +274,7 @@ const seamBroken = <P, E, R>(
   const before = seams?.interrupted;
   if (seam === undefined || before === undefined) return undefined;
   const showedNothing = attempt.facts.snapshot().shown === "nothing";
-  // What the continuation has done counts too, but its marker is not that of the response.
+  // The effects of the continuation count too, but its marker is not the marker of the response.
   const own = () => ({ ...attempt.facts.snapshot(), terminal_seen: false });
   const again = { ...before, facts: () => joined([before.facts(), own()]) };
   if (seam.proof === "prefill" && showedNothing && refusesForm.has(failure.status) && failure.kind === "rejected") {
@@ -277,11 +284,11 @@ const seamBroken = <P, E, R>(
   }
   if (failure.kind !== "protocol" || failure.reason !== "seam_unproven") {
     const { delivery, progress } = attempt.facts.snapshot();
-    // Behind progress a provider's word that it did nothing is not believed.
+    // After progress, a provider's claim that it did nothing is not believed.
     const isUnprocessed = flags(failure).not_processed && (progress === "none" || progress === "started");
     if (delivery === "not_sent" || isUnprocessed) seams?.gaveBack();
     if (!showedNothing || seams?.mayRepeat !== false) return undefined;
-    // The continuation broke before its seam as often as it may: the response that it was to go on with is decided again.
+    // The continuation broke before its seam as often as allowed, so the interrupted response is decided again.
     return run.discardable ? again : { ...again, attempt, failure, cause };
   }
   seams?.giveUp();
@@ -289,26 +296,29 @@ const seamBroken = <P, E, R>(
   run.note(attempt.number, "seam", fault);
   run.telemetry.seam("unproven", fault);
   if (run.discardable && showedNothing) return again;
-  // All of the response stands, so that nothing of it may be asked for again. Why it broke is what the caller has to hear of (L12).
+  // All of the response is kept, so none of it may be requested again. The caller must learn why it broke (L12).
   return { ...again, attempt, failure, cause: cause ?? before.cause };
 };
 
-/** Statuses by which a provider says that it does not take the form of a request. */
+/** Statuses with which a provider rejects the form of a request. */
 const refusesForm: ReadonlySet<number | undefined> = new Set([400, 422]);
 
 const behindMarker: ReadonlySet<Failure["kind"]> = new Set(["transport", "stalled", "truncated", "protocol"]);
 
-/** Whether the response is empty where its caller takes that for a failure; of a resumed one all of it counts. */
+/** Returns true if the response is empty and its caller treats that as a failure. A resumed response counts as a whole. */
 const saysNothing = <P, E, R>({ options, response }: Run<P, E, R>, attempt: Attempt<P>): boolean =>
   raisesEmpty(options) && isEmpty(response.chain?.facts() ?? attempt.facts.snapshot(), attempt.finish);
 
-/** Waits until an attempt has closed whose source has ended: as a rule it has by the end of its run, and nothing is to be begun. */
+/**
+ * Waits until an attempt with an ended source has closed. It usually has by the end of its run, and then nothing has to be
+ * started.
+ */
 const closesItself = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Effect<void> =>
   Effect.suspend(() =>
     attempt.hasClosed ? Effect.void : Effect.andThen(Effect.yieldNow, Effect.flatten(beginClose(run, attempt))),
   );
 
-/** Starts to close the attempt; the effect that is given back waits until it has closed or was abandoned (L6). */
+/** Starts to close the attempt. The returned effect completes when it has closed or was abandoned (L6). */
 const beginClose = Effect.fnUntraced(function* <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>) {
   if (attempt.hasClosed) return Effect.void;
   const closed = Deferred.makeUnsafe<void>();
@@ -331,21 +341,22 @@ const act = Effect.fnUntraced(function* <P, E, R>(
   taken: RecordedDecision,
 ): Effect.fn.Return<Next<P>, never, R> {
   const { decision, incident, recorded } = taken;
-  // No retry after all (no record of it, L8, or no place for it): what lacks its protocol's last event alone is whole then.
+  // There is no retry after all: it has no record (L8) or no place. A response that lacks only its protocol's last event is then
+  // whole.
   if (!(decision.action === "auto_retry_once" && recorded) && broken.attempt.countMarker()) return "again";
   switch (decision.action) {
     case "do_not_retry":
       if (runAfter(decision.rule) === "completed") {
         return yield* Ending.complete(run, broken.attempt, broken.failure);
       }
-      // The caller left the run without a word (a shutdown, a lost race): a process that has its request may go on with it.
+      // The caller left without a signature (a shutdown, a lost race); a process that has the request may continue the run.
       return runAfter(decision.rule) === "left" && run.shared.recorder.durable && run.canBeTakenUp
         ? yield* Ending.park(run, broken, incident, "interrupted")
         : yield* Ending.stop(run, broken, taken, "do_not_retry");
     case "ask_user":
-      // A run that was stopped from outside asks nothing any more.
+      // A run that was stopped from outside asks no more questions.
       if (run.stopper !== undefined) return yield* Ending.stop(run, broken, taken, "do_not_retry");
-      // A tool that can say whether its call happened is asked before a person is.
+      // A tool that can report the outcome of its call is asked before a person is.
       if (asksWhetherItRan(decision.rule) && (yield* verified(run, broken))) return "again";
       if (!matters(run, broken, decision)) {
         run.note(broken.attempt.number, "answer", "no_choice_matters");
@@ -385,28 +396,28 @@ const retry = Effect.fnUntraced(function* <P, E, R>(
   const { decision: newest, record } = yield* lookAgain(run, broken);
   const isSame = newest.action === "auto_retry_once" && newest.mode === decision.mode;
   if (found === "elsewhere" || !isSame || (newest.route === "next") !== moves) return yield* record;
-  // A move has a count of its own, and costs none of the budget of retries.
+  // A change of route has its own counter and costs none of the retry budget.
   if (moves) return yield* moved(run, broken, incident);
   if (found._tag === "stays") {
-    // It may wait no more. A policy that is told so and has it go all the same has its way; that attempt counts as any other.
+    // It may not wait any longer. If the policy knows that and still lets it start, the attempt counts like any other.
     if (newest.wait_for !== undefined && run.departure.givesUp()) return "again";
     run.departure.goesAnyway();
   }
   if (newest.rule === "credentials_refreshed" && !(yield* refreshed(run))) return "again";
-  // Counted only now: a wait must not spend the budget that allowed it.
+  // Counted only now, because a wait must not spend the budget that allowed it.
   if (decision.wait_for === undefined) run.spending.waited(decision.delay_ms);
   spend(run, broken, mode);
   return yield* launch(run, broken, mode, incident);
 });
 
-/** Does a wait of a retry for as long as the run's own clock allows, and counts it. */
+/** Runs a wait of a retry within the run's own clock, and counts its time. */
 const inTime = <A, P, E, R>(run: Run<P, E, R>, wait: Effect.Effect<A>): Effect.Effect<A | "late"> => {
   const { clocks } = run;
   if (clocks.leftMs === Number.POSITIVE_INFINITY) return wait;
   return clocks.waiting(Effect.raceFirst(wait, Effect.as(clocks.runsOut, "late" as const)));
 };
 
-/** Waits until the run would move: its path may be away for longer than that of another route. */
+/** Waits until the run would change route: its path may be down for longer than another route's. */
 const elsewhere = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect.Effect<"elsewhere"> => {
   if (run.routes === undefined) return Effect.never;
   const look = Effect.delay(lookAgain(run, broken), lookMs);
@@ -420,13 +431,13 @@ const moved = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, incident: R
     return launch(run, broken, "replay", incident);
   });
 
-/** Counts a retry where the budget will look for it. One that waited for its path and was not sent is free. */
+/** Counts a retry against its budget. A retry that waited for its path and was not sent is free. */
 const spend = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, mode: string): void => {
   const facts = broken.facts();
   const situation = Situation.make({
     facts,
     failure: broken.failure,
-    // A path that goes down in this very moment makes no retry free that was decided before.
+    // A path that goes down at this moment does not make a retry free that was decided before.
     run: { ...RunSnapshot.factsOf(run, broken.attempt, !broken.cursorRefused), path: "up" },
     budget: run.budget,
     jitter: 0,
@@ -441,14 +452,14 @@ const spend = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, mode: strin
     });
 };
 
-/** Whether the credentials of the route can be renewed, and were not. */
+/** Returns true if the credentials of the route can be renewed and have not been. */
 const mayRefresh = <P, E, R>({ options, spent }: Run<P, E, R>): boolean =>
   options.refreshCredentials !== undefined && spent.credential_refreshes === 0;
 
-/** Longest that credentials may take to be renewed, in milliseconds; then the failure stands. */
+/** Maximum time to renew credentials, in milliseconds. After that the failure remains. */
 export const refreshMsMax = 30_000;
 
-/** Renews the credentials; the try counts, whether it worked or not. A stop does not wait for it. */
+/** Renews the credentials. The attempt counts even if it fails. A stop does not wait for it. */
 const refreshed = <P, E, R>(run: Run<P, E, R>): Effect.Effect<boolean, never, R> => {
   run.spending.refreshed();
   const { refreshCredentials } = run.options;

@@ -1,5 +1,5 @@
 /**
- * Rebuilds a run of an earlier process from its record, so that recovery goes on where that process left it.
+ * Rebuilds a run of an earlier process from its record, so that recovery continues from there.
  */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
@@ -23,18 +23,18 @@ import { Chain } from "../run/Chain.ts";
 import { Routes } from "../run/Routes.ts";
 import type { Run } from "../run/Run.ts";
 
-/** A run that goes on: what broke, and what its record says is due; undefined where the decision has to be taken anew. */
+/** A rebuilt run: its failure, and the pending step on its record; undefined if the decision has to be taken again. */
 export interface Revived<P> {
   readonly broken: BrokenAttempt<P>;
   readonly due: Exclude<Orphan.Due, { readonly _tag: "decide" }> | undefined;
 }
 
 /**
- * Takes a run over and rebuilds it; a run that is refused is given back.
+ * Claims a run and rebuilds it. A refused run is released.
  *
- * @param transcript what the caller says its first request was built from
- * @param enter lets the run in once it is claimed, or says why it cannot go on here by now
- * @returns why not, as a sentence
+ * @param transcript the caller's transcript of the first request
+ * @param enter admits the claimed run, or returns why it can no longer continue here
+ * @returns the rebuilt run, or the reason for the refusal as a sentence
  */
 export const claimed = <P, E, R>(
   run: Run<P, E, R>,
@@ -65,7 +65,7 @@ const rebuilt = Effect.fnUntraced(function* <P, E, R>(
     (yield* refusal(run.shared.recorder, record, due, transcript)) ??
     Routes.problem(run.options.routes, record) ??
     enter();
-  // Asked once the run is in: a cancel that comes later is heard.
+  // Checked once the run is admitted, because a later cancel reaches it directly.
   const stands = refused === undefined && (yield* cancelStands(run));
   if (stands === "unknown") {
     yield* givenBack(run);
@@ -73,21 +73,21 @@ const rebuilt = Effect.fnUntraced(function* <P, E, R>(
   }
   const revived = due === undefined || refused !== undefined ? undefined : restore(run, record, due, cursor);
   const recorded = revived !== undefined && (yield* run.writeIntent([{ _tag: "RunResumed" }]));
-  // A close that came meanwhile ends no run that has not begun here: the next process goes on with it.
+  // A close in the meantime must not end a run that has not started here; the next process continues it.
   if (revived !== undefined && recorded && !run.lifecycleClosed) {
     const withdrawn = superseded(record);
     run.response.withdraw(withdrawn);
     if (run.discardable) run.handoff.push(...withdrawn);
     if (stands) yield* Effect.forkDetach(settledBehind(run));
     if (stands || wasCancelled(due)) run.stop("user");
-    // Whatever was due, a cancelled run is decided as one.
+    // A cancelled run is decided as cancelled, whatever step was pending.
     return run.userCancelled ? { ...revived, due: undefined } : revived;
   }
   yield* givenBack(run);
   return refused ?? (recorded ? "the processor was closed meanwhile" : "the run could not be recorded");
 });
 
-/** Whether its user has cancelled the run while no process took that. */
+/** Returns true if the user cancelled the run and no process has taken the cancel yet. */
 const cancelStands = <P, E, R>({ runId, shared }: Run<P, E, R>): Effect.Effect<boolean | "unknown"> => {
   const { cancels } = shared.recorder;
   if (cancels === undefined) return Effect.succeed(false);
@@ -95,10 +95,10 @@ const cancelStands = <P, E, R>({ runId, shared }: Run<P, E, R>): Effect.Effect<b
   return Effect.orElseSucceed(Effect.timeout(found, recorderWaitMs), () => "unknown" as const);
 };
 
-/** Whether the process before this one was told so, and has not come to the end of the run. */
+/** Returns true if the earlier process received the cancel but did not reach the end of the run. */
 const wasCancelled = (due: Orphan.Due | undefined): boolean => due?._tag === "decide" && due.input.run.user_cancelled;
 
-/** A cancel that stands is carried out once the end of its run is on record: a process that dies before leaves it to the next one. */
+/** Settles a pending cancel once the end of its run is on record. If this process dies first, the next one does so. */
 const settledBehind = <P, E, R>({ done, runId, shared }: Run<P, E, R>): Effect.Effect<void> =>
   Effect.andThen(
     Deferred.await(done),
@@ -108,11 +108,11 @@ const settledBehind = <P, E, R>({ done, runId, shared }: Run<P, E, R>): Effect.E
     ),
   );
 
-/** Gives a claimed run back. While the store is away the release waits for it: no other process could take the run otherwise. */
+/** Releases a claimed run. The release waits for an unavailable store, because otherwise no other process could take the run. */
 const givenBack = <P, E, R>({ runId, shared }: Run<P, E, R>): Effect.Effect<void> => {
   const turn = Semaphore.makeUnsafe(1);
   let written: Written = "away";
-  // Once: a second release could take the run from a process that has claimed it since.
+  // Runs once: a second release could take the run from a process that has claimed it since.
   const release: Effect.Effect<Written> = Effect.match(shared.recorder.release(runId), {
     onFailure: (error) => (isOfStore(error) ? "away" : "gone"),
     onSuccess: () => "recorded",
@@ -145,10 +145,10 @@ const refusal = Effect.fnUntraced(
 );
 
 /**
- * Gives a run the state that its record has.
+ * Restores a run from its record.
  *
- * @param cursor what its caller holds of the last response: with it the decision is taken anew
- * @returns undefined where the record has no attempt
+ * @param cursor the caller's cursor in the last response; with it the decision is taken again
+ * @returns undefined if the record has no attempt
  */
 export const restore = <P, E, R>(
   run: Run<P, E, R>,
@@ -158,7 +158,7 @@ export const restore = <P, E, R>(
 ): Revived<P> | undefined => {
   const last = record.attempts.at(-1);
   const before = {
-    // A caller that could not discard what the run showed cannot do so now, unless it says that it can.
+    // A caller that could not discard shown parts cannot do so now, unless it says so.
     discardable: run.options.discardable ?? last?.run?.discardable ?? true,
     elapsedMs: Math.max(0, run.shared.clock.currentTimeMillisUnsafe() - record.started_at),
     attempts: last?.attempt ?? 0,
@@ -185,7 +185,7 @@ export const restore = <P, E, R>(
   return { broken, due: due._tag === "decide" || !canDo(run, due) ? undefined : due };
 };
 
-/** An attempt of an earlier process: it never starts here, and none of its calls does. */
+/** Restores an attempt of an earlier process. It never starts here, and none of its calls does. */
 const attemptOf = <P, E, R>(
   run: Run<P, E, R>,
   { calls }: RunRecord,
@@ -209,19 +209,19 @@ const attemptOf = <P, E, R>(
     carried: undefined,
   });
   revived.fence.seal();
-  // What shows nothing is handed over without a word on record: a caller that can discard may hold parts of any attempt.
+  // Parts that show nothing are delivered unrecorded, so a discardable caller may hold parts of any attempt.
   if (discardable || before) revived.flow.handedOverBefore(before);
   for (const call of calls) if (call.attempt === attempt) run.ledger.restore(revived, call, call.verdict);
   return revived;
 };
 
-/** Whether an attempt handed over what a continuation may build on. */
+/** Returns true if an attempt handed over anything that a continuation may build on. */
 const leftSomething = (facts: AttemptFacts): boolean =>
   facts.shown !== "nothing" || facts.tools.some(({ executor }) => executor === "runtime");
 
 /**
- * What the caller must not keep: attempts that a replay has replaced, whatever they showed. The earlier process may have died
- * before its caller heard so; a caller that hears it twice loses nothing.
+ * Returns the attempts that a replay replaced, which the caller must discard. The earlier process may have died before it told
+ * its caller; discarding twice is harmless.
  */
 const superseded = ({ attempts }: RunRecord): ReadonlyArray<AttemptDiscarded> =>
   attempts
@@ -236,7 +236,7 @@ const brokenOf = <P>(attempt: Attempt<P>, failure: Failure): BrokenAttempt<P> =>
   facts: () => attempt.facts.snapshot(),
 });
 
-/** Whether this process can carry out what the earlier one has decided; where it cannot, everything is decided anew. */
+/** Returns true if this process can carry out the earlier decision; otherwise everything is decided again. */
 const canDo = <P, E, R>(run: Run<P, E, R>, due: Exclude<Orphan.Due, { readonly _tag: "decide" }>): boolean => {
   const modes = modesOf(due);
   if (run.options.canContinue === undefined && modes.includes("continue")) return false;

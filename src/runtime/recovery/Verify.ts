@@ -1,5 +1,5 @@
 /**
- * Settles calls of unknown outcome: by the `verify` of their tools, which are asked before a person is, or by a person's word.
+ * Settles calls of unknown outcome, by the `verify` of their tools first and then by a person's verdict.
  */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
@@ -12,13 +12,13 @@ import type { ToolGuard } from "../tools/ToolGuard.ts";
 import type { OpenCall } from "../tools/ToolLedger.ts";
 import { abandonable } from "./Waits.ts";
 
-/** How long a tool may take to say whether a call happened, in milliseconds; then a person is asked. */
+/** Maximum time for a tool's `verify`, in milliseconds. After that a person is asked. */
 export const verifyMsMax = 30_000;
 
 /**
- * Puts a word on calls on record and settles them by it.
+ * Records a verdict on calls and settles them.
  *
- * @returns how many it has settled: rows that were folded cannot be
+ * @returns the number of calls settled; folded rows cannot be
  */
 export const judged = <P, E, R>(
   run: Run<P, E, R>,
@@ -38,9 +38,9 @@ export const judged = <P, E, R>(
   });
 
 /**
- * Asks the tools of calls of unknown outcome whether they happened, each call once.
+ * Asks the tools about their calls of unknown outcome, once per call.
  *
- * @returns whether a call was settled, so that everything is decided anew
+ * @returns true if a call was settled, so that everything is decided again
  */
 export const verified = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
@@ -50,7 +50,7 @@ export const verified = Effect.fnUntraced(function* <P, E, R>(
   let settled = 0;
   for (const open of run.ledger.unsettled(owners)) {
     const key = `${open.owner.number}/${open.call}`;
-    // A handler that still runs says so itself.
+    // A running handler reports its own outcome.
     if (run.ledger.isRunning(open) || !run.question.asksTool(key)) continue;
     const verdict = yield* asked(run, open);
     if (verdict === "unknown") continue;
@@ -70,7 +70,7 @@ const asked = <P, E, R>(
   return Effect.raceFirst(word, Effect.as(Deferred.await(run.stopped), "unknown" as const));
 };
 
-/** What a tool says of its own call: `unknown` where it cannot, fails, dies or takes too long. */
+/** Returns a tool's verdict on its own call: `unknown` if it has no `verify`, or that fails, dies or times out. */
 export const wordOf = (
   verify: ToolGuard.Verify | undefined,
   call: ToolGuard.UnknownCall,

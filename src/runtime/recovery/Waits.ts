@@ -1,5 +1,5 @@
 /**
- * Holds the waits of a recovery: each can be left at any moment.
+ * Waits of a recovery. Each can be interrupted at any time.
  */
 import * as Deferred from "effect/Deferred";
 import * as Duration from "effect/Duration";
@@ -10,13 +10,14 @@ import { type Departed, goes } from "../attempt/Departure.ts";
 import type { Run } from "../run/Run.ts";
 
 /**
- * Waits until the next request of the run may go, at most until the run is stopped.
+ * Waits until the next request of the run may start, or until the run is stopped.
  *
- * One that its decision lets wait for its path or for a cooldown goes with the others that wait for it. Any other one needs a place
- * among the provider's retries that wait for their first part, and a path that is open then. None goes before its decision's own wait is
- * over: an announced wait may be about this request alone, and a provider behind a path that is back may not be back yet.
+ * A request that its decision lets wait for its path or a cooldown starts together with the others that wait there. Every other
+ * request needs an open path and a place among the provider's retries that wait for their first part. None starts before its
+ * decision's own wait is over: an announced wait may concern this request alone, and a provider may still be down when its path
+ * is back.
  *
- * @param decision how the request waits; left out for one that a person asks for
+ * @param decision the decision with the wait; absent for a request that a person asked for
  */
 export const departed = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
@@ -34,7 +35,8 @@ export const departed = Effect.fnUntraced(function* <P, E, R>(
     }
     const restMs = decision?.wait_for === undefined ? 0 : from + decision.delay_ms - run.now();
     if (restMs > 0) {
-      // The others need not wait for this one's own wait. What was let go at the end of a cooldown keeps its place: it waits for jitter.
+      // The others need not wait for this run's own wait. A request admitted after a cooldown keeps its place, because it only
+      // waits for jitter.
       if (decision?.wait_for === "path") run.responded();
       yield* waited(run, restMs);
     }
@@ -44,20 +46,20 @@ export const departed = Effect.fnUntraced(function* <P, E, R>(
   return goes;
 });
 
-/** Waits, at most until the run is stopped. */
+/** Waits, or until the run is stopped. */
 export const waited = <P, E, R>(run: Run<P, E, R>, ms: number): Effect.Effect<void> =>
   ms <= 0 ? Effect.void : Effect.raceFirst(Effect.sleep(Duration.millis(ms)), Deferred.await(run.stopped));
 
 /**
- * How long a cancelled run waits for handlers that its cancel has interrupted, in milliseconds. A handler that has not ended
- * by then says later what became of its call.
+ * Time that a cancelled run waits for its interrupted handlers, in milliseconds. A handler that ends later reports its outcome
+ * then.
  */
 export const cancelGraceMs = 1_000;
 
 /**
- * Waits until no handler of the run's response runs, at most the drain limit: what a handler did is a fact that no decision
- * should have to guess. A stop ends the wait. A user's cancel leaves a grace, because the handlers that it has interrupted still
- * say what became of them; a close ends that grace too (L11).
+ * Waits until no handler of the run's response is running, up to the drain limit, so that no decision has to guess an outcome. A
+ * stop ends the wait. A user's cancel leaves a grace period for the interrupted handlers to report their outcomes; a close ends
+ * that too (L11).
  */
 export const drained = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
   Effect.suspend(() => {
@@ -71,11 +73,11 @@ export const drained = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
   });
 
 /**
- * Runs code of the caller in a fiber of its own. A waiter that is interrupted, by a race or a timeout too, interrupts that
- * fiber and does not wait for its end, also where the code cannot be interrupted (L11).
+ * Runs the caller's code in a detached fiber. An interrupted waiter, for example in a race or a timeout, interrupts that fiber
+ * without waiting for it, even if the code is uninterruptible (L11).
  *
- * @param name names the code in the defect where it gives no effect: it may be plain JavaScript
- * @param make gives the effect; what it throws is a defect
+ * @param name names the code in the defect if it returns no effect, which plain JavaScript may do
+ * @param make returns the effect; an exception is a defect
  */
 export const abandonable = <A, E, R>(name: string, make: () => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.flatMap(Effect.forkDetach(called(name, make), { startImmediately: true }), (fiber) =>

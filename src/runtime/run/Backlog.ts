@@ -1,8 +1,8 @@
 /**
- * Keeps what the store did not take: runs with entries that have happened and are not on record yet. They are written as
- * soon as the store takes them, after any write that it took, from time to time, and once more when the processor closes.
+ * Keeps the entries of runs that the store did not take. They have happened, so they are written as soon as the store takes
+ * writes again: after any successful write, at intervals, and once more when the processor closes.
  *
- * One fiber of the processor writes them, and sleeps while every run is on record. It knows a run by its writer alone.
+ * One fiber of the processor writes them, and sleeps while nothing is pending. It knows a run only by its writer.
  */
 import * as Clock from "effect/Clock";
 import type * as Context from "effect/Context";
@@ -16,44 +16,44 @@ import { OutageLog, saidAgainMs } from "../../recorder/shared/OutageLog.ts";
 import type { LedgerAttempt } from "../tools/ToolLedger.ts";
 import * as Measures from "./Measures.ts";
 
-/** Most runs whose entries wait for the store. Of what comes beyond them the oldest is given up, counted and logged. */
+/** Maximum runs with pending entries. Beyond it the entries of the oldest run are abandoned, counted and logged. */
 export const backlogRunsMax = 10_000;
 
-/** Most entries of a run that wait for the store; beyond them evidence is dropped first, and never the newest entry. */
+/** Maximum pending entries of a run. Beyond it evidence is dropped first, then entries from the middle, never the newest one. */
 const unwrittenMax = 256;
 
-/** Pause before the store is tried again, in milliseconds; it doubles up to `backlogPauseMsMax` while the store is away. */
+/** First pause before the store is tried again, in milliseconds. It doubles up to `backlogPauseMsMax` while the store is away. */
 export const backlogPauseMs = 250;
 
-/** Longest pause before the store is tried again, in milliseconds. */
+/** Maximum pause before the store is tried again, in milliseconds. */
 export const backlogPauseMsMax = 30_000;
 
-/** Longest that a processor which closes goes on writing what waits, in milliseconds. What is left then is lost, and logged. */
+/** Maximum time that a closing processor writes pending entries, in milliseconds. The rest is lost and logged. */
 export const lastWritesMs = 3_000;
 
-/** A process that ends does not wait for a test that stands its clock still. */
+/** In real time, so that a test with a stopped clock cannot keep a process from ending. */
 const realPause = Effect.provideService(Effect.sleep(backlogPauseMs), Clock.Clock, realClock);
 
 const lastPause = Effect.raceFirst(Effect.sleep(backlogPauseMs), realPause);
 
 /**
- * What became of a write. `away`: the store did not take it now. `gone`: it will never take all of it, or the run has no
- * record any more. `lost`: the run is not this process's to write any more.
+ * The result of a write. `away`: the store did not take it now. `gone`: the store will never take all of it, or the record of the
+ * run no longer exists. `lost`: this process may no longer write the run.
  */
 export type Written = "recorded" | "away" | "gone" | "lost";
 
-/** A run with entries that wait. */
+/** A run with pending entries. */
 export interface Unwritten {
   readonly runId: string;
-  /** Writes what waits. */
+  /** Writes the pending entries. */
   readonly flush: Effect.Effect<Written>;
-  /** Gives up what waits; how many entries that were. */
+  /** Abandons the pending entries and returns their number. */
   readonly giveUp: () => number;
 }
 
-/** The runs of one processor whose entries wait for the store. */
+/** The runs of one processor that have pending entries. */
 export class Backlog {
-  /** Each with the number of its coming: one that comes again while it is flushed waits for something else. */
+  /** Each run with its arrival number: a run that arrives again while it is flushed has new entries. */
   readonly #runs = new Map<Unwritten, number>();
   #came = 0;
   #wake = Deferred.makeUnsafe<void>();
@@ -63,26 +63,25 @@ export class Backlog {
     away: "runs cannot be recorded; what happens is kept until the store takes it",
     back: "runs are recorded again",
   });
-  /** What was given up for want of room and is not said yet. Monotonic milliseconds. */
+  /** Entries that were abandoned for lack of room and are not logged yet. `saidAt` is in monotonic milliseconds. */
   readonly #overflow = { runs: 0, entries: 0, run_id: "", saidAt: Number.NEGATIVE_INFINITY };
 
   private constructor(services: Context.Context<never>) {
     this.#services = services;
   }
 
-  /** A backlog whose fiber ends with the scope. */
+  /** Makes a backlog whose fiber ends with the scope. */
   static readonly make: Effect.Effect<Backlog, never, Scope.Scope> = Effect.gen(function* () {
     const backlog = new Backlog(yield* Effect.context<never>());
     yield* Effect.forkScoped(backlog.#work);
     return backlog;
   });
 
-  /** Runs whose entries wait. */
   get size(): number {
     return this.#runs.size;
   }
 
-  /** A run has entries that the store did not take. */
+  /** Adds a run whose entries the store did not take. */
   add(run: Unwritten): Effect.Effect<void> {
     return Effect.suspend(() => {
       if (this.#runs.has(run)) return Effect.void;
@@ -94,12 +93,12 @@ export class Backlog {
     });
   }
 
-  /** Everything of a run is on record, or will never be. */
+  /** Removes a run whose entries are all on record, or will never be. */
   remove(run: Unwritten): void {
     this.#runs.delete(run);
   }
 
-  /** Writes what waits of a run now; whether nothing of it waits any more. */
+  /** Writes the pending entries of a run now. Returns true if none of them is still pending. */
   flush(runId: string): Effect.Effect<boolean> {
     return Effect.suspend(() => {
       const waiting = [...this.#runs.keys()].filter((it) => it.runId === runId);
@@ -110,18 +109,18 @@ export class Backlog {
     });
   }
 
-  /** The store has taken a write: it may take what waits. */
+  /** Called when the store has taken a write, so that it may take the pending ones too. */
   storeTookOne(): void {
     if (this.#outage.isOn) Effect.runForkWith(this.#services)(this.#outage.worked);
     if (this.#runs.size > 0) this.#ring();
   }
 
-  /** The store has not taken a write. The log says so for all runs together, and names the one at which it is said. */
+  /** Called when the store has not taken a write. The log reports it once for all runs and names only this one. */
   storeTookNone(run_id: string, reason: string): Effect.Effect<void> {
     return Effect.annotateLogs(this.#outage.failed(reason), { run_id });
   }
 
-  /** Writes what waits a last time, for at most `lastWritesMs`. What comes later is tried once and then given up. */
+  /** Writes the pending entries a last time, for at most `lastWritesMs`. A run that is added later was tried once and is abandoned. */
   readonly close: Effect.Effect<void> = Effect.gen({ self: this }, function* () {
     const clocks = [yield* Clock.Clock, realClock];
     const begun = clocks.map(monotonicMs);
@@ -136,13 +135,13 @@ export class Backlog {
     this.#closed = true;
   });
 
-  /** Tries while something waits: by time, and soon after the store has taken a write. */
+  /** Writes while runs are pending: at intervals, and soon after the store has taken a write. */
   readonly #work: Effect.Effect<never> = Effect.gen({ self: this }, function* () {
     let pause = backlogPauseMs;
     while (true) {
       if (this.#runs.size === 0) yield* Effect.suspend(() => Deferred.await(this.#wake));
       this.#wake = Deferred.makeUnsafe<void>();
-      // A store that takes writes of some runs and not of others is not asked at every write.
+      // A store that takes the writes of only some runs must not be tried after each of them.
       yield* Effect.sleep(Duration.millis(backlogPauseMs));
       const more = Duration.millis(pause - backlogPauseMs);
       if (pause > backlogPauseMs) yield* Effect.raceFirst(Deferred.await(this.#wake), Effect.sleep(more));
@@ -151,15 +150,15 @@ export class Backlog {
     }
   });
 
-  /** Writes each run's entries until the store is away; whether it took all of them. */
+  /** Writes the pending entries of each run until the store is away. Returns true if the store took all of them. */
   readonly #pass: Effect.Effect<boolean> = Effect.gen({ self: this }, function* () {
     for (const [run, came] of [...this.#runs]) {
       if ((yield* run.flush) !== "away") {
-        // Its next write may have failed behind this one, and waits now.
+        // A later write of this run may have failed meanwhile, and is pending now.
         if (this.#runs.get(run) === came) this.#runs.delete(run);
         continue;
       }
-      // Next time another run goes first: one that the store never takes holds up no other.
+      // Moves to the end, so that a run that the store never takes does not block the others.
       this.#runs.delete(run);
       this.#take(run);
       return false;
@@ -176,7 +175,7 @@ export class Backlog {
     Deferred.doneUnsafe(this.#wake, Effect.void);
   }
 
-  /** Gives up what waits, of one run or of all, and says so: the record stays behind what happened. */
+  /** Abandons the pending entries of one run or of all, and logs it, because their records now lack something that happened. */
   #giveUp(why: "overflow" | "shutdown", only?: Unwritten): Effect.Effect<void> {
     return Effect.flatMap(Effect.context<never>(), (services) => {
       const runs = only === undefined ? [...this.#runs.keys()] : [only];
@@ -191,7 +190,7 @@ export class Backlog {
     });
   }
 
-  /** Where the store stays away each new run may cost an older one its entries: that is said at most once a minute. */
+  /** Logs an overflow at most once a minute: while the store is away, each new run may cost an older one its entries. */
   #overflowed({ entries, run_id, runs }: Lost): Effect.Effect<void> {
     return Effect.flatMap(Clock.Clock, (clock) => {
       const now = monotonicMs(clock);
@@ -205,7 +204,7 @@ export class Backlog {
     });
   }
 
-  /** Says what was given up for want of room since that was said last. */
+  /** Logs what was abandoned for lack of room since the last such log line. */
   readonly #sayOverflow: Effect.Effect<void> = Effect.suspend(() => {
     const { entries, run_id, runs } = this.#overflow;
     if (runs === 0) return Effect.void;
@@ -215,7 +214,7 @@ export class Backlog {
   });
 }
 
-/** What was given up; `run_id` is that of one of the runs. */
+/** Abandoned entries; `run_id` names one of their runs. */
 interface Lost {
   readonly runs: number;
   readonly entries: number;
@@ -225,13 +224,13 @@ interface Lost {
 const givenUp = (why: "overflow" | "shutdown", lost: Lost): Effect.Effect<void> =>
   Effect.logError("entries of runs could not be recorded and are given up", { why, ...lost });
 
-/** Of an attempt's facts the newest are enough: they only grow (L1). */
+/** Selects the entries to keep for later. Only the newest facts of an attempt are kept, because facts only grow (L1). */
 export const waiting = (entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> => {
   const newest = entries.filter(
     (it, index) => it._tag !== "FactsRaised" || !entries.slice(index + 1).some((later) => raisesSame(it, later)),
   );
   const kept = newest.length <= unwrittenMax ? newest : newest.filter(({ _tag }) => _tag !== "EvidenceNoted");
-  // What begins the run and what happened last are what a record needs most.
+  // A record needs the start of the run and its latest entries more than what happened between them.
   const half = unwrittenMax / 2;
   return kept.length <= unwrittenMax ? kept : [...kept.slice(0, half), ...kept.slice(-half)];
 };
@@ -239,37 +238,37 @@ export const waiting = (entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> => 
 const raisesSame = ({ attempt }: Extract<Entry, { readonly _tag: "FactsRaised" }>, later: Entry): boolean =>
   later._tag === "FactsRaised" && later.attempt === attempt;
 
-/** Whether the record would lack a fact without the entry. */
+/** Returns true if the record would lack a fact without the entry. */
 export const isNoEvidence = ({ _tag }: Entry): boolean => _tag !== "EvidenceNoted";
 
-/** A write with what goes before it. */
+/** A write with the entries that precede it. */
 export interface Sending {
   readonly unwritten: ReadonlyArray<Entry>;
   readonly pending: ReadonlyArray<Entry>;
   readonly entries: ReadonlyArray<Entry>;
   readonly happened: boolean;
-  /** A failure is a new one, and is told to the run. */
-  readonly told: boolean;
-  /** An entry was refused for good, and the others go without it. */
+  /** True if a failure is reported to the run. */
+  readonly isNews: boolean;
+  /** True if the store refused an entry for good, and the others are written without it. */
   readonly refused: boolean;
 }
 
-/** All of a write in its order: what was not written, then the evidence that waits. */
+/** Returns all entries of a write in order: what was not written, then the pending evidence, then the new entries. */
 export const inOrder = ({
   entries,
   pending,
   unwritten,
 }: Pick<Sending, "entries" | "pending" | "unwritten">): ReadonlyArray<Entry> => {
-  // Nearly every write has nothing before it but evidence.
+  // In nearly every write, only evidence precedes the new entries.
   const before = unwritten.length === 0 ? pending : unwritten.concat(pending);
   if (before.length === 0) return entries;
   const [first] = entries;
-  // Evidence of the beginning comes after the entry that begins the run.
+  // Evidence that was noted before the run started follows the entry that starts it.
   if (first?._tag === "RunStarted") return [...unwritten, first, ...pending, ...entries.slice(1)];
   return before.concat(entries);
 };
 
-/** What is known of an attempt by now, as an entry. */
+/** Returns an entry with the current facts of an attempt. */
 export const factsRaised = ({ facts, number }: LedgerAttempt): Extract<Entry, { readonly _tag: "FactsRaised" }> => ({
   _tag: "FactsRaised",
   attempt: number,

@@ -1,8 +1,8 @@
 /**
- * Holds the attempts of one response: the one that asked for it, and those that resumed it by its cursor.
+ * Holds the attempts of one response: the one that requested it, and those that resumed it by its cursor.
  *
- * What is shown, withdrawn or kept of a resumed response concerns all of them. A decision is still taken on the failed
- * attempt's own facts (L3). Only a refused cursor leaves the interrupted response to be decided as a whole.
+ * Shown, withdrawn and kept parts of a resumed response concern all of its attempts. A decision still uses the failed attempt's
+ * own facts (L3). Only after a refused cursor is the interrupted response decided as a whole.
  */
 import * as Effect from "effect/Effect";
 import type { AttemptFacts } from "../../domain/AttemptFacts.ts";
@@ -11,19 +11,19 @@ import { joined } from "../../facts/Growth.ts";
 import type { Attempt } from "../attempt/Attempt.ts";
 import type { AttemptDiscarded } from "../contract/RunEvent.ts";
 
-/** A failed attempt with what its decision is taken on. */
+/** A failed attempt with the input of its decision. */
 export interface BrokenAttempt<P> {
   readonly attempt: Attempt<P>;
   readonly failure: Failure;
   /** The original error, unchanged (L12). */
   readonly cause: unknown;
-  /** The cursor of the response was refused: it is decided as a whole, and the cursor is not used again. */
+  /** True if the provider refused the cursor: the response is decided as a whole, and the cursor is not used again. */
   readonly cursorRefused: boolean;
-  /** The facts that the decision is taken on, read anew each time: the attempt's own, or the whole response's. */
+  /** Returns the current facts for the decision: the attempt's own, or those of the whole response. */
   readonly facts: () => AttemptFacts;
 }
 
-/** Shared by all responses that no attempt has resumed. */
+/** Shared by all responses that were never resumed. */
 const none: ReadonlyArray<never> = [];
 
 /** The attempts of one response, in the order in which they read it. */
@@ -36,17 +36,17 @@ export class Chain<P> {
     this.#resumed = resumed;
   }
 
-  /** All of them. A response that never breaks has one, and holds no list. */
+  /** All attempts. Built on demand, because a response that never breaks has only one and needs no list. */
   get links(): ReadonlyArray<Attempt<P>> {
     return [this.first, ...this.#resumed];
   }
 
-  /** The chain with one more attempt that goes on in the same response. */
+  /** Returns the chain with one more attempt that resumes the same response. */
   resumedBy(attempt: Attempt<P>): Chain<P> {
     return new Chain(this.first, [...this.#resumed, attempt]);
   }
 
-  /** The facts of the response as far as it was read, over all its attempts. */
+  /** Returns the facts of the response over all its attempts. */
   facts(): AttemptFacts {
     return joined([this.first.facts.snapshot(), ...this.links.slice(1).map((link) => link.facts.snapshot())]);
   }
@@ -67,7 +67,7 @@ export class Chain<P> {
     return this.links.reduce((count, link) => count + link.fence.running, 0);
   }
 
-  /** Waits until no handler of the response runs. */
+  /** Waits until no tool handler of the response is running. */
   get drained(): Effect.Effect<void> {
     return Effect.suspend(() => Effect.forEach(this.links, (link) => link.fence.drained, { discard: true }));
   }
@@ -76,12 +76,12 @@ export class Chain<P> {
     for (const link of this.links) link.flow.discardFrozen();
   }
 
-  /** What a caller must throw away when the whole response is asked for again. */
+  /** Returns the parts that the caller must discard when the whole response is requested again. */
   withdrawn(): ReadonlyArray<AttemptDiscarded> {
     return this.links.filter((link) => link.flow.ordinal > 0).map((link) => discarded(link, 0));
   }
 
-  /** What a caller must throw away when the run goes on from what has settled: everything after the last kept part. */
+  /** Returns the parts that the caller must discard when the run continues from settled calls: everything after the last kept part. */
   leftOpen(): ReadonlyArray<AttemptDiscarded> {
     const lastKept = this.links.findLastIndex((link) => link.keepThrough > 0);
     return this.links

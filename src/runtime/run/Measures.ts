@@ -1,27 +1,27 @@
 /**
- * Names what is counted and measured of runs, as Effect metrics.
+ * Defines the metrics of runs as Effect metrics.
  *
- * Attributes are of few values only: the provider and model as the caller names them, at most `modelLabelsMax` of them, and
- * words of this package. Nothing that a provider sent becomes one. A model has series if it is configured or has completed a
- * request; histograms, which are many series each, have no model.
+ * Attributes have few values: the provider and model as the caller names them, at most `modelLabelsMax` of them, and words of
+ * this package. Nothing that a provider sent becomes an attribute. A model has its own series if it is configured or has
+ * completed a request. Histograms have no model, because each of them is many series.
  */
 import * as Context from "effect/Context";
 import * as Metric from "effect/Metric";
 import * as Predicate from "effect/Predicate";
 import type { Provider } from "../../domain/RunFacts.ts";
 
-/** Attributes of one measurement; those that are undefined are left out. */
+/** Attributes of one measurement. Undefined ones are left out. */
 export type MeasureAttributes = Readonly<Record<string, string | undefined>>;
 
-/** Makes a metric again with attributes of its own: an update of it computes nothing. */
+/** Makes a variant of a metric with fixed attributes, so that an update computes nothing. */
 type Maker = (attributes: Readonly<Record<string, string>>) => Metric.Metric<number, unknown>;
 
 const makers = new WeakMap<object, Maker>();
 
 /**
- * Makes a metric that `measure` knows how to make again: each of its series is made once, and not with every measurement.
+ * Makes a metric whose series `measure` makes once each, and not with every measurement.
  *
- * @param make gives the metric with attributes of its own beside those that it always has
+ * @param make returns the metric with these attributes added to its fixed ones
  */
 export const known = <State>(
   make: (attributes: Readonly<Record<string, string>>) => Metric.Metric<number, State>,
@@ -45,8 +45,8 @@ const counter = (
   );
 
 /**
- * Upper bounds of the time histograms, in seconds: those that OpenTelemetry gives for `gen_ai.client.operation.duration`,
- * doubled on until they pass the longest first_progress clock.
+ * Upper bounds of the time histograms, in seconds: OpenTelemetry's bounds for `gen_ai.client.operation.duration`, doubled further
+ * until they exceed the longest first_progress clock.
  */
 export const secondsBoundaries: ReadonlyArray<number> = [
   0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68, 655.36,
@@ -61,55 +61,56 @@ const seconds = (name: string, description: string): Metric.Metric<number, Metri
     }),
   );
 
-/** Runs that have ended, by `stream_recovery.end` (completed, recovered, stopped) and, where stopped, the rule. */
+/** Ended streams of runs, by `stream_recovery.end` (completed, recovered, stopped, parked) and, unless completed, the rule. */
 export const runs = counter("runs", "Runs that have ended");
 
-/** Attempts that have ended, by mode and, where they failed, the kind of failure (`error.type`). */
+/** Ended attempts, by mode and, if they failed, the kind of failure (`error.type`). */
 export const attempts = counter("attempts", "Attempts that have ended");
 
-/** Decisions, by rule, action and the kind of failure. */
+/** Decisions, by rule, action and kind of failure. */
 export const decisions = counter("decisions", "Decisions of the policy about failed attempts");
 
 /** Attempts that a clock has ended, by clock. */
 export const watchdogFires = counter("watchdog_fires", "Attempts that a clock has ended");
 
-/** Attempts that did not close within their grace. */
+/** Attempts that did not close within their grace period. */
 export const abandonedAttempts = counter("abandoned_attempts", "Attempts that did not close in time and were left");
 
-/** Bytes of attempts that a replay has replaced, where the transport reports bytes. */
+/** Bytes of attempts that a replay has replaced, if the transport reports bytes. */
 export const discardedBytes = counter("discarded_bytes", "Bytes of attempts that were thrown away", "bytes");
 
 /** Visible characters of attempts that a replay has replaced. */
 export const discardedCharacters = counter("discarded_characters", "Characters of attempts that were thrown away");
 
-/** Output tokens of attempts that a replay has replaced, where the provider had told them. */
+/** Output tokens of attempts that a replay has replaced, if the provider reported them. */
 export const discardedTokens = counter("discarded_tokens", "Output tokens of attempts that were thrown away");
 
 /**
- * Tokens of responses, by `stream_recovery.outcome` (`used` of one that stands, `wasted` of one that broke) and `gen_ai.token.type`
- * (input, output). What the provider did not tell is estimated, and says so (`stream_recovery.estimated`).
+ * Tokens of responses, by `stream_recovery.outcome` (`used` if the response was kept, `wasted` if it broke) and
+ * `gen_ai.token.type` (input, output). Tokens that the provider did not report are estimated and marked with
+ * `stream_recovery.estimated`.
  */
 export const tokens = counter("tokens", "Tokens of responses, used or wasted");
 
-/** What they cost where the model has a price, by `stream_recovery.outcome`. */
+/** Cost of these tokens if the model has a price, by `stream_recovery.outcome`. */
 export const cost = counter("cost", "What responses cost, used or wasted", "usd");
 
-/** Writes that the store did not take when they were due, by reason (`error.type`): from there a run goes on unrecorded. */
+/** Writes that the store did not take when they were due, by reason (`error.type`). From then on the run continues unrecorded. */
 export const unrecorded = counter("unrecorded", "Writes of runs that the store did not take when they were due");
 
 /** Entries of runs that will never be on record, by `stream_recovery.reason` (overflow, shutdown). */
 export const lostEntries = counter("lost_entries", "Entries of runs that could not be recorded and were given up");
 
 /**
- * Text that was shown and broke, by what became of it (`stream_recovery.outcome`: joined, unproven, refused) and how or why
+ * Shown texts that broke, by outcome (`stream_recovery.outcome`: joined, unproven, refused) and its reason
  * (`stream_recovery.reason`: a proof, a fault, a refusal).
  */
 export const seams = counter("seams", "Texts that were shown and broke, by what became of them");
 
-/** Waits of runs before a request, by what they wait for (`stream_recovery.for`: path, cooldown). */
+/** Waits of runs before a request, by their cause (`stream_recovery.for`: path, cooldown). */
 export const waits = counter("waits", "Waits of runs for a path or for the end of a cooldown");
 
-/** Runs that wait now, by the same. */
+/** Runs that are waiting now, by the same attribute. */
 export const waitingRuns = known((attributes) =>
   Metric.counter("stream_recovery.waiting_runs", {
     description: "Runs that wait for a path or for the end of a cooldown",
@@ -117,46 +118,46 @@ export const waitingRuns = known((attributes) =>
   }),
 );
 
-/** How long such a wait took, in seconds. */
+/** Duration of such a wait, in seconds. */
 export const waitTime = seconds("wait_time", "From the begin of a wait to its end");
 
-/** From the start of an attempt to its first progress, in seconds. */
+/** Time from the start of an attempt to its first progress, in seconds. */
 export const timeToFirstProgress = seconds("time_to_first_progress", "From an attempt's start to its first progress");
 
-/** From a failure to the next progress of the run, over as many attempts as it took, waits and questions included. */
+/** Time from a failure to the next progress of the run, in seconds. It spans all attempts, waits and questions between them. */
 export const recoveryTime = seconds("recovery_time", "From a failure to the next progress of its run");
 
 /**
- * Most pairs of provider and model that have series of their own in one registry; beyond, the one that was used longest ago gives its
- * place up. A gateway's clients name their models themselves (L11).
+ * Maximum pairs of provider and model with their own series in one registry. Beyond it the least recently used pair is evicted,
+ * because the clients of a gateway choose the names of their models (L11).
  */
 export const modelLabelsMax = 128;
 
-/** The label of every model without series of its own. */
+/** The label of every model without its own series. */
 export const otherModel = "other";
 
-/** Most names of providers among them. */
+/** Maximum provider names in the labels of one registry. */
 const providerLabelsMax = 32;
 
-/** One metric with one set of attributes beside the labels. */
+/** A metric with one set of attributes in addition to the labels. */
 interface Series {
   readonly metric: Metric.Metric<number, unknown>;
   readonly make: Maker;
   readonly attributes: MeasureAttributes;
 }
 
-/** What is known of the series of one registry. */
+/** The series of one registry. */
 interface Registered {
   readonly providers: Set<string>;
-  /** The labels of models with series of their own, the one that was used longest ago first. */
+  /** Labels of models with their own series, the least recently used one first. */
   readonly models: Map<string, MeasureAttributes>;
-  /** The labels without a model of their own, by provider and model: none or `other`. */
+  /** Labels of all other measurements, by provider and model: no model, or `other`. */
   readonly others: Map<string, MeasureAttributes>;
-  /** The metrics that were updated, by the labels beside them: as many as the registry has series of them. */
+  /** Updated metrics by their labels: one per series in the registry. */
   readonly series: WeakMap<MeasureAttributes, Map<string, Series>>;
 }
 
-/** Each program has a registry of its own. */
+/** Each program has its own registry. */
 const registered = new WeakMap<object, Registered>();
 
 const registeredIn = (context: Context.Context<never>): Registered => {
@@ -168,17 +169,17 @@ const registeredIn = (context: Context.Context<never>): Registered => {
   return made;
 };
 
-/** The names of a run's provider and model, as its spans have them. */
+/** Returns the names of a run's provider and model, as its spans have them. */
 export const providerAttributes = (provider: Provider): MeasureAttributes => ({
   "gen_ai.provider.name": provider.id,
   "gen_ai.request.model": provider.model,
 });
 
 /**
- * The attributes that every measurement of a run has: its provider, and its model if that has series of its own.
+ * Returns the attributes that all measurements of a run share: its provider, and its model if the model has its own series.
  *
- * @param context holds the registry of the program that runs
- * @param admits the model is configured or has completed a request: it gets series
+ * @param context holds the registry of the running program
+ * @param admits true if the model is configured or has completed a request, so that it gets series
  */
 export const providerLabels = (
   { id, model }: Provider,
@@ -192,7 +193,7 @@ export const providerLabels = (
   if (found === undefined && (model === undefined || !admits))
     return otherLabels(named, model === undefined ? undefined : otherModel, names);
   const labels = found ?? labelsOf(named, model);
-  // The last one is the one that was used last.
+  // Keeps the map in order of last use.
   names.models.delete(key);
   const [oldest] = names.models;
   if (found === undefined && oldest !== undefined && names.models.size >= modelLabelsMax) {
@@ -203,7 +204,7 @@ export const providerLabels = (
   return labels;
 };
 
-/** The attributes of measurements that have no model: those of histograms. */
+/** Returns the attributes of measurements without a model, for example histograms. */
 export const modelless = ({ id }: Provider, context: Context.Context<never>): MeasureAttributes => {
   const names = registeredIn(context);
   return otherLabels(taken(names.providers, id, providerLabelsMax) ? id : otherModel, undefined, names);
@@ -221,7 +222,7 @@ const otherLabels = (provider: string, model: string | undefined, { others }: Re
   return labels;
 };
 
-/** Takes the series of a model out of the registry; what they counted goes on as another model's, so that sums do not fall. */
+/** Removes the series of a model from the registry. Their counts move to the model `other`, so that sums do not fall. */
 const evict = (labels: MeasureAttributes, names: Registered, context: Context.Context<never>): void => {
   const of = names.series.get(labels);
   names.series.delete(labels);
@@ -238,7 +239,7 @@ const evict = (labels: MeasureAttributes, names: Registered, context: Context.Co
   }
 };
 
-/** Whether a name has a place among the first `max`. */
+/** Returns true if the name is one of the first `max` names, and adds it while there is room. */
 const taken = (names: Set<string>, name: string, max: number): boolean => {
   if (names.has(name)) return true;
   if (names.size >= max) return false;
@@ -249,8 +250,8 @@ const taken = (names: Set<string>, name: string, max: number): boolean => {
 /**
  * Adds one measurement.
  *
- * @param context holds the registry of the program that runs
- * @param labels stand beside the attributes of the measurement
+ * @param context holds the registry of the running program
+ * @param labels attributes in addition to those of the measurement
  */
 export const measure = <State>(
   metric: Metric.Metric<number, State>,
@@ -260,7 +261,7 @@ export const measure = <State>(
   labels: MeasureAttributes = noLabels,
 ): void => {
   const make = makers.get(metric);
-  // What the program itself adds to every measurement gives way to these attributes.
+  // These attributes take precedence over those that the program adds to every measurement.
   if (make === undefined || Object.keys(Context.get(context, Metric.CurrentMetricAttributes)).length > 0) {
     Metric.withAttributes(metric, defined(labels, attributes)).updateUnsafe(value, context);
     return;
@@ -291,7 +292,7 @@ const seriesOf = (
 
 const noLabels: MeasureAttributes = {};
 
-/** Tells attributes apart, whatever stands in them. */
+/** Returns a key that is unique for these attributes, whatever characters they contain. */
 const keyOf = (attributes: MeasureAttributes): string => {
   let key = "";
   for (const name in attributes) {

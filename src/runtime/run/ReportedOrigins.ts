@@ -1,8 +1,8 @@
 /**
- * Remembers to which origins the requests of a provider went, as its clients reported them: the paths of runs that name none.
+ * Remembers the origins of a provider's recent requests, as its clients reported them. They are the paths of runs that name none.
  *
- * A caller may rotate hosts in its own code, so that the path of its next request is not known before it is sent. A request waits only if
- * every origin of its provider's last requests is down, and the last request went to one of these all the same.
+ * A caller may rotate hosts in its own code, so the path of its next request is unknown until it is sent. A request waits only if
+ * all origins of its provider's recent requests are down and the last request still went to one of them.
  */
 import type { Provider } from "../../domain/RunFacts.ts";
 import type { Path } from "../../paths/Path.ts";
@@ -17,21 +17,21 @@ const recentMax = 3;
 interface Seen {
   /** The origins of its last requests, newest first. An origin can occur several times. */
   readonly recent: ReadonlyArray<string>;
-  /** The last request went to an origin that was down: its caller does not rotate away from it. */
+  /** True if the last request went to an origin that was down: its caller does not rotate away from it. */
   readonly isStuck: boolean;
 }
 
 /** The origins of all providers of a processor. */
 export class ReportedOrigins {
   readonly #paths: Pick<PathsService, "standing">;
-  /** The newest comes last. */
+  /** The newest one is last. */
   readonly #seen = new Map<string, Seen>();
 
   constructor(paths: Pick<PathsService, "standing">) {
     this.#paths = paths;
   }
 
-  /** Notes that a request of a run without a path of its own goes to an origin. */
+  /** Notes the origin of a request whose run has no path of its own. */
   saw({ id, model }: Provider, origin: string): void {
     const isStuck = this.#isDown({ path: origin, credential: "", model });
     const before = this.#seen.get(id)?.recent ?? [];
@@ -44,7 +44,7 @@ export class ReportedOrigins {
   }
 
   /**
-   * Names what the next request shares with others.
+   * Returns the scope of the next request.
    *
    * @param path the run's own path, which always counts
    */
@@ -55,7 +55,7 @@ export class ReportedOrigins {
     const scopes = seen.recent.map((origin) => ({ ...unknown, path: origin }));
     const isUp = scopes.find((scope) => !this.#isDown(scope));
     if (isUp !== undefined) return isUp;
-    // The caller may have a host that was not seen yet. One request finds out, and its report says whether it has.
+    // The caller may have a host that was not seen yet. One request finds out, and its report shows the host.
     return seen.isStuck ? (scopes[0] ?? unknown) : unknown;
   }
 

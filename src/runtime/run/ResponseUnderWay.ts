@@ -1,13 +1,13 @@
 /**
- * Holds what a run knows of the response that it reads now, and of the attempts before it.
+ * Holds the state of the response that a run reads now, and of the attempts before it.
  *
- * R1 At most one attempt is live, and it is the last one of the chain. The one before it is closed, or was abandoned (L6).
+ * R1 At most one attempt is live, and it is the last one of the chain. The previous one is closed or was abandoned (L6).
  * R2 From the step in which an attempt ends until the decision, none of the response's calls starts.
- * R3 What interrupted a response first stays what it is decided on when its cursor is refused (L3).
- * R4 What was withdrawn stays withdrawn; of an attempt that was withdrawn twice the newer word counts.
- * R5 A hold that has lasted as long as it may is over for every later attempt too.
- * R6 An attempt that broke behind exactly the words of an earlier one broke for a reason that the next attempt would meet too, until a
- *    person asks for it all the same.
+ * R3 If its cursor is refused, a response is decided on its first interruption (L3).
+ * R4 Withdrawn parts stay withdrawn. If an attempt is withdrawn twice, the newer extent counts.
+ * R5 If a hold has reached its maximum time, it is over for every later attempt too.
+ * R6 If an attempt breaks after exactly the same words as an earlier one, the next attempt would break there too. This counts
+ *    until a person asks for a retry.
  */
 import * as Effect from "effect/Effect";
 import type { Failure } from "../../domain/Failure.ts";
@@ -16,7 +16,7 @@ import type { AttemptDiscarded } from "../contract/RunEvent.ts";
 import type { Withdrawn } from "../contract/RunOptions.ts";
 import { type BrokenAttempt, Chain } from "./Chain.ts";
 
-/** An attempt, and the failure that it was decided on. */
+/** An attempt with the failure that it was decided on. */
 interface DecidedAttempt<P> {
   readonly attempt: Attempt<P>;
   readonly failure: Failure;
@@ -37,83 +37,83 @@ export class ResponseUnderWay<P> {
   #withdrawn: ReadonlyArray<Withdrawn> = none;
   #closed: Effect.Effect<void> = Effect.void;
   #holdIsOver = false;
-  /** Digests of what broken attempts had said (R6). */
+  /** Digests of the content of broken attempts (R6). */
   #partials: Set<string> | undefined;
   #samePartial: Attempt<P> | undefined;
   /** The first attempt whose response ended, unbroken, without its protocol's last event. */
   #lacksLast: Attempt<P> | undefined;
 
-  /** The attempts of the response; undefined before the run's first one. */
+  /** The attempts of the response; undefined before the run's first attempt. */
   get chain(): Chain<P> | undefined {
     return this.#chain;
   }
 
-  /** The attempt that reads; undefined between two. */
+  /** The live attempt; undefined between attempts. */
   get live(): Attempt<P> | undefined {
     return this.#live;
   }
 
-  /** What interrupted the response first (R3). */
+  /** The first interruption of the response (R3). */
   get brokeFirst(): BrokenAttempt<P> | undefined {
     return this.#brokeFirst;
   }
 
-  /** What was withdrawn so far, one entry an attempt. */
+  /** The extent withdrawn so far, one entry per attempt. */
   get withdrawn(): ReadonlyArray<Withdrawn> {
     return this.#withdrawn;
   }
 
-  /** No response of the run is held whole any more (R5). */
+  /** True if no response of the run is held whole any more (R5). */
   get holdIsOver(): boolean {
     return this.#holdIsOver;
   }
 
-  /** The time is over for which a whole response may be held: the live attempt goes on as if shown from its start (R5). */
+  /** Ends the hold of a whole response after its maximum time. The live attempt continues as if shown from its start (R5). */
   endHold(): void {
     this.#holdIsOver = true;
     this.#live?.endHold();
   }
 
-  /** An attempt asks for a response of its own. */
+  /** Starts a new response with this attempt. */
   begins(attempt: Attempt<P>): void {
     this.#chain = new Chain(attempt);
   }
 
-  /** An attempt goes on in the response that `broken` read. */
+  /** Adds an attempt that resumes the response that `broken` read. */
   resumes(attempt: Attempt<P>, broken: Attempt<P>): void {
     this.#chain = (this.#chain ?? new Chain(broken)).resumedBy(attempt);
   }
 
-  /** The attempt reads from now on (R1). */
+  /** Makes the attempt the live one (R1). */
   starts(attempt: Attempt<P>): void {
     this.#live = attempt;
   }
 
-  /** The live attempt has ended (R1, R2). */
+  /** Called when the live attempt has ended (R1, R2). */
   ended(): void {
     this.#live = undefined;
     this.#chain?.suspend();
   }
 
-  /** The attempt that ended last begins to close; `closed` waits until it has, or was abandoned. */
+  /** Called when the last attempt begins to close; `closed` waits until it has closed or was abandoned. */
   closes(closed: Effect.Effect<void>): void {
     this.#closed = closed;
   }
 
-  /** Waits until the attempt that ended last has closed or was abandoned (R1). */
+  /** Waits until the last attempt has closed or was abandoned (R1). */
   get closed(): Effect.Effect<void> {
     return this.#closed;
   }
 
-  /** An attempt broke: of the chain's first one that is what the response is decided on (R3). */
+  /** Called when an attempt broke. For the chain's first attempt, this is what the response is decided on (R3). */
   broke(broken: BrokenAttempt<P>): void {
     if (broken.attempt === this.#chain?.first) this.#brokeFirst = broken;
   }
 
   /**
-   * An attempt broke behind these words (R6).
+   * Notes the content after which an attempt broke (R6).
    *
-   * @param digest undefined if it had said nothing
+   * @param digest a digest of the content; undefined if there was none
    */
   brokeBehind(attempt: Attempt<P>, digest: string | undefined): void {
     if (digest === undefined) return;
@@ -127,33 +127,33 @@ export class ResponseUnderWay<P> {
     return this.#samePartial === attempt;
   }
 
-  /** A person asks for one more attempt (R6). */
+  /** Called when a person asks for one more attempt (R6). */
   forgetPartials(): void {
     this.#partials = undefined;
     this.#samePartial = undefined;
   }
 
   /**
-   * A response has ended, unbroken, without its protocol's last event.
+   * Notes a response that ended, unbroken, without its protocol's last event.
    *
-   * @returns whether an earlier one of the run had ended so
+   * @returns true if an earlier attempt of the run ended the same way
    */
   lacksLastAgain(attempt: Attempt<P>): boolean {
     this.#lacksLast ??= attempt;
     return this.#lacksLast !== attempt;
   }
 
-  /** From here on a call of this attempt that settles is late. */
+  /** Notes the decision about an attempt. A call of it that settles from now on is late. */
   decided(attempt: Attempt<P>, failure: Failure): void {
     this.#decided = { attempt, failure };
   }
 
-  /** The attempt that was decided last, and on what. */
+  /** The attempt that was decided last, with its failure. */
   get lastDecided(): DecidedAttempt<P> | undefined {
     return this.#decided;
   }
 
-  /** The caller is told to throw these away (R4). */
+  /** Notes what the caller is told to discard (R4). */
   withdraw(discards: ReadonlyArray<AttemptDiscarded>): void {
     this.#withdrawn = [
       ...this.#withdrawn.filter(({ attempt }) => !discards.some((it) => it.attempt === attempt)),
@@ -161,7 +161,7 @@ export class ResponseUnderWay<P> {
     ];
   }
 
-  /** The run goes on from its record. */
+  /** Restores the response from the record. */
   restored(chain: Chain<P>, brokeFirst: BrokenAttempt<P>): void {
     this.#chain = chain;
     this.#brokeFirst = brokeFirst;

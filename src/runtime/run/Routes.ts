@@ -1,10 +1,9 @@
 /**
- * Holds by which routes a run has gone, and says which one it may move to.
+ * Tracks the routes that a run has used, and chooses the one to which it may move.
  *
- * O1 A run goes by one route at a time, and never goes back to one that it has left.
- * O2 What a route is asked and read with is its own: its provider, its attempts, its observer. Credentials that a caller renews are
- *    those of the first route.
- * O3 The first route's last failure is the one that the caller is told at the end (L12).
+ * O1 A run uses one route at a time, and never returns to a route that it has left.
+ * O2 A route has its own provider, attempts and observer. Credentials that a caller renews are those of the first route.
+ * O3 At the end the caller gets the last failure of the first route (L12).
  */
 import * as Effect from "effect/Effect";
 import { type AttemptFacts, fresh as freshFacts } from "../../domain/AttemptFacts.ts";
@@ -20,7 +19,7 @@ import { letGo, type RunOptions, type RunRoute } from "../contract/RunOptions.ts
 import type { BrokenAttempt } from "./Chain.ts";
 import type { Shared } from "./Shared.ts";
 
-/** What a run's routes need of their run. */
+/** The parts of a run that its routes use. */
 interface RoutesHost {
   readonly runId: string;
   /** Monotonic milliseconds. */
@@ -30,13 +29,13 @@ interface RoutesHost {
   readonly shared: Pick<Shared, "breakers" | "origins" | "paths">;
 }
 
-/** How often a run that waits looks whether another route is up, in milliseconds. */
+/** Interval at which a waiting run checks if another route is up, in milliseconds. */
 export const lookMs = 1_000;
 
 /** The facts of a request that was not sent. */
 const unsent: AttemptFacts = { ...freshFacts, delivery: "not_sent" };
 
-/** What broke on a route. */
+/** A failure on a route. */
 interface RouteFailure {
   readonly failure: Failure;
   readonly facts: AttemptFacts;
@@ -44,10 +43,10 @@ interface RouteFailure {
   readonly cause: unknown;
 }
 
-/** The routes' side of a run's facts. */
+/** The facts that routes contribute to a decision. */
 export type RouteFacts = Pick<RunFacts, "next_route" | "route_failures" | "own_route" | "moves">;
 
-/** What the routes of a run without further ones say. */
+/** Returns these facts for a run with a single route. */
 export const oneRoute = (options: Pick<RunOptions<never, never, never>, "ownRoute">): RouteFacts => ({
   next_route: "none",
   route_failures: 0,
@@ -59,15 +58,15 @@ export const oneRoute = (options: Pick<RunOptions<never, never, never>, "ownRout
 export class Routes<P, E, R> {
   readonly #host: RoutesHost;
   readonly #first: Route<P, E, R>;
-  /** All of them, in the order in which a run moves to them. */
+  /** All routes, in the order in which a run moves to them. */
   readonly #all: ReadonlyArray<Route<P, E, R>>;
-  /** Those of `#all`, at most. */
+  /** Routes that were tried, at most all of `#all`. */
   readonly #tried = new Set<Route<P, E, R>>();
   #current: Route<P, E, R>;
   #moves = 0;
-  /** Failures on the current route in a row, the newest one included. */
+  /** Consecutive failures on the current route, including the newest. */
   #failures = 0;
-  /** The newest of them. */
+  /** The newest failure. */
   #broken: Failure | undefined;
   #failedFirst: (RouteFailure & { readonly on: Route<P, E, R> }) | undefined;
 
@@ -79,15 +78,15 @@ export class Routes<P, E, R> {
   }
 
   /**
-   * The routes of a run; undefined where it has one alone, which costs nothing.
+   * Returns the routes of a run; undefined if it has only one, which costs nothing.
    *
-   * @param options the run's own, which are those of its first route
+   * @param options the run's own options, which are those of its first route
    */
   static of<P, E, R>(options: RunOptions<P, E, R>, host: RoutesHost): Routes<P, E, R> | undefined {
     return options.routes === undefined || options.routes.length === 0 ? undefined : new Routes(options, host);
   }
 
-  /** Why a run cannot go on from its record with these routes, as a sentence. */
+  /** Returns the reason, as a sentence, if a run cannot continue from its record with these routes. */
   static problem(routes: ReadonlyArray<{ readonly id: string }> = [], record: RunRecord): string | undefined {
     const id = record.attempts.at(-1)?.route;
     return id === undefined || routes.some((route) => route.id === id)
@@ -95,7 +94,7 @@ export class Routes<P, E, R> {
       : `routes: expected one with the id "${id}", by which the run goes`;
   }
 
-  /** The id of the route that the run goes by; undefined for the first. */
+  /** The id of the current route; undefined for the first. */
   get id(): string | undefined {
     return this.#current.id;
   }
@@ -105,15 +104,15 @@ export class Routes<P, E, R> {
     return this.#first.options;
   }
 
-  /** Failures on the current route in a row so far. */
+  /** Consecutive failures on the current route so far. */
   get failures(): number {
     return this.#failures;
   }
 
-  /** The routes' side of a decision about an attempt that has failed. */
+  /** Returns the routes' facts for a decision about a failed attempt. */
   facts(attempt: Pick<AttemptSetup<P>, "request">): RouteFacts {
     return {
-      // A continuation and a cursor are one provider's own: neither crosses.
+      // A continuation and a cursor belong to one provider and never move.
       next_route: attempt.request === "first" && this.#next() !== undefined ? "up" : "none",
       route_failures: Math.max(0, this.#failures - 1),
       own_route: this.#current.owns(this.#broken),
@@ -122,17 +121,17 @@ export class Routes<P, E, R> {
   }
 
   /**
-   * The run begins. Where its first route would not take a request now, it begins on the next one that would.
+   * Chooses the route on which the run begins: the first one, or if it would not take a request now, the next one that would.
    *
-   * @param maxMoves to begin elsewhere is a move
-   * @returns the options of the route that it begins on
+   * @param maxMoves maximum moves of the run; beginning elsewhere is a move
+   * @returns the options of the chosen route
    */
   begins(maxMoves: number): RunOptions<P, E, R> {
     const elsewhere = maxMoves === 0 || this.#isUp(this.#first) ? undefined : this.#next();
     return elsewhere === undefined ? this.#enters(this.#first) : this.#goes(elsewhere);
   }
 
-  /** Moves to the next route that would take a request now, and stays where there is none. Returns the route's options. */
+  /** Moves to the next route that would take a request now, or stays if there is none. Returns the route's options. */
   moves(): RunOptions<P, E, R> {
     const next = this.#next();
     return next === undefined ? this.#current.options : this.#goes(next);
@@ -141,7 +140,7 @@ export class Routes<P, E, R> {
   /**
    * Waits until another route would take the request of an attempt that waits for its turn.
    *
-   * @returns undefined where the run would not move for that
+   * @returns undefined if the run would not move for that
    */
   elsewhere(attempt: Pick<AttemptSetup<P>, "request">): Effect.Effect<void> | undefined {
     if (attempt.request !== "first" || !this.#movesAway) return undefined;
@@ -149,7 +148,7 @@ export class Routes<P, E, R> {
     return Effect.asVoid(Effect.repeat(Effect.delay(look, lookMs), { until: (isUp) => isUp }));
   }
 
-  /** Whether the policy moves a request that its path keeps. */
+  /** True if the policy moves a request that its path keeps waiting. */
   get #movesAway(): boolean {
     const { budget, policy } = this.#host;
     const failure = { kind: "transport", operation: "connect" } as const;
@@ -158,9 +157,9 @@ export class Routes<P, E, R> {
   }
 
   /**
-   * The attempt on this route has failed.
+   * Reports a failed attempt on the current route.
    *
-   * @param mayMend the credentials of the route can be renewed, and were not
+   * @param mayMend true if the credentials of the route can be renewed and were not
    */
   broke(failure: Failure, facts: AttemptFacts, mayMend: boolean): void {
     this.#failures += 1;
@@ -174,34 +173,34 @@ export class Routes<P, E, R> {
     }
   }
 
-  /** The failed attempt is decided: keeps what the caller is told at the end (O3). */
+  /** Keeps the failure of a decided attempt, in case the caller gets it at the end (O3). */
   decided({ cause, facts, failure }: BrokenAttempt<P>): void {
     this.#keeps(this.#current, { failure, facts: facts(), cause });
   }
 
-  /** The last failure of the first route that was tried, where the run ends on another one (O3). */
+  /** The last failure of the first route that was tried, if the run ends on another one (O3). */
   get firstFailure(): (RouteFailure & { readonly on: { readonly id: string | undefined } }) | undefined {
     return this.#failedFirst?.on === this.#current ? undefined : this.#failedFirst;
   }
 
-  /** A person asks for a retry: what failed before counts no more. */
+  /** Called when a person asks for a retry. Earlier failures no longer count. */
   renewed(): void {
     this.#failures = 0;
   }
 
-  /** The response is whole. */
+  /** Called when the response is complete. */
   answered(): void {
     this.#host.shared.breakers.answered(this.#current.breaker, this.#host.runId);
   }
 
-  /** The run has ended: it holds no request of a route from now on (L11). */
+  /** Called when the run has ended. From now on it holds no request of a route (L11). */
   ended(): void {
     this.#leaves();
     for (const route of this.#all) route.letGo();
   }
 
   /**
-   * The run goes on from its record, by the route of its last attempt, which has failed.
+   * Restores the route of the last recorded attempt, which has failed.
    *
    * @returns the options of that route
    */
@@ -245,25 +244,25 @@ export class Routes<P, E, R> {
     shared.breakers.left(this.#current.breaker, runId, this.#now);
   }
 
-  /** The first route that this run has not tried and that would take a request now (O1). */
+  /** Returns the first route that this run has not tried and that would take a request now (O1). */
   #next(): Route<P, E, R> | undefined {
     return this.#all.find((route) => !this.#tried.has(route) && this.#isUp(route));
   }
 
-  /** Whether a route would take a request of this run now. */
+  /** Returns true if a route would take a request of this run now. */
   #isUp(route: Route<P, E, R>): boolean {
     if (!this.#isReachable(route)) return false;
     const standing = this.#standing(route);
-    // The run that tries a route must be able to go on where that fails, or have nothing to lose.
+    // The run that tries a route must be able to continue elsewhere if the route fails, or have nothing to lose.
     return standing === "half_open" ? this.#hasAnother(route) || this.#isLost(route) : standing === "closed";
   }
 
-  /** Whether there is a well route besides this one that the run has not tried. */
+  /** Returns true if another route is well (reachable, with a closed breaker) and this run has not tried it. */
   #hasAnother(route: Route<P, E, R>): boolean {
     return this.#all.some((other) => other !== route && !this.#tried.has(other) && this.#isWell(other));
   }
 
-  /** Whether the run stands elsewhere, on a route that is not well. */
+  /** Returns true if the run's current route is another one and is not well. */
   #isLost(route: Route<P, E, R>): boolean {
     return route !== this.#current && !this.#isWell(this.#current);
   }
@@ -290,10 +289,10 @@ export class Routes<P, E, R> {
 
 /** One route of a run. */
 class Route<P, E, R> {
-  /** Undefined for the run's own first one. */
+  /** Undefined for the run's own first route. */
   readonly id: string | undefined;
   readonly #own: boolean | "credential";
-  /** Names its breaker. */
+  /** The key of its breaker. */
   readonly breaker: string;
   #options: RunOptions<P, E, R>;
 
@@ -302,7 +301,7 @@ class Route<P, E, R> {
     this.#options = options;
     this.#own = options.ownRoute ?? false;
     const { credential, model, path } = scopeOf(options.provider, options.path);
-    // What a caller's credential meets is its own matter, and the way to the provider everybody's.
+    // A refusal of the caller's own credential does not count against the route, so all callers share its breaker.
     this.breaker = JSON.stringify([
       id ?? "",
       options.provider.id,
@@ -312,25 +311,25 @@ class Route<P, E, R> {
     ]);
   }
 
-  /** Whether what the route refuses for its credential or its model is its own fault. */
+  /** Returns true if a refusal for its credential or its model is the route's own fault. */
   owns(failure: Failure | undefined): boolean {
     if (this.#own !== "credential") return this.#own;
     return failure?.kind === "rejected" && failure.reason === "auth";
   }
 
-  /** The run's options as they are on this route (O2). */
+  /** The run's options on this route (O2). */
   get options(): RunOptions<P, E, R> {
     return this.#options;
   }
 
-  /** Keeps who the route is, and nothing that it is asked with. */
+  /** Releases everything with which the route makes requests, and keeps its identity. */
   letGo(): void {
     const kept = letGo(this.#options);
     this.#options = kept;
   }
 }
 
-/** The run's options on a further route (O2). */
+/** Returns the run's options on a further route (O2). */
 const optionsOn = <P, E, R>(
   { attempt, canContinue, observe, own, path, provider }: RunRoute<P, E, R>,
   { canContinue: _continue, path: _path, refreshCredentials: _refresh, ...options }: RunOptions<P, E, R>,
@@ -344,13 +343,13 @@ const optionsOn = <P, E, R>(
   ...(path === undefined ? {} : { path }),
 });
 
-/** Whether a failure says that the route does not take requests as it should. */
+/** Returns true if a failure shows that the route does not take requests as it should. */
 const speaksAgainst = (failure: Failure, { delivery, progress }: AttemptFacts): boolean => {
   switch (failure.kind) {
     case "server_error":
       return true;
     case "stalled":
-      // The other two clocks are the caller's own limits.
+      // The `attempt` and `run` clocks are the caller's own limits.
       return failure.clock !== "attempt" && failure.clock !== "run";
     case "transport":
     case "truncated":

@@ -1,26 +1,27 @@
 /**
-/**
- * Is one run while it lives: its groups of state, its side of the recorder, and the signals that stop it.
+ * Holds one live run: its groups of state, its side of the recorder, and the signals that stop it.
  *
- * It decides nothing; Recovery does. No other file assigns a field of it: each changes it through the verbs that it owns.
+ * It decides nothing; Recovery does. No other file assigns its fields. The main methods by caller:
  *
- * - StreamProcessor: `prepare`, `start`, `writeBegin`, `response.begins`, `goesBy`, `keepsTranscript`, `heed`, `unheed`, `stop`, `takenOver`
- * - Attempt: `recordShown`, `answered`, `responded`, `ended`, `note`; Presence: `reader`; ToolLedger: `recordFacts`, `recordDispatch`, `settledLate`
- * - Recovery, Incidents, Launch, Asking, Verify: `prepare`, `dropPrepared`, `start`, `goesBy`, `routes`, `write`,
- *   `writeFirst`, `writeIntent`, `nextIncident`, `place`, `responded`, `departure`, `spending`, `response`, `question`
+ * - StreamProcessor: `prepare`, `start`, `writeBegin`, `response.begins`, `goesBy`, `keepsTranscript`, `heed`, `unheed`, `stop`,
+ *   `takenOver`
+ * - Attempt: `recordShown`, `attach`, `answered`, `continued`, `responded`, `ended`, `note`; Presence: `reader`; ToolLedger:
+ *   `recordFacts`, `recordDispatch`, `settledLate`
+ * - Recovery, Incidents, Launch, Asking, Verify, Waits: `prepare`, `dropPrepared`, `start`, `goesBy`, `routes`, `write`,
+ *   `writeFirst`, `writeThrough`, `writeIntent`, `nextIncident`, `place`, `responded`, `departure`, `spending`, `response`,
+ *   `question`
  * - Ending: `finish`, `finishThen`, `park`, `routes`; Revival: `restored`, here and of each group; `goesBy`, `response.withdraw`
  *
- * The groups, each with its invariants in its own header: `spending` (S1–S5), `response` (R1–R4), `question` (Q1–Q4), `routes`
- * (O1–O3), `departure` (D1–D4), and why the run stops (RunStop, T1–T3), which this file alone changes. Of the run itself:
+ * The groups document their invariants in their own headers: `spending` (S1–S5), `response` (R1–R6), `question` (Q1–Q4), `routes`
+ * (O1–O3), `departure` (D1–D4), and the reason for the run's stop (RunStop, T1–T3), which only this file changes. The run itself:
  *
- * U1 Attempts and incidents are numbered from 1. An attempt that never came on record gives its number back.
+ * U1 Attempts and incidents are numbered from 1. An attempt that was never recorded releases its number.
  * U2 A run ends once, and holds no request from then on (L7, L11).
- * U3 A place among the provider's waiting retries is given back once: when the response begins, or when it never will.
+ * U3 A place among the provider's waiting retries is released once: when the response begins, or when it never will.
  */
 import type * as Context from "effect/Context";
 import type * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
-import * as Exit from "effect/Exit";
 import type { Rule } from "../../domain/Decision.ts";
 import type { Failure } from "../../domain/Failure.ts";
 import { label } from "../../domain/Limits.ts";
@@ -47,7 +48,7 @@ import { keptBack, needsRecord } from "../tools/CallRecording.ts";
 import { type LedgerAttempt, type LedgerRun, type NamedCall, ToolLedger } from "../tools/ToolLedger.ts";
 import { factsRaised, type Written } from "./Backlog.ts";
 import type { Chain } from "./Chain.ts";
-import * as Losses from "./Loss.ts";
+import type { Loss } from "./Loss.ts";
 import { ResponseUnderWay } from "./ResponseUnderWay.ts";
 import { Routes } from "./Routes.ts";
 import { RunGroups } from "./RunGroups.ts";
@@ -55,12 +56,13 @@ import * as RunPolicy from "./RunPolicy.ts";
 import { RunWriter } from "./RunWriter.ts";
 import { Seams } from "./Seams.ts";
 import type { Shared } from "./Shared.ts";
+import { BoundedReads, type StoreReads, unboundedReads } from "./StoreReads.ts";
 import { RunTelemetry, type StreamEnd } from "./Telemetry.ts";
 
-/** Puts on record that a call of a decided attempt has settled. */
+/** Records that a call of a decided attempt has settled. */
 type Late<P, E, R> = (run: Run<P, E, R>, attempt: Attempt<P>, failure: Failure) => Effect.Effect<void>;
 
-/** One run while it lives. */
+/** One live run. */
 export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt<P>>, LedgerRun, PresenceListener {
   readonly runId: string;
   readonly shared: Shared;
@@ -71,22 +73,25 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
   readonly handoff: Handoff<P>;
   readonly ledger: ToolLedger;
   readonly sideEffects: SideEffects;
-  /** The response that is read now. */
   readonly response = new ResponseUnderWay<P>();
   #options: RunOptions<P, E, R>;
   #discardable: boolean;
   #startedAt: number;
   readonly clocks: RunClocks;
   #endIsRecorded = false;
-  /** What joins the texts, where it is given. */
+  /** Joins the texts; undefined if the caller gave no seam. */
   readonly seams: Seams<P> | undefined;
-  /** The routes of a run that has more than one. */
+  /** The routes of the run; undefined if it has only one. */
   readonly routes: Routes<P, E, R> | undefined;
   #departure: Departure | undefined;
-  /** Gives back the run's place among its provider's waiting retries (U3). */
+  /** Releases the run's place among its provider's waiting retries (U3). */
   #leavePlace: (() => void) | undefined;
   readonly #late: Late<P, E, R>;
   readonly #writer: RunWriter;
+  /** True if entries are written behind the run's acts (L8). A recorder that is not durable takes every entry at once. */
+  readonly isVolatile: boolean;
+  /** Bounds the time that the run waits for reads of the store. */
+  readonly reads: StoreReads;
 
   constructor(
     runId: string,
@@ -112,7 +117,9 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     this.ledger = new ToolLedger(this);
     this.seams = options.seam && new Seams(options.seam, options.maxSeams);
     this.routes = Routes.of(options, this);
-    this.#writer = new RunWriter(this, shared.recorder, shared.backlog);
+    this.isVolatile = options.record === "behind" && shared.recorder.durable;
+    this.#writer = new RunWriter(this, shared.recorder, shared.backlog, this.isVolatile ? shared.queue : undefined);
+    this.reads = this.isVolatile ? new BoundedReads(shared.queue, () => this.now()) : unboundedReads;
     this.#late = late;
     attach(shared, options.path);
     options.taps?.presence?.tells(this);
@@ -127,43 +134,42 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     Effect.runForkWith(this.services)(Effect.logError(message, { run_id: this.runId }, error));
   }
 
-  /** The caller's options, as they are on the route that the run goes by. */
+  /** The caller's options on the current route. */
   get options(): RunOptions<P, E, R> {
     return this.#options;
   }
 
-  /** The run goes by another route from now on, with its options. */
+  /** Switches to another route, with its options. */
   goesBy(options: RunOptions<P, E, R>): void {
     this.#options = options;
     this.clocks.goesBy(options);
     attach(this.shared, options.path);
   }
 
-  /** Hears of the reader, and lets the attempt that reads hear of it; one that starts hears how it stands. */
+  /** Notes a change of the reader and passes it to the live attempt. A new attempt gets the current state when it starts. */
   reader(word: ReaderWord): void {
     if (this.ledger.ended) return;
     this.note(this.attempts, "reader", word);
-    if (this.flows && word !== "back") this.stop("lifecycle");
     this.response.live?.reader(word);
   }
 
-  /** Whether the caller can throw away what it was shown. */
+  /** True if the caller can discard what it was shown. */
   get discardable(): boolean {
     return this.#discardable;
   }
 
-  /** The requests of the run on their way out. */
+  /** The departure of the run's requests, made on first use. */
   get departure(): Departure {
     this.#departure ??= new Departure(this);
     return this.#departure;
   }
 
-  /** The same, where one of them could not go at once. */
+  /** The departure, if a request of this run ever had to wait. */
   get going(): Departure | undefined {
     return this.#departure;
   }
 
-  /** Whose requests share a wait with that of the next attempt. */
+  /** The scope of the next attempt's request. Requests of one scope share a wait. */
   get scope(): Scope {
     return this.shared.origins.next(this.options.provider, this.options.path);
   }
@@ -172,7 +178,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     return this.scope.path;
   }
 
-  /** The attempts of the response that is read now. */
+  /** The attempts of the current response. */
   get chain(): Chain<P> | undefined {
     return this.response.chain;
   }
@@ -207,7 +213,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     });
   }
 
-  /** Starts an attempt as soon as its request may go; one that was stopped in the meantime ends, and its source is never opened. */
+  /** Starts an attempt as soon as its request may go. If the run was stopped in the meantime, the attempt ends and its source is never opened. */
   start(attempt: Attempt<P>): void {
     this.response.starts(attempt);
     if (this.taps?.presence !== undefined) attempt.reader(this.isAway ? "left" : "back");
@@ -221,7 +227,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     }
   }
 
-  /** Ends an attempt that waits for its turn for longer than the run's clock allows. */
+  /** Waits for an attempt's turn, and ends the attempt if the run's clock runs out first. */
   #inTime(attempt: Attempt<P>, turn: Effect.Effect<void>): Effect.Effect<void> {
     const { clocks } = this;
     if (clocks.leftMs === Number.POSITIVE_INFINITY) return turn;
@@ -233,21 +239,21 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     attempt.start(this.options, this.telemetry.started(), this.clocks.watch(attempt), this);
   }
 
-  /** How an error of the source becomes a failure at this time. */
+  /** Returns the context in which an error of the source becomes a failure, at the current time. */
   classifying(): Classifying<E> {
     const { classify, provider } = this.options;
     const { clock, reached } = this.shared;
     return { classify, nowMs: clock.currentTimeMillisUnsafe(), reachedHostBefore: reached.has(provider.id) };
   }
 
-  /** Waits for a place among its provider's waiting retries; the place is the run's from the step that grants it (U3). */
+  /** Waits for a place among its provider's waiting retries. The run holds the place from the step that grants it (U3). */
   get place(): Effect.Effect<void> {
     return this.shared.gate.enter(this.provider.id, (leave) => {
       this.#leavePlace = leave;
     });
   }
 
-  /** A transport below an attempt reports the path of its request, which counts unless the run names its own. */
+  /** Called when the transport of an attempt reports the path of its request. The reported path counts unless the run names its own. */
   attach(path: string, { id, way }: Path): string {
     const { path: own, provider } = this.options;
     const counts = own === undefined ? id : path;
@@ -256,13 +262,13 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     return counts;
   }
 
-  /** The head of a response has come: the path works, and the next requests may go in their turn. */
+  /** Called when the head of a response has arrived: the path works, and the next requests may go in turn. */
   answered(path: string): void {
     this.shared.paths.answered({ ...this.scope, path });
     this.#departure?.leave();
   }
 
-  /** The text of an attempt is proven to go on with what was shown. Nothing waits for the store here. */
+  /** Called when the text of an attempt is proven to continue what was shown. Does not wait for the store. */
   continued({ number, setup }: Attempt<P>): void {
     if (setup.seam === undefined) return;
     const { at, proof } = setup.seam;
@@ -272,7 +278,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     Effect.runForkWith(this.services)(this.write([{ _tag: "RunContinued", attempt: number, at, proof }]));
   }
 
-  /** The provider has responded, or never will: the next retry may have the place (U3). */
+  /** Called when the provider has responded, or never will. The next retry may have the place (U3). */
   responded(): void {
     this.#departure?.leave();
     this.#leavePlace?.();
@@ -281,12 +287,12 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
 
   ended(attempt: Attempt<P>, outcome: AttemptEnd): void {
     const failure = outcome._tag === "failed" ? outcome.failure : undefined;
-    // What hangs while its path is down hangs for that, and not because the model is slow.
+    // An attempt that stalls while its path is down stalls for that reason, and not because the model is slow.
     const stalled = failure?.kind === "stalled" && isUp(this) ? failure.clock : undefined;
     this.passed(this.clocks.ended(attempt.watch, stalled));
     if (failure !== undefined) {
       this.spending.failed(attempt.facts.snapshot().counters.input_tokens);
-      // The error that an abort makes of a request may be seen before the abort itself (L10).
+      // The error that an abort causes may arrive before the abort event (L10).
       if (this.stopper === undefined) this.stopping.heard();
     }
     if (attempt.facts.snapshot().delivery === "accepted") this.shared.reached.add(this.options.provider.id);
@@ -297,13 +303,13 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     this.telemetry.ended(attempt, outcome);
   }
 
-  /** Listens to the caller's own signal, from now until the run has ended. */
+  /** Listens to the caller's signal from now until the run has ended. */
   heed(): void {
     const { signal } = this.options;
     if (signal !== undefined) this.stopping.heed(signal, (by) => this.stop(by));
   }
 
-  /** Stops the run from outside: the first word names the stopper, later ones only add their flag (T1). */
+  /** Stops the run from outside. The first stop names the stopper; later ones only add their flag (T1). */
   stop(by: Stopper): void {
     this.stopping.note(by);
     this.note(this.attempts, by === "lifecycle" ? "close" : "cancel", by);
@@ -312,46 +318,65 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     this.response.live?.decide({ _tag: "failed", failure: stopFailure(by), cause: undefined });
   }
 
-  /** Notes evidence; it is committed with the next write. */
+  /** Notes evidence, which the next write commits. */
   note(attempt: number, event: Evidence["event"], detail?: string): void {
     this.#writer.note(attempt, event, detail);
   }
 
-  /** Commits the entries that begin the run; says why the store refuses it. See RunWriter. */
+  /** Commits the entries that begin the run. Returns the reason if the store refuses it. See RunWriter. */
   writeBegin(entries: ReadonlyArray<Entry>): Effect.Effect<RecorderError["reason"] | undefined> {
     return this.#writer.begin(entries);
   }
 
-  /** Commits what has happened, and keeps it while the store is away. Returns whether it is on record by now. */
+  /** Commits what has happened, and keeps it while the store is away. Returns true if it is on record by now. */
   write(entries: ReadonlyArray<Entry>): Effect.Effect<boolean> {
     return Effect.map(this.#writer.write(entries, true), (written) => written === "recorded");
   }
 
-  /** Commits what has happened before the run acts on it; waits for a store that is away. See RunWriter. */
+  /** Commits what has happened before the run acts on it. Waits for a store that is away. See RunWriter. */
   writeFirst(entries: ReadonlyArray<Entry>): Effect.Effect<boolean> {
     return this.#writer.writeFirst(entries, true);
   }
 
-  /** Commits what the run does only once it is on record; waits for a store that is away. */
+  /** Commits an act that the run carries out only once it is on record. Waits for a store that is away. */
   writeIntent(entries: ReadonlyArray<Entry>): Effect.Effect<boolean> {
     return this.#writer.writeFirst(entries);
   }
 
+  /** Commits what every run must have on record before it acts. Waits at most `storeWaitMs` for a store that is away. */
+  writeThrough(entries: ReadonlyArray<Entry>): Effect.Effect<boolean> {
+    return this.#writer.writeThrough(entries);
+  }
+
+  /** Makes every entry wait for its record while a question is put, until `endsAsking`. */
+  asks(): void {
+    this.#writer.asks();
+  }
+
+  /** Called when the answer was carried out or the question was abandoned. */
+  endsAsking(): void {
+    this.#writer.endsAsking();
+  }
+
   recordFacts(attempt: LedgerAttempt): Effect.Effect<boolean> {
-    return this.write([factsRaised(attempt)]);
+    const entries = [factsRaised(attempt)];
+    return this.isVolatile ? this.#writer.writeThrough(entries, false) : this.write(entries);
   }
 
   recordDispatch(attempt: LedgerAttempt): Effect.Effect<boolean> {
-    return this.writeFirst([factsRaised(attempt)]);
+    return this.writeThrough([factsRaised(attempt)]);
   }
 
-  /** Text goes on unrecorded. A call that must be on record waits for the store, and breaks the attempt without it (L8). */
+  /**
+   * Records the facts before a hand-over. Text continues even if they are not recorded. If a durable run's call must be on
+   * record, it waits for the store, and without it the attempt breaks (L8).
+   */
   recordShown(attempt: Attempt<P>, calls: ReadonlyArray<NamedCall>): true | Deferred.Deferred<boolean> {
     this.note(attempt.number, "shown", attempt.facts.snapshot().shown);
     const waits = needsRecord(this, calls);
     return this.#writer.writeShown(attempt, calls, waits, (isOnRecord) => {
       // The run may have been lost while the store took the write.
-      if (this.loss !== undefined) return this.flows && Losses.goesOn(this, attempt, calls);
+      if (this.loss !== undefined) return false;
       if (waits && !isOnRecord) attempt.decide(keptBack(this.runId));
       return isOnRecord || !waits;
     });
@@ -362,17 +387,19 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     this.telemetry.unrecorded(reason);
   }
 
-  /** The run is not this process's any more, by the first word: nothing more leaves or starts here but an end on record, and text that flows on. */
-  lost(why: Losses.Loss): void {
+  /**
+   * Stops a run that this process no longer owns; the first reason counts. Nothing more of it leaves or starts here, except an
+   * end that is on record.
+   */
+  lost(why: Loss): void {
     if (this.loss !== undefined) return;
-    const flows = why === "taken_over" && Losses.isFlowing(this);
     this.chain?.seal();
-    this.stopping.lost(why, (this.#endIsRecorded || this.handoff.recall(flows)) && flows);
-    if (!this.flows) this.stop("lifecycle");
-    else if (this.wholeBy !== undefined) Losses.notes(this, this.wholeBy);
+    if (!this.#endIsRecorded) this.handoff.recall();
+    this.stopping.lost(why);
+    this.stop("lifecycle");
   }
 
-  /** The recorder has found that another process has taken the run over. */
+  /** Called when the recorder finds that another process has taken the run over. */
   takenOver(): void {
     this.#writer.takenOver();
   }
@@ -384,42 +411,51 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
   settledLate(attempt: LedgerAttempt): Effect.Effect<void> {
     const decided = this.response.lastDecided;
     if (decided?.attempt !== attempt) return Effect.void;
-    // An open question is overtaken now, whatever time the writes before this one take.
+    // An open question is overtaken now, however long earlier writes take.
     if (!this.grew()) return this.#late(this, decided.attempt, decided.failure);
     return Effect.sync(() => this.note(attempt.number, "late_settle"));
   }
 
-  /** The run goes on where its record stands: a process before this one has driven it so far. */
+  /** Restores the state that a previous process recorded. */
   restored(run: Pick<Run<P, E, R>, "attempts" | "discardable" | "elapsedMs">, incidents: number): void {
     this.#discardable = run.discardable;
     this.#startedAt -= run.elapsedMs;
     this.numbered(run.attempts, incidents);
   }
 
-  /** Records the end and ends the stream; the first end counts (L7). */
+  /** Records the end and ends the stream. The first end counts (L7). */
   finish(attempt: Attempt<P>, end: Omit<RunEnd, "attempts" | "at">, emit: () => void): Effect.Effect<void> {
     return this.#end(attempt, end, [this.#endOf(end)], emit);
   }
 
-  /** As `finish`, of a run that has not ended, and without a fiber. @param over called once the stream has its end */
+  /**
+   * Like `finish`, without a fiber, for a run that has not ended.
+   *
+   * @param over called when the stream has its end
+   */
   finishThen(attempt: Attempt<P>, end: Omit<RunEnd, "attempts" | "at">, emit: () => void, over: () => void): void {
-    const emitted = (exit: Exit.Exit<Written>): void => {
+    const ending = (act: () => void): void => {
       try {
-        if (Exit.isSuccess(exit)) this.#hasEnded(attempt, exit.value, end, emit);
-        else this.handoff.end(Effect.failCause(exit.cause));
+        act();
       } catch (defect) {
         this.handoff.end(Effect.die(defect));
+        over();
       }
-      over();
     };
-    try {
-      this.#writer.writeThen([...this.#ends(attempt, end), this.#endOf(end)], emitted);
-    } catch (defect) {
-      emitted(Exit.die(defect));
-    }
+    ending(() =>
+      this.#writer.writeThen([...this.#ends(attempt, end), this.#endOf(end)], (written) =>
+        ending(() => {
+          this.#hasEnded(written, end, emit);
+          over();
+        }),
+      ),
+    );
   }
 
-  /** Ends the stream and leaves the run to the process that takes it over, once no handler of it runs here. The first end counts. */
+  /**
+   * Ends the stream and leaves the run to the process that takes it over. It is recorded as parked once no handler of it runs
+   * here. The first end counts.
+   */
   park(attempt: Attempt<P>, reason: Parked, rule: Rule, emit: () => void): Effect.Effect<unknown> {
     const end: StreamEnd = { state: "parked", reason: rule };
     const parked: Entry = { _tag: "RunParked", reason };
@@ -437,13 +473,13 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
   #end(attempt: Attempt<P>, end: StreamEnd, entries: ReadonlyArray<Entry>, emit: () => void): Effect.Effect<void> {
     return Effect.suspend(() => {
       if (this.ledger.ended) return Effect.void;
-      // The caller hears of the end now, also where the store takes it later.
+      // The caller gets the end now, even if the store takes it later.
       const write = this.#writer.write([...this.#ends(attempt, end), ...entries], true);
-      return Effect.map(write, (written) => this.#hasEnded(attempt, written, end, emit));
+      return Effect.map(write, (written) => this.#hasEnded(written, end, emit));
     });
   }
 
-  /** From here on the run has its end. Gives what goes on record before it. */
+  /** Marks the run as ended and releases what it holds. Returns the entries that precede the end on record. */
   #ends(attempt: Attempt<P>, end: StreamEnd): ReadonlyArray<Entry> {
     this.ledger.ended = true;
     this.unheed();
@@ -456,13 +492,11 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     return [factsRaised(attempt)];
   }
 
-  /** A run that was lost has another end (L7). */
-  #hasEnded(attempt: Attempt<P>, written: Written, end: StreamEnd, emit: () => void): void {
+  /** Reports the end. A lost run reports `lifecycle_closed` instead (L7). */
+  #hasEnded(written: Written, end: StreamEnd, emit: () => void): void {
     this.#endIsRecorded = written === "recorded";
-    const isWhole = written !== "lost" || (this.flows && end.state === "completed");
-    this.telemetry.finished(isWhole ? end : { state: "stopped", reason: "lifecycle_closed" }, this.attempts);
-    if (end.state === "completed" && !this.#endIsRecorded) this.wholeBy = attempt.number;
-    if (written === "lost" && isWhole) Losses.notes(this, attempt.number);
+    const isOurs = written !== "lost";
+    this.telemetry.finished(isOurs ? end : { state: "stopped", reason: "lifecycle_closed" }, this.attempts);
     emit();
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Holds the groups of one run's state that are made with their first use: many runs wait at once, and each holds what it has.
+ * Holds the groups of one run's state. Most groups are made on first use, because many runs wait at once and stay in memory.
  *
- * `Run` is made on it. Each group has its invariants in its own header.
+ * `Run` extends this class. Each group documents its invariants in its own header.
  */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
@@ -16,15 +16,15 @@ import { OpenQuestion } from "./OpenQuestion.ts";
 import { RunStop } from "./RunStop.ts";
 import { nothingSpent, Spending, type SpentBudget } from "./Spending.ts";
 
-/** Longest that a decision waits to learn what was spent before its run, in milliseconds. */
+/** Maximum time that a decision waits to learn what was spent before its run, in milliseconds. */
 const spentBeforeMs = 1_000;
 
-/** Shared by all runs that repeat none. */
+/** Shared by all runs that repeat no other run. */
 const noEntries: ReadonlyArray<Entry> = [];
 
-/** What a run has spent, why it stops, its question, its numbers, and whether it is done; and the taps of its output. */
+/** The state groups of one run (spending, stop, question, numbers, completion), and the taps of its output. */
 export class RunGroups<P> {
-  /** They stay when the run has ended: its last events are taken later. */
+  /** Kept after the run has ended, because its last events are taken later. */
   readonly taps: Taps<P> | undefined;
   #spending: Spending | undefined;
   #stopping: RunStop | undefined;
@@ -32,15 +32,13 @@ export class RunGroups<P> {
   #done: Deferred.Deferred<void> | undefined;
   #budget: Budget;
   #spentBefore: Effect.Effect<SpentBefore> | undefined;
-  /** Done once what was spent before is known; undefined until it is asked. */
+  /** Completes when the earlier spending is known; undefined until it is requested. */
   #learning: Deferred.Deferred<void> | undefined;
   /** The failed run whose request this one repeats, from when it is known until it is put on record. */
   #repeats: string | undefined;
   #attempts = 0;
   #incidents = 0;
   #canBeTakenUp = false;
-  /** The attempt of a whole response whose end is told, and not on record: where the run is lost by then, it has flown on. */
-  protected wholeBy: number | undefined;
 
   constructor({ budget, spentBefore, taps }: Pick<RunOptions<P, never, never>, "budget" | "spentBefore" | "taps">) {
     this.taps = taps;
@@ -48,14 +46,13 @@ export class RunGroups<P> {
     this.#spentBefore = spentBefore?.asked;
   }
 
-  /** What the run may spend. */
   get budget(): Budget {
     return this.#budget;
   }
 
   /**
-   * Learns what was spent before the run began, where that is asked elsewhere: before its first decision, and once. What does not
-   * come in time, or is no number, is as if nothing had been.
+   * Learns once, before the first decision, what was spent elsewhere before the run began. If the answer is late, fails or is not
+   * a number, nothing counts as spent.
    */
   get learned(): Effect.Effect<void> {
     const asked = this.#spentBefore;
@@ -77,79 +74,78 @@ export class RunGroups<P> {
     );
   }
 
-  /** What says which run this one repeats, for the record; given once. */
+  /** Returns the entry that names the run which this one repeats. Returns it only once. */
   takesRepeats(): ReadonlyArray<Entry> {
     const repeats = this.#repeats;
     this.#repeats = undefined;
     return repeats === undefined ? noEntries : [{ _tag: "RunRepeats", retry_of: label(repeats) }];
   }
 
-  /** Attempts that were prepared so far (U1 of `Run`). */
+  /** Number of attempts prepared so far (U1 of `Run`). */
   get attempts(): number {
     return this.#attempts;
   }
 
-  /** The number of the attempt that is prepared (U1). */
+  /** Returns the number for the attempt that is prepared (U1). */
   protected nextAttempt(): number {
     this.#attempts += 1;
     return this.#attempts;
   }
 
-  /** The attempt that was prepared last never came on record, and gives its number back (U1). */
+  /** Releases the number of the last prepared attempt, which was never recorded (U1). */
   dropPrepared(): void {
     this.#attempts -= 1;
   }
 
-  /** The number of the next incident (U1). */
+  /** Returns the number for the next incident (U1). */
   nextIncident(): number {
     this.#incidents += 1;
     return this.#incidents;
   }
 
-  /** The run goes on behind so many. */
+  /** Restores the numbers of a run that a previous process drove. */
   protected numbered(attempts: number, incidents: number): void {
     this.#attempts = attempts;
     this.#incidents = incidents;
   }
 
-  /** `StreamProcessor.takeUp` can take the run: the digest of what it was started from is on record. */
+  /** True if `StreamProcessor.takeUp` can take up the run: the digest of its transcript is on record. */
   get canBeTakenUp(): boolean {
     return this.#canBeTakenUp;
   }
 
-  /** The digest of what the run was started from is on record. */
+  /** Called when the digest of the run's transcript is on record. */
   keepsTranscript(): void {
     this.#canBeTakenUp = true;
   }
 
-  /** Nobody reads the run now. */
+  /** True if the run has no reader at the moment. */
   get isAway(): boolean {
     return this.taps?.presence?.isAway === true;
   }
 
-  /** What was spent of the budget. */
   get spending(): Spending {
     this.#spending ??= new Spending();
     return this.#spending;
   }
 
-  /** What was spent of the budget, as a decision takes it. */
+  /** The spending as a decision reads it. */
   get spent(): SpentBudget {
     return this.#spending?.facts() ?? nothingSpent;
   }
 
-  /** Time has passed, in milliseconds; it counts where the run has failed before. */
+  /** Counts elapsed time, in milliseconds, if the run has failed before. */
   protected passed(ms: number): void {
     this.#spending?.passed(ms);
   }
 
-  /** Why the run stops; only `Run` changes it. */
+  /** The reason for the run's stop. Only `Run` changes it. */
   protected get stopping(): RunStop {
     this.#stopping ??= new RunStop();
     return this.#stopping;
   }
 
-  /** Hears the caller's signal no more. */
+  /** Stops listening to the caller's signal. */
   unheed(): void {
     this.#stopping?.unheed();
   }
@@ -166,43 +162,32 @@ export class RunGroups<P> {
     return this.#stopping?.lifecycleClosed === true;
   }
 
-  /** Why the run is not this process's any more. */
+  /** Reason why this process no longer owns the run. */
   get loss(): Loss | undefined {
     return this.#stopping?.loss;
   }
 
-  /** The run is another process's, and its response goes on here to its end, or has come to it. See Loss. */
-  get flows(): boolean {
-    return this.#stopping?.flows === true;
-  }
-
-  /** What flowed on comes to something that may not: nothing more of it is handed over, and the run has to be stopped behind it. */
-  flowsNoMore(): void {
-    this.stopping.flowsNoMore();
-  }
-
-  /** Done as soon as the run is stopped. */
+  /** Completes as soon as the run is stopped. */
   get stopped(): Deferred.Deferred<void> {
     return this.stopping.stopped;
   }
 
-  /** Waits until the processor closes, also where the run was stopped before. */
+  /** Waits until the processor closes, even if the run was stopped before. */
   get closing(): Effect.Effect<void> {
     return this.stopping.closing;
   }
 
-  /** The question that is open. */
   get question(): OpenQuestion {
     this.#question ??= new OpenQuestion();
     return this.#question;
   }
 
-  /** The facts have grown under the question. Returns whether one was open, which is overtaken now. */
+  /** Called when facts have grown. Returns true if a question was open, which is now overtaken. */
   protected grew(): boolean {
     return this.#question?.grew() === true;
   }
 
-  /** Done when the end is on record and the last attempt has closed or was abandoned. */
+  /** Completes when the end was written (or is pending) and the last attempt has closed or was abandoned. */
   get done(): Deferred.Deferred<void> {
     this.#done ??= Deferred.makeUnsafe<void>();
     return this.#done;

@@ -1,6 +1,6 @@
 /**
- * The policy as a run asks it. A policy of the caller's own may retry too much, return anything or throw; none of that may keep a run
- * from its end.
+ * Guards the policy that a run asks. A caller's own policy may retry too much, return anything or throw, and none of that may
+ * keep a run from its end.
  */
 import * as Schema from "effect/Schema";
 import { Decision } from "../../domain/Decision.ts";
@@ -11,13 +11,13 @@ import * as RecoveryPolicy from "../../policy/RecoveryPolicy.ts";
 const isDecision = Schema.is(Decision);
 
 /**
- * A policy that can be asked about any run.
+ * Returns a policy that can be asked about any run.
  *
- * - After a stop the policy is not asked: `user_cancelled`, `lifecycle_closed` and `caller_interrupted` stand.
- * - A value that is no decision, and a policy that throws, stop the run: that is the safest of the three actions.
+ * - After a stop the policy is not asked: `user_cancelled`, `lifecycle_closed` and `caller_interrupted` are final.
+ * - A value that is not a decision, or a policy that throws, stops the run: that is the safest of the three actions.
  *
- * @param policy of the run; left out for the default policy
- * @param report is called with what the policy threw
+ * @param policy the run's policy; the default policy if undefined
+ * @param report called with the first error that the policy throws
  */
 export const make = (
   policy: RecoveryPolicy.RecoveryPolicy | undefined,
@@ -41,7 +41,7 @@ export const make = (
         const decision = policy.decide(input);
         return isDecision(decision) ? decision : stop("unreadable");
       } catch (error) {
-        // One report a run: a policy is asked several times about one attempt.
+        // Reported once per run, because a policy is asked several times about one attempt.
         if (!reported) report(error);
         reported = true;
         return stop("threw");
@@ -50,7 +50,7 @@ export const make = (
   };
 };
 
-/** Whether the run was stopped by its user, by a close, by an interrupt, or by its caller's own failure or limit. */
+/** Returns true if the run was stopped by its user, a close, an interrupt, or its caller's own failure or limit. */
 const isStopped = ({ failure, run }: DecisionInput): boolean =>
   run.user_cancelled ||
   run.lifecycle_closed ||

@@ -1,5 +1,5 @@
 /**
- * Says how a run stands: what a decision takes of it, and what the start of an attempt puts on record.
+ * Reads the state of a run for a decision, and for the record of an attempt's start.
  */
 import type { AttemptFacts } from "../../domain/AttemptFacts.ts";
 import type { RunFacts } from "../../domain/RunFacts.ts";
@@ -14,10 +14,10 @@ import { oneRoute } from "./Routes.ts";
 import type { Run } from "./Run.ts";
 
 /**
- * The run's side of a decision about an attempt.
+ * Returns the run's facts for a decision about an attempt.
  *
- * @param resumable whether the attempt's cursor may be used
- * @param cost what its response has cost, where it is broken
+ * @param resumable true if the attempt's cursor may be used
+ * @param cost the cost of its response, if it is broken
  */
 export const factsOf = <P, E, R>(
   run: Run<P, E, R>,
@@ -27,7 +27,7 @@ export const factsOf = <P, E, R>(
 ): RunFacts => {
   const { options, shared, spent } = run;
   return {
-    // A repeat of a continuation that joins texts is one too: what refuses it leaves what was shown standing.
+    // A repeat of a continuation that joins texts is a continuation too: if it is refused, the shown text remains.
     mode: attempt.setup.seam === undefined ? attempt.setup.mode : "continue",
     user_cancelled: run.userCancelled,
     lifecycle_closed: run.lifecycleClosed,
@@ -46,14 +46,14 @@ export const factsOf = <P, E, R>(
   };
 };
 
-/** A caller that cannot discard would read a continuation as the next words of its text: so it has to be joined. */
+/** A caller that cannot discard would read a continuation as the next words of its text, so the texts must be joined. */
 const canContinue = <P, E, R>({ chain, discardable, options, seams }: Run<P, E, R>, attempt: Attempt<P>): boolean => {
   if (options.canContinue === undefined) return false;
   if (discardable || seams === undefined || !isTextOpen(chain?.facts() ?? attempt.facts.snapshot())) return true;
   return typeof seams.plan() === "object";
 };
 
-/** Whether nothing came behind the text that was shown, so that its next words would stand directly behind it. */
+/** Returns true if nothing follows the shown text, so that its next words would join it directly. */
 export const isTextOpen = ({
   call_through,
   settled_through,
@@ -65,13 +65,16 @@ export const isTextOpen = ({
   text_through >= settled_through &&
   !(side_effects?.guarded === true && text_through < call_through);
 
-/** Text goes on by itself only where a seam can be proven, and never behind a marker: it was not cut then. */
+/** Returns `auto` only if a seam can be proven and no marker was seen. After a marker the text was not cut. */
 const continueTextOf = <P, E, R>({ options, seams }: Run<P, E, R>, { facts }: Attempt<P>): RunFacts["continue_text"] =>
   options.continueText === "auto" && !facts.snapshot().terminal_seen && typeof seams?.plan() === "object"
     ? "auto"
     : "ask";
 
-/** What broken responses have cost, and what the next attempt would repeat: as an attempt was told it, else as the caller says. */
+/**
+ * Returns the cost of broken responses, and of the request that the next attempt would repeat: as a provider reported it, else as
+ * the caller estimates it.
+ */
 const tokensOf = <P, E, R>(
   { options, spent }: Run<P, E, R>,
   cost: Tokens.TokenCost,
@@ -83,10 +86,10 @@ const tokensOf = <P, E, R>(
   return { wasted_tokens: wasted, next_tokens: next, tokens_estimated: isGuessed && wasted + next > 0 };
 };
 
-/** What a broken response has cost so far, over all attempts that read it. */
+/** Returns the cost so far of a broken response, over all attempts that read it. */
 export const costOf = <P, E, R>(run: Run<P, E, R>, { attempt, failure }: BrokenAttempt<P>): Tokens.TokenCost => {
   const links = run.chain?.links ?? [attempt];
-  // What stands before the newest seam was counted when the run went on from there.
+  // Attempts before the newest seam were counted when the run continued from there.
   const from = links.findLastIndex(({ setup }) => setup.seam !== undefined);
   return Tokens.ofResponse(
     links.slice(Math.max(0, from)).map(({ facts }) => facts.snapshot()),
@@ -95,14 +98,14 @@ export const costOf = <P, E, R>(run: Run<P, E, R>, { attempt, failure }: BrokenA
   );
 };
 
-/** The run as its group knows it: groups of one credential stand apart from those of another, whichever route a run goes by. */
+/** Returns the run as its group sees it. Each credential has its own groups, and the first route's credential counts on every route. */
 export const memberOf = <P, E, R>({ options, routes, runId }: Run<P, E, R>): GroupMember => {
   const { group, path } = routes?.own ?? options;
   const credential = typeof path === "object" ? path.credential : undefined;
   return { runId, group: group === undefined ? undefined : groupKey(group, credential) };
 };
 
-/** The start of an attempt: with what a decision would take, in case this process does not live to take it. */
+/** Returns the entry that starts an attempt. It holds the input of a decision, in case this process dies before it decides. */
 export const startOf = <P, E, R>(
   run: Run<P, E, R>,
   attempt: Attempt<P>,
@@ -116,26 +119,26 @@ export const startOf = <P, E, R>(
   request: attempt.setup.request,
   run: {
     ...factsOf(run, attempt, false),
-    // How long the throttle, the path or a cooldown would hold it is this process's own knowledge.
+    // Waits for the throttle, the path or a cooldown are known only to this process.
     throttle_wait_ms: 0,
     path: "up",
     waited_for_path: false,
     cooldown_ms: 0,
     route_failures: run.routes?.failures ?? 0,
-    // What a process that takes the run up knows of the text decides whether it can be joined.
+    // The process that takes the run up decides from its own knowledge of the text if it can be joined.
     continue_text: run.seams === undefined ? "ask" : (run.options.continueText ?? "ask"),
   },
   ...routeOf(attempt),
   ...seamOf(attempt),
 });
 
-/** The seam that an attempt has to prove. */
+/** Returns the seam that the attempt must prove. */
 const seamOf = <P>({
   setup: { seam },
 }: Attempt<P>): Pick<Extract<Entry, { readonly _tag: "AttemptStarted" }>, "seam"> =>
   seam === undefined ? {} : { seam: { at: seam.at, proof: seam.proof } };
 
-/** The start of an attempt, as the caller hears of it. */
+/** Returns the event that reports the start of an attempt to the caller. */
 export const startedOf = <P, E, R>({ runId }: Run<P, E, R>, attempt: Attempt<P>): AttemptStarted => ({
   _tag: "AttemptStarted",
   run_id: runId,
@@ -144,6 +147,6 @@ export const startedOf = <P, E, R>({ runId }: Run<P, E, R>, attempt: Attempt<P>)
   ...routeOf(attempt),
 });
 
-/** The route of an attempt, as far as it has to be said. */
+/** Returns the route of an attempt; empty on the run's first route. */
 export const routeOf = <P>({ setup }: Pick<Attempt<P>, "setup">): { readonly route?: string } =>
   setup.route === undefined ? {} : { route: setup.route };

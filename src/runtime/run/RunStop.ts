@@ -1,26 +1,25 @@
 /**
- * Knows why a run stops: its stopper from outside, and why it is not this process's any more.
+ * Records why a run stops: who stopped it from outside, and why this process no longer owns it.
  *
- * T1 The first word names the stopper; a later one only adds its flag (L10).
- * T2 Nothing takes a stop back.
- * T3 A run that was lost stops, as a close stops it; one whose response flows on stops at that response's end.
+ * T1 The first stop names the stopper; a later one only adds its flag (L10).
+ * T2 A stop is never taken back.
+ * T3 A lost run stops in the same way as on a close.
  */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import { type Stopper, stopperOfSignal } from "../contract/InterruptSignature.ts";
 import type { Loss } from "./Loss.ts";
 
-/** Why one run stops. */
+/** The stop of one run. */
 export class RunStop {
   #by: Stopper | undefined;
   #userCancelled = false;
   #lifecycleClosed = false;
   #loss: Loss | undefined;
-  #flows = false;
-  // Each is made when something waits for it: of many idle runs each holds what it has.
+  // Made on demand, because many idle runs stay in memory.
   #stopped: Deferred.Deferred<void> | undefined;
   #closing: Deferred.Deferred<void> | undefined;
-  /** The caller's own signal, while the run listens to it. */
+  /** The caller's signal, while the run listens to it. */
   #heeded:
     | { readonly signal: AbortSignal; readonly listener: () => void; readonly stop: (by: Stopper) => void }
     | undefined;
@@ -30,22 +29,22 @@ export class RunStop {
     return this.#by;
   }
 
-  /** Its user has cancelled it, before or after another stop. */
+  /** True if the user has cancelled the run, before or after another stop. */
   get userCancelled(): boolean {
     return this.#userCancelled;
   }
 
-  /** The processor was closed, before or after another stop. */
+  /** True if the processor was closed, before or after another stop. */
   get lifecycleClosed(): boolean {
     return this.#lifecycleClosed;
   }
 
-  /** Why the run is not this process's any more. */
+  /** Reason why this process no longer owns the run. */
   get loss(): Loss | undefined {
     return this.#loss;
   }
 
-  /** Done as soon as the run is stopped. */
+  /** Completes as soon as the run is stopped. */
   get stopped(): Deferred.Deferred<void> {
     if (this.#stopped === undefined) {
       this.#stopped = Deferred.makeUnsafe<void>();
@@ -54,7 +53,7 @@ export class RunStop {
     return this.#stopped;
   }
 
-  /** Waits until the processor closes, also where the run was stopped before. */
+  /** Waits until the processor closes, even if the run was stopped before. */
   get closing(): Effect.Effect<void> {
     if (this.#lifecycleClosed) return Effect.void;
     this.#closing ??= Deferred.makeUnsafe<void>();
@@ -62,9 +61,9 @@ export class RunStop {
   }
 
   /**
-   * Listens to the caller's own signal.
+   * Listens to the caller's signal.
    *
-   * @param stop stops the run
+   * @param stop called to stop the run
    */
   heed(signal: AbortSignal, stop: (by: Stopper) => void): void {
     const listener = () => this.heard();
@@ -73,24 +72,24 @@ export class RunStop {
     this.heard();
   }
 
-  /** Looks at the caller's signal: an error that an abort makes may come before the abort itself (L10). */
+  /** Checks the caller's signal, because the error that an abort causes may arrive before the abort event (L10). */
   heard(): void {
     const by = stopperOfSignal(this.#heeded?.signal);
     if (by !== undefined) this.#heeded?.stop(by);
   }
 
-  /** Listens no more. What the signal throws is its owner's: it must not keep the run from its end (L7). */
+  /** Stops listening. An error that the signal throws is its owner's, and must not keep the run from its end (L7). */
   unheed(): void {
     const heeded = this.#heeded;
     this.#heeded = undefined;
     try {
       heeded?.signal.removeEventListener("abort", heeded.listener);
     } catch {
-      // It may call its listener still, which stops nothing any more.
+      // The signal may still call its listener, which no longer stops anything.
     }
   }
 
-  /** Notes a stop (T1). What waits for it is told by `tell`. */
+  /** Notes a stop (T1). `tell` wakes everything that waits for it. */
   note(by: Stopper): void {
     if (by === "user") this.#userCancelled = true;
     if (by === "lifecycle") {
@@ -100,25 +99,13 @@ export class RunStop {
     this.#by ??= by;
   }
 
-  /** Wakes what waits for the run's stop. */
+  /** Wakes everything that waits for the run's stop. */
   tell(): void {
     if (this.#stopped !== undefined) Deferred.doneUnsafe(this.#stopped, Effect.void);
   }
 
-  /** The run is lost, and its response flows on or not; the first reason counts (T3). */
-  lost(why: Loss, flows: boolean): void {
-    if (this.#loss !== undefined) return;
-    this.#loss = why;
-    this.#flows = flows;
-  }
-
-  /** The run is lost, and its response goes on here to its end, or has come to it. */
-  get flows(): boolean {
-    return this.#flows;
-  }
-
-  /** What flowed on may not go on any more. */
-  flowsNoMore(): void {
-    this.#flows = false;
+  /** Marks the run as lost. The first reason counts (T3). */
+  lost(why: Loss): void {
+    this.#loss ??= why;
   }
 }

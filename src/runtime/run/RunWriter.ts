@@ -1,26 +1,21 @@
 /**
- * Puts one run on record: its entries with the evidence that waits for them. It knows what a failed write means for the run.
+ * Writes one run's entries, with the evidence that waits for them, and knows what a failed write means for the run.
  *
- * Its writes go one after the other, each in a fiber of its own: a caller that leaves in the middle of a write neither undoes
- * it nor loses its entries. A write that the store takes in the very step has no middle, and no fiber. The writer keeps what has
- * happened, in its order, until the store takes it.
+ * Commits are sequential and need no fiber, so a caller that leaves during a commit neither undoes it nor loses its entries. The
+ * writer keeps what has happened, in order, until the store takes it.
  */
-import * as Cause from "effect/Cause";
 import * as Clock from "effect/Clock";
-import type * as Context from "effect/Context";
+import * as Context from "effect/Context";
 import * as Deferred from "effect/Deferred";
 import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
-import * as Exit from "effect/Exit";
-import * as Fiber from "effect/Fiber";
-import * as Option from "effect/Option";
 import { label } from "../../domain/Limits.ts";
 import type { Evidence } from "../../domain/RunIncident.ts";
-import type { BoundedRecorder } from "../../recorder/BoundedRecorder.ts";
+import type { BoundedRecorder, Committer } from "../../recorder/BoundedRecorder.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import { isOfStore, type RecorderError } from "../../recorder/RecorderError.ts";
 import type { Entry } from "../../recorder/RunRecord.ts";
-import type { Told } from "../../recorder/RunRecorder.ts";
+import type { Queue } from "../../recorder/WriteQueue.ts";
 import type { LedgerAttempt, NamedCall } from "../tools/ToolLedger.ts";
 import {
   type Backlog,
@@ -35,77 +30,95 @@ import {
 } from "./Backlog.ts";
 import { type Loss, losses, lossSentences } from "./Loss.ts";
 
-/** Most evidence that waits for the next commit; what comes beyond it is dropped and counted. */
+/** Maximum evidence that waits for the next commit. Further evidence is dropped and counted. */
 const pendingMax = 64;
 
-/** How long an act that has to be on record first (a call, a tool, a retry) waits for a store that is away, in milliseconds. */
+/** Maximum time that an act waits for a store that is away, if it must be on record first (a call, a tool, a retry), in milliseconds. */
 export const storeWaitMs = 5_000;
 
-/** What the writer needs of its run. */
+/** The parts of a run that its writer uses. */
 interface Owner {
   readonly runId: string;
   /** Milliseconds since the run started. */
   readonly elapsedMs: number;
-  /** What the run's own fibers run with. */
+  /** The services of the run's own fibers. */
   readonly services: Context.Context<never>;
-  /** Done as soon as the run is stopped. */
+  /** Completes as soon as the run is stopped. */
   readonly stopped: Deferred.Deferred<void>;
-  /** The run may not act any more. */
+  /** Called when the run may no longer act. */
   readonly lost: (why: Loss) => void;
-  /** A write that was due was not taken; at the `first` of them the run begins to go on unrecorded. */
+  /** Called when a due write was not taken. From the `first` one on, the run continues unrecorded. */
   readonly unrecorded: (reason: string, first: boolean) => void;
 }
 
-/** One write, from before its call of the store until its end. */
-interface Turn {
-  /** Made by the write that waits for it. */
-  over: Deferred.Deferred<void> | undefined;
-}
+/** Called when a write has ended, possibly within the call. */
+type OnWritten = (written: Written) => void;
 
-/** Waits until a write has ended. */
-const isOver = (turn: Turn): Effect.Effect<void> => {
-  turn.over ??= Deferred.makeUnsafe<void>();
-  return Deferred.await(turn.over);
-};
+/** Waits for the result that `ask` reports. A result within the call allocates nothing. */
+const answered = (ask: (onDone: OnWritten) => void): Effect.Effect<Written> =>
+  Effect.suspend(() => {
+    let now: Written | undefined;
+    let later: Deferred.Deferred<Written> | undefined;
+    ask((written) => {
+      now = written;
+      if (later !== undefined) Deferred.doneUnsafe(later, Effect.succeed(written));
+    });
+    if (now !== undefined) return Effect.succeed(now);
+    later = Deferred.makeUnsafe<Written>();
+    return Deferred.await(later);
+  });
 
-const recorded = Exit.succeed<Written>("recorded");
-const lost = Exit.succeed<Written>("lost");
-
-/** Shared by all runs of which nothing waits. */
+/** Shared by all runs without pending entries. */
 const none: ReadonlyArray<never> = [];
 
 /** One run's side of the recorder. */
-export class RunWriter implements Unwritten {
+export class RunWriter implements Unwritten, Committer {
   readonly #owner: Owner;
   readonly #recorder: BoundedRecorder;
   readonly #backlog: Backlog;
-  /** Evidence that waits; undefined while none does. */
+  /** The queue of a volatile run; undefined if the run is durable. */
+  readonly #queue: Queue | undefined;
+  /** True while a question is open or its answer is carried out. Until then every entry waits for its record (L8). */
+  #asks = false;
+  /** Pending evidence; undefined if there is none. */
   #pending: Array<Entry> | undefined;
-  /** What has happened although no write of it was taken: it goes before the next write. */
+  /** Entries that have happened and were not taken. They precede the next write. */
   #unwritten: ReadonlyArray<Entry> = none;
   #dropped = 0;
   #loss: Loss | undefined;
   #refusal: RecorderError["reason"] | undefined;
   #beginning = false;
   #away = false;
-  /** How often what waited was given up. */
+  /** Number of times that pending entries were abandoned. */
   #givenUp = 0;
-  /** An entry that is no mere evidence will never be on record: the run starts nothing any more (L8). */
+  /** True if an entry other than evidence will never be on record. The run then starts nothing more (L8). */
   #hasGap = false;
-  /** The newest write, while it is under way: the next one waits for it. */
-  #last: Turn | undefined;
+  /** True while a commit is in flight. Further commits wait for it. */
+  #isBusy = false;
+  /** Waiting commits, in order; undefined if there are none. */
+  #turns: Array<() => void> | undefined;
 
-  constructor(owner: Owner, recorder: BoundedRecorder, backlog: Backlog) {
+  /** @param queue the queue of a volatile run; undefined for a durable one */
+  constructor(owner: Owner, recorder: BoundedRecorder, backlog: Backlog, queue?: Queue) {
     this.#owner = owner;
     this.#recorder = recorder;
     this.#backlog = backlog;
+    this.#queue = queue;
   }
 
   get runId(): string {
     return this.#owner.runId;
   }
 
-  /** Notes evidence; it is committed with the next write. */
+  get services(): Context.Context<never> {
+    return this.#owner.services;
+  }
+
+  isOurs(): boolean {
+    return this.#loss === undefined;
+  }
+
+  /** Notes evidence, which the next write commits. */
   note(attempt: number, event: Evidence["event"], detail?: string): void {
     if (this.#pending !== undefined && this.#pending.length >= pendingMax) {
       this.#dropped += 1;
@@ -123,118 +136,114 @@ export class RunWriter implements Unwritten {
   }
 
   /**
-   * Commits entries with the evidence that waits. A failure is logged, counted and remembered.
+   * Commits entries with the pending evidence. A failure is logged, counted and remembered.
    *
-   * @param happened the entries are true whether they are on record or not: while the store takes nothing they wait, and go
-   *   before the next write. Other entries say what their caller does only once they are written.
+   * @param happened true if the entries have happened, recorded or not: while the store takes nothing they are kept, and precede
+   *   the next write. Other entries announce an act that the caller carries out only after they are written.
    */
   write(entries: ReadonlyArray<Entry>, happened = false): Effect.Effect<Written> {
-    return Effect.suspend(() => {
-      if (this.#writesNow(entries)) return recorded;
-      const done = Deferred.makeUnsafe<Written>();
-      if (this.#writesSoon(entries, happened, (exit) => Deferred.doneUnsafe(done, exit))) return Deferred.await(done);
-      return this.#inTurn(() => this.#send(entries, happened, true));
-    });
+    const queue = this.#queue;
+    if (queue === undefined) return answered((onDone) => this.#submit(entries, { happened, isNews: true }, onDone));
+    return Effect.suspend(() => (this.#asks ? this.#through(queue, entries) : this.#behind(queue, entries)));
   }
 
-  /** As `write`, of what has happened, and without a fiber of its caller's: `over` hears of its end, maybe in this very step. */
-  writeThen(entries: ReadonlyArray<Entry>, over: (exit: Exit.Exit<Written>) => void): void {
-    if (this.#writesNow(entries)) over(recorded);
-    else if (!this.#writesSoon(entries, true, over))
-      Effect.runForkWith(this.#owner.services)(this.#turn(() => this.#send(entries, true, true))).addObserver(over);
-  }
-
-  /**
-   * Commits entries with the evidence that waits, where the store takes them in this very step.
-   *
-   * @returns false where it does not, whatever the reason: then nothing has changed, and `write` finds out
-   */
-  #writesNow(entries: ReadonlyArray<Entry>): boolean {
-    const { writeAtOnce } = this.#recorder;
-    if (writeAtOnce === undefined || this.#last !== undefined || this.#loss !== undefined) return false;
-    const all = inOrder({ entries, pending: this.#pending ?? none, unwritten: this.#unwritten });
-    try {
-      if (all.length > 0 && writeAtOnce(this.runId, all) !== undefined) return false;
-    } catch {
-      return false;
+  /** Like `write` for what has happened, without a fiber of the caller. `onDone` may be called within the call. */
+  writeThen(entries: ReadonlyArray<Entry>, onDone: OnWritten): void {
+    const queue = this.#queue;
+    if (queue === undefined) this.#submit(entries, { happened: true, isNews: true }, onDone);
+    else if (this.#asks) this.#fork(Effect.map(this.#through(queue, entries), onDone));
+    else {
+      this.#enqueue(queue, entries);
+      onDone("recorded");
     }
+  }
+
+  #behind(queue: Queue, entries: ReadonlyArray<Entry>): Effect.Effect<Written> {
+    this.#enqueue(queue, entries);
+    return Effect.succeed("recorded");
+  }
+
+  /** Queues entries of a volatile run and waits until all of its entries are on record, for at most `storeWaitMs`. */
+  #through(queue: Queue, entries: ReadonlyArray<Entry>, untilStopped = true): Effect.Effect<Written> {
+    this.#enqueue(queue, entries);
+    const recorded = queue.recorded(this.runId, storeWaitMs);
+    const stopped = Effect.as(Deferred.await(this.#owner.stopped), false);
+    const isOnRecord = untilStopped ? Effect.raceFirst(recorded, stopped) : recorded;
+    return Effect.map(isOnRecord, (it) => (it ? "recorded" : "away"));
+  }
+
+  #enqueue(queue: Queue, entries: ReadonlyArray<Entry>): void {
+    queue.add(this.runId, inOrder({ entries, pending: this.#pending ?? none, unwritten: none }));
     this.#pending = undefined;
-    this.#unwritten = none;
-    if (all.length > 0) this.#taken("recorded");
-    return true;
+  }
+
+  /** Makes every entry wait for its record, until `endsAsking`. */
+  asks(): void {
+    this.#asks = true;
+  }
+
+  /** Called when the answer was carried out. */
+  endsAsking(): void {
+    this.#asks = false;
   }
 
   /**
-   * Commits entries with the evidence that waits, where the store commits those of several runs together: no fiber is made for
-   * it. What the store does not commit so is sent as any other write, in the same turn.
+   * Commits entries that every run must have on record before its caller acts: a guarded tool's dispatch and outcome, a question.
    *
-   * @param over hears of the end of the write, in a later step
-   * @returns false where the store does not take it: then nothing has changed
+   * @param untilStopped true if a stop of the run ends the wait. The outcome of a tool is awaited even then
+   * @returns true if everything of the run is on record
    */
-  #writesSoon(entries: ReadonlyArray<Entry>, happened: boolean, over: (exit: Exit.Exit<Written>) => void): boolean {
-    const { writeTogether } = this.#recorder;
-    if (writeTogether === undefined || this.#last !== undefined || this.#loss !== undefined) return false;
-    const before = { unwritten: this.#unwritten, pending: this.#pending };
-    const sending = { ...before, pending: before.pending ?? none, entries, happened, told: true, refused: false };
-    const all = inOrder(sending);
-    if (all.length === 0) return false;
-    const mine = this.#began();
-    const told: Told = (isOnRecord, why): void => {
-      if (!isOnRecord) {
-        const sent = Effect.suspend(() => {
-          if (this.#loss !== undefined) return lost;
-          return why === undefined ? this.#commit(sending) : this.#failed(sending, all, why);
-        });
-        Effect.runForkWith(this.#owner.services)(this.#ending(mine, sent)).addObserver(over);
-        return;
-      }
-      this.#taken("recorded");
-      this.#over(mine);
-      over(recorded);
-    };
-    [this.#unwritten, this.#pending] = [none, undefined];
-    try {
-      if (writeTogether(this.runId, all, told, this.#owner.services)) return true;
-    } catch {
-      // What is wrong with it, the other way finds out.
-    }
-    [this.#unwritten, this.#pending] = [before.unwritten, before.pending];
-    this.#over(mine);
-    return false;
+  writeThrough(entries: ReadonlyArray<Entry>, untilStopped = true): Effect.Effect<boolean> {
+    const queue = this.#queue;
+    if (queue === undefined) return this.writeFirst(entries, true);
+    return Effect.suspend(() =>
+      Effect.map(this.#through(queue, entries, untilStopped), (written) => written === "recorded"),
+    );
   }
 
   /**
-   * Commits entries that must be on record before their caller acts. While the store is away it waits, for at most `storeWaitMs`
-   * and until the run is stopped (L8).
+   * Commits entries that must be on record before their caller acts. While the store is away, waits for at most `storeWaitMs` and
+   * until the run is stopped (L8).
    *
    * @param happened as for `write`
-   * @returns whether everything of the run is on record; never again where something of it was refused for good
+   * @returns true if everything of the run is on record; never true again after the store refused an entry of it for good
    */
   writeFirst(entries: ReadonlyArray<Entry>, happened = false): Effect.Effect<boolean> {
-    return Effect.gen({ self: this }, function* () {
-      const clock = yield* Clock.Clock;
-      // A wall clock that is set back must not hold its caller (L11).
-      const until = monotonicMs(clock) + storeWaitMs;
-      const givenUp = this.#givenUp;
-      let written = yield* this.write(entries, happened);
+    return Effect.flatMap(Clock.Clock, (clock) => {
+      const wait = this.#beginWait(clock, happened ? none : entries, happened);
+      return Effect.flatMap(this.write(entries, happened), wait);
+    });
+  }
+
+  /** Begins to wait for a write. The result repeats the write while the store is away, and returns true if everything is on record. */
+  #beginWait(
+    clock: Clock.Clock,
+    entries: ReadonlyArray<Entry>,
+    happened: boolean,
+  ): (first: Written) => Effect.Effect<boolean> {
+    const givenUp = this.#givenUp;
+    // Monotonic, because a wall clock that is set back must not block the caller (L11).
+    const until = monotonicMs(clock) + storeWaitMs;
+    const retried = Effect.fnUntraced(function* (this: RunWriter, first: Written) {
+      let written = first;
       const stopped = Deferred.await(this.#owner.stopped);
-      while (written === "away" && !this.#hasGap && monotonicMs(clock) < until) {
-        const pause = Effect.raceFirst(Effect.sleep(Duration.millis(backlogPauseMs)), stopped);
-        yield* pause;
+      while (written === "away" && this.#queue === undefined && !this.#hasGap && monotonicMs(clock) < until) {
+        yield* Effect.raceFirst(Effect.sleep(Duration.millis(backlogPauseMs)), stopped);
         if (Deferred.isDoneUnsafe(this.#owner.stopped)) break;
-        written = yield* this.#inTurn(() => this.#send(happened ? [] : entries, happened, false));
+        written = yield* answered((onDone) => this.#submit(entries, { happened, isNews: false }, onDone));
       }
-      // Nothing waits any more where all of it was given up, and none of it is on record.
+      // Abandoned entries are no longer pending, but they are not on record either.
       return written === "recorded" && this.#givenUp === givenUp && !this.#hasGap;
     });
+    return (first) => retried.call(this, first);
   }
 
   /**
    * Commits the facts of an attempt, with the calls that are about to be handed over.
    *
-   * @param first the hand-over waits for a store that is away
-   * @param may whether the run may hand over, once it is known whether they are on record
-   * @returns what `may` says, later; true where the store took them in this very step
+   * @param first true if the hand-over waits for a store that is away
+   * @param may called with true if the entries are on record; returns true if the run may hand over
+   * @returns the later result of `may`, or true if the store took the entries within the call
    */
   writeShown(
     attempt: LedgerAttempt,
@@ -245,26 +254,29 @@ export class RunWriter implements Unwritten {
     const handedOver = calls.map(
       ({ call, id, tool }): Entry => ({ _tag: "CallHandedOver", attempt: attempt.number, call, id, tool }),
     );
-    const entries = [...handedOver, factsRaised(attempt)];
-    if (!this.#hasGap && this.#writesNow(entries)) return true;
-    const done = Deferred.makeUnsafe<boolean>();
-    // No part of its pull: one that is interrupted leaves the write to the next pull.
-    if (first)
-      Effect.runForkWith(this.#owner.services)(Deferred.into(Effect.map(this.writeFirst(entries, true), may), done));
-    else
-      this.writeThen(entries, (exit) =>
-        Deferred.doneUnsafe(
-          done,
-          Exit.map(exit, (it) => may(it === "recorded")),
-        ),
-      );
+    const wait = first ? this.#beginWait(Context.get(this.#owner.services, Clock.Clock), none, true) : undefined;
+    // Another store may run code that stops this run while it commits, so the hand-over is decided after the commit.
+    let mayAnswerNow = this.#queue !== undefined || this.#recorder.commitsAtOnce;
+    let isTaken = false;
+    let done: Deferred.Deferred<boolean> | undefined;
+    this.writeThen([...handedOver, factsRaised(attempt)], (written) => {
+      isTaken = mayAnswerNow && written === "recorded" && !this.#hasGap && this.#loss === undefined;
+      if (isTaken) return;
+      done ??= Deferred.makeUnsafe<boolean>();
+      // Not part of the pull: if that is interrupted, the next pull finds the write in progress.
+      if (wait === undefined) Deferred.doneUnsafe(done, Effect.succeed(may(written === "recorded")));
+      else this.#fork(Deferred.into(Effect.map(wait(written), may), done));
+    });
+    mayAnswerNow = false;
+    if (isTaken) return true;
+    done ??= Deferred.makeUnsafe<boolean>();
     return done;
   }
 
   /**
-   * Commits the entries that begin the run. While the store is away it begins unrecorded.
+   * Commits the entries that begin the run. While the store is away, the run begins unrecorded.
    *
-   * @returns why the store refuses the run, which then must not begin; undefined when it may
+   * @returns the reason why the store refuses the run, which then must not begin; undefined if it may
    */
   begin(entries: ReadonlyArray<Entry>): Effect.Effect<RecorderError["reason"] | undefined> {
     return Effect.suspend(() => {
@@ -276,14 +288,16 @@ export class RunWriter implements Unwritten {
     });
   }
 
-  /** Writes what waits. */
+  /** Writes the pending entries. */
   get flush(): Effect.Effect<Written> {
-    return this.#inTurn(() => this.#send([], true, false));
+    if (this.#queue !== undefined) return Effect.succeed("recorded");
+    return answered((onDone) => this.#submit(none, { happened: true, isNews: false }, onDone));
   }
 
-  /** The recorder has found that another process drives the run: this one writes nothing of it any more. */
+  /** Called when the recorder finds that another process drives the run. Nothing more of it is written here. */
   takenOver(): void {
-    if (this.#loss !== undefined) return;
+    // A fence stops only durable runs (L8).
+    if (this.#loss !== undefined || this.#queue !== undefined) return;
     this.#loss = "taken_over";
     this.#backlog.remove(this);
     this.giveUp();
@@ -298,102 +312,104 @@ export class RunWriter implements Unwritten {
     return lost;
   }
 
-  /** Runs a write behind the one before it, in a fiber that outlives its caller. */
-  #inTurn(send: () => Effect.Effect<Written>): Effect.Effect<Written> {
-    return Effect.suspend(() => {
-      // Also where a close or another run's write caused it, the write is the run's own: below its span, by its clock.
-      const fiber = Effect.runForkWith(this.#owner.services)(this.#turn(send));
-      return fiber.pollUnsafe() ?? Fiber.join(fiber);
-    });
-  }
-
-  /** The turn is taken before the store is called: what stops the run in the very step of that call writes behind it. */
-  #turn(send: () => Effect.Effect<Written>): Effect.Effect<Written> {
-    return Effect.suspend(() => {
-      const before = this.#last;
-      const mine = this.#began();
-      const sent = Effect.suspend(send);
-      return this.#ending(mine, before === undefined ? sent : Effect.andThen(isOver(before), sent));
-    });
-  }
-
-  #began(): Turn {
-    this.#last = { over: undefined };
-    return this.#last;
-  }
-
-  #ending(turn: Turn, sent: Effect.Effect<Written>): Effect.Effect<Written> {
-    return Effect.ensuring(
-      sent,
-      Effect.sync(() => this.#over(turn)),
-    );
-  }
-
-  #over(turn: Turn): void {
-    if (this.#last === turn) this.#last = undefined;
-    if (turn.over !== undefined) Deferred.doneUnsafe(turn.over, Effect.void);
-  }
-
-  /** @param told a failure is a new one, and is told to the run */
-  #send(entries: ReadonlyArray<Entry>, happened: boolean, told: boolean): Effect.Effect<Written> {
-    if (this.#loss !== undefined) return lost;
-    const pending = this.#pending ?? none;
-    const unwritten = this.#unwritten;
-    this.#pending = undefined;
-    this.#unwritten = none;
-    return this.#commit({ unwritten, pending, entries, happened, told, refused: false });
-  }
-
-  #commit(sending: Sending): Effect.Effect<Written> {
-    const all = inOrder(sending);
-    const made = sending.refused ? "gone" : "recorded";
-    if (all.length === 0) return Effect.succeed(made);
-    return this.#recorder.write(this.runId, all).pipe(
-      Effect.matchCauseEffect({
-        onSuccess: () => Effect.sync(() => this.#taken(made)),
-        onFailure: (cause) => {
-          // The recorder may have told so while this write was under way.
-          if (this.#loss !== undefined) return lost;
-          return this.#failed(sending, all, Option.getOrUndefined(Cause.findErrorOption(cause)));
-        },
-      }),
-    );
-  }
-
-  /** A write was not taken. @param all what was sent, in its order */
-  #failed(sending: Sending, all: ReadonlyArray<Entry>, error: RecorderError | undefined): Effect.Effect<Written> {
-    const { entries, happened, pending, told, unwritten } = sending;
-    const misfit = error?.reason === "invalid" && !this.#beginning ? all[error.entry ?? -1] : undefined;
-    if (error !== undefined && misfit !== undefined) return this.#without(sending, misfit, error);
-    if (error !== undefined && !isOfStore(error)) return this.#refused(error.reason, sending);
-    this.#unwritten = waiting([...unwritten, ...this.#unwritten, ...(happened ? entries : [])]);
-    this.#pending = [...pending, ...(this.#pending ?? none)].slice(0, pendingMax);
-    return this.#kept(error?.reason ?? "defect", told);
+  #fork(effect: Effect.Effect<unknown>): void {
+    // Uses the run's own span and clock, even if a close or another run's write caused the effect.
+    Effect.runForkWith(this.#owner.services)(effect);
   }
 
   /**
-   * Writes the other entries when one can never be read back. Of what has happened the record lacks that entry alone. What the
-   * caller has not done yet goes on record whole or not at all, and is then not done.
+   * Commits entries after those that were submitted earlier.
+   *
+   * @param isNews true if a failure is reported to the run
    */
-  #without(sending: Sending, misfit: Entry, { message, reason }: RecorderError): Effect.Effect<Written> {
-    return Effect.suspend(() => {
-      const isMeant = !sending.happened && sending.entries.includes(misfit);
-      if (isNoEvidence(misfit) && !isMeant) this.#hasGap = true;
-      if (sending.told) this.#owner.unrecorded(reason, false);
-      const others = (entries: ReadonlyArray<Entry>) => entries.filter((it) => it !== misfit);
-      const left: Sending = {
+  #submit(
+    entries: ReadonlyArray<Entry>,
+    { happened, isNews }: { readonly happened: boolean; readonly isNews: boolean },
+    onDone: OnWritten,
+  ): void {
+    const send = (): void => {
+      if (this.#loss !== undefined) {
+        this.#end("lost", onDone);
+        return;
+      }
+      const [pending, unwritten] = [this.#pending ?? none, this.#unwritten];
+      [this.#pending, this.#unwritten] = [undefined, none];
+      this.#commit({ unwritten, pending, entries, happened, isNews, refused: false }, onDone);
+    };
+    if (this.#isBusy) {
+      this.#turns ??= [];
+      this.#turns.push(send);
+      return;
+    }
+    // Set before the store is called, so that a write from within that call waits its turn.
+    this.#isBusy = true;
+    send();
+  }
+
+  #end(written: Written, onDone: OnWritten): void {
+    const next = this.#turns?.shift();
+    if (next === undefined) this.#isBusy = false;
+    onDone(written);
+    next?.();
+  }
+
+  #commit(sending: Sending, onDone: OnWritten): void {
+    const all = inOrder(sending);
+    const made = sending.refused ? "gone" : "recorded";
+    if (all.length === 0) {
+      this.#end(made, onDone);
+      return;
+    }
+    this.#recorder.commit(this.runId, all, this, (why) => {
+      if (why === undefined) this.#end(this.#taken(made), onDone);
+      // The recorder may have reported the loss while this commit was in flight.
+      else if (this.#loss !== undefined) this.#end("lost", onDone);
+      else this.#failed(sending, all, why, onDone);
+    });
+  }
+
+  /**
+   * Handles a write that was not taken.
+   *
+   * @param all the entries that were sent, in order
+   */
+  #failed(sending: Sending, all: ReadonlyArray<Entry>, why: RecorderError, onDone: OnWritten): void {
+    const { entries, happened, isNews, pending, unwritten } = sending;
+    const misfit = why.reason === "invalid" && !this.#beginning ? all[why.entry ?? -1] : undefined;
+    if (misfit !== undefined) this.#without(sending, misfit, why, onDone);
+    else if (!isOfStore(why)) this.#end(this.#refused(why.reason, sending), onDone);
+    else {
+      this.#unwritten = waiting([...unwritten, ...this.#unwritten, ...(happened ? entries : [])]);
+      this.#pending = [...pending, ...(this.#pending ?? none)].slice(0, pendingMax);
+      this.#end(this.#kept(why.reason, isNews), onDone);
+    }
+  }
+
+  /**
+   * Writes a batch again without the entry that could never be read back. A record of what has happened lacks only that entry. An
+   * act that is only announced is recorded with all of its entries or none; without them the caller does not act.
+   */
+  #without(sending: Sending, misfit: Entry, { message, reason }: RecorderError, onDone: OnWritten): void {
+    const isMeant = !sending.happened && sending.entries.includes(misfit);
+    if (isNoEvidence(misfit) && !isMeant) this.#hasGap = true;
+    if (sending.isNews) this.#owner.unrecorded(reason, false);
+    const others = (entries: ReadonlyArray<Entry>) => entries.filter((it) => it !== misfit);
+    this.#fork(
+      Effect.logError(`an entry of a run could not be recorded, and will not be: ${message}`, {
+        run_id: this.runId,
+        entry: misfit._tag,
+      }),
+    );
+    this.#commit(
+      {
         ...sending,
         unwritten: others(sending.unwritten),
         pending: others(sending.pending),
-        entries: isMeant ? [] : others(sending.entries),
+        entries: isMeant ? none : others(sending.entries),
         refused: sending.refused || isNoEvidence(misfit),
-      };
-      const told = { run_id: this.runId, entry: misfit._tag };
-      return Effect.andThen(
-        Effect.logError(`an entry of a run could not be recorded, and will not be: ${message}`, told),
-        this.#commit(left),
-      );
-    });
+      },
+      onDone,
+    );
   }
 
   #taken(made: Written): Written {
@@ -403,39 +419,37 @@ export class RunWriter implements Unwritten {
     return made;
   }
 
-  /** The store is away: what happened is kept. */
-  #kept(reason: string, told: boolean): Effect.Effect<Written> {
-    return Effect.gen({ self: this }, function* () {
-      const first = !this.#away;
-      this.#away = true;
-      if (told) this.#owner.unrecorded(reason, first);
-      yield* this.#backlog.storeTookNone(this.runId, reason);
-      if (this.#unwritten.length > 0) yield* this.#backlog.add(this);
-      return "away" as const;
-    });
+  /** Keeps what has happened while the store is away. */
+  #kept(reason: string, isNews: boolean): Written {
+    const first = !this.#away;
+    this.#away = true;
+    if (isNews) this.#owner.unrecorded(reason, first);
+    this.#fork(this.#backlog.storeTookNone(this.runId, reason));
+    if (this.#unwritten.length > 0) this.#fork(this.#backlog.add(this));
+    return "away";
   }
 
-  /** A process that lost its run may not act any more: another one decides on the facts that were written until now. */
-  #refused(reason: RecorderError["reason"], sending: Sending): Effect.Effect<Written> {
-    return Effect.suspend(() => {
-      this.#backlog.remove(this);
-      this.#refusal = reason;
-      const { entries, happened, unwritten } = sending;
-      if ([...unwritten, ...(happened ? entries : [])].some(isNoEvidence)) this.#hasGap = true;
-      const loss = losses.get(reason);
-      // The caller of a run that does not begin is told so.
-      if (this.#beginning) return Effect.succeed("lost" as const);
-      const told = { run_id: this.runId, reason, entries: inOrder(sending).length };
-      if (loss === undefined) {
-        this.#owner.unrecorded(reason, false);
-        return Effect.as(
-          Effect.logError("a run could not be recorded, and will not be: its record is gone", told),
-          "gone" as const,
-        );
-      }
-      this.#loss = loss;
-      this.#owner.lost(loss);
-      return Effect.as(Effect.logError(lossSentences[loss], told), "lost" as const);
-    });
+  /**
+   * Ends the writes of a run that the store refuses. A process that lost its run must not act, because another process decides
+   * from the facts written so far.
+   */
+  #refused(reason: RecorderError["reason"], sending: Sending): Written {
+    this.#backlog.remove(this);
+    this.#refusal = reason;
+    const { entries, happened, unwritten } = sending;
+    if ([...unwritten, ...(happened ? entries : [])].some(isNoEvidence)) this.#hasGap = true;
+    const loss = losses.get(reason);
+    // `begin` reports this to the caller.
+    if (this.#beginning) return "lost";
+    const told = { run_id: this.runId, reason, entries: inOrder(sending).length };
+    if (loss === undefined) {
+      this.#owner.unrecorded(reason, false);
+      this.#fork(Effect.logError("a run could not be recorded, and will not be: its record is gone", told));
+      return "gone";
+    }
+    this.#loss = loss;
+    this.#owner.lost(loss);
+    this.#fork(Effect.logError(lossSentences[loss], told));
+    return "lost";
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Lists what all runs of one processor share.
+ * Defines the state that all runs of one processor share.
  */
 import * as Clock from "effect/Clock";
 import * as Effect from "effect/Effect";
@@ -10,6 +10,7 @@ import { Breakers } from "../../paths/Breakers.ts";
 import { Paths, type PathsService } from "../../paths/Paths.ts";
 import { type BoundedRecorder, bounded } from "../../recorder/BoundedRecorder.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
+import { make as makeQueue, type Queue, WriteQueue } from "../../recorder/WriteQueue.ts";
 import type { HeldPool } from "../attempt/Reveal.ts";
 import { Watchdog } from "../attempt/Watchdog.ts";
 import { TokenPrices } from "../contract/TokenPrices.ts";
@@ -23,11 +24,13 @@ import { ToolGuard } from "../tools/ToolGuard.ts";
 import { Backlog } from "./Backlog.ts";
 import { ReportedOrigins } from "./ReportedOrigins.ts";
 
-/** What all runs of a processor share. */
+/** State that all runs of a processor share. */
 export interface Shared {
   readonly recorder: BoundedRecorder;
-  /** What the recorder did not take. */
+  /** Entries of durable runs that the recorder did not take. */
   readonly backlog: Backlog;
+  /** The queue to which volatile runs write. */
+  readonly queue: Queue;
   readonly decisions: UserDecisions["Service"];
   readonly guard: ToolGuard["Service"];
   readonly watchdog: Watchdog;
@@ -37,43 +40,52 @@ export interface Shared {
   readonly prices: Prices;
   readonly gate: RetryGate;
   readonly breakers: Breakers;
-  /** Whether requests may go, over all runs that share it. */
+  /** Decides if requests may go, for all runs that share it. */
   readonly paths: PathsService;
   /** The origins of runs that name no path. */
   readonly origins: ReportedOrigins;
   readonly pool: HeldPool;
   readonly clock: Clock.Clock;
-  /** Providers that this process has had a response from, the latest `providersMax` of them. */
+  /** The latest `providersMax` providers that this process has had a response from. */
   readonly reached: Reached;
-  /** Paths whose record was asked whether they were ever reached, the latest `providersMax` of them. */
+  /** The latest `providersMax` paths whose record was asked if they were ever reached. */
   readonly askedOf: Reached;
   readonly drainMs: number;
-  /** Tells this processor's runs from those of others on record. */
+  /** Distinguishes this processor's runs on record from those of other processors. */
   readonly drawn: string;
 }
 
-/** The paths that the context shares, or the processor's own. */
+/** The `Paths` of the context, or the processor's own. */
 const pathsHere = Effect.flatMap(
   Effect.serviceOption(Paths),
   Option.match({ onNone: () => Paths.make, onSome: Effect.succeed }),
 );
 
+/** The queue of the context, which the gateway's page also reads, or the processor's own. */
+const queueHere = (recorder: RunRecorder["Service"]) =>
+  Effect.flatMap(
+    Effect.serviceOption(WriteQueue),
+    Option.match({ onNone: () => makeQueue(recorder), onSome: Effect.succeed }),
+  );
+
 /**
- * Makes what all runs of a processor share.
+ * Makes the state that all runs of a processor share.
  *
- * @param drainMs how long a decision waits for tool handlers that still run
- * @param drawn tells this processor's runs from those of others on record
+ * @param drainMs maximum time that a decision waits for running tool handlers, in milliseconds
+ * @param drawn distinguishes this processor's runs on record from those of other processors
  */
 export const make = Effect.fnUntraced(function* (
   drainMs: number,
   drawn: string,
 ): Effect.fn.Return<Shared, never, RunRecorder | UserDecisions | ToolGuard | Scope.Scope> {
-  const recorder = bounded(yield* RunRecorder);
+  const service = yield* RunRecorder;
+  const recorder = bounded(service);
   const groups = new Groups();
   const paths = yield* pathsHere;
   return {
     recorder,
     backlog: yield* Backlog.make,
+    queue: yield* queueHere(service),
     decisions: yield* UserDecisions,
     guard: yield* ToolGuard,
     watchdog: yield* Watchdog.make,
@@ -95,8 +107,8 @@ export const make = Effect.fnUntraced(function* (
 });
 
 /**
- * Providers that have responded to this process: a name that does not resolve is then the network's doing. The latest
- * `providersMax` of them are kept, because a caller may name as many as it likes (L11).
+ * Providers that have responded to this process: if such a name no longer resolves, the network is the cause. Only the latest
+ * `providersMax` are kept, because a caller may name any number of them (L11).
  */
 export class Reached {
   readonly #providers = new Set<string>();
@@ -114,7 +126,6 @@ export class Reached {
     }
   }
 
-  /** How many are remembered. */
   get size(): number {
     return this.#providers.size;
   }

@@ -1,18 +1,19 @@
 /**
  * Counts what a run has spent of its budget.
  *
- * S1 A number only grows; a person's retry alone begins all of them anew. A prefill that the provider does not take is no retry.
- * S2 Time counts from the first failure on: what a response takes that never broke is no recovery. The wait of a retry always
- *    counts, also where the response had ended without an error, before its marker. A connect that failed because its path was down
- *    starts no time: the request that goes after the wait is a first one.
+ * S1 Numbers only grow. Only a person's retry resets all of them; any answer that continues the run resets the waited time. A
+ *    prefill that the provider refuses is no retry.
+ * S2 Time counts from the first failure, because a response that never broke is no recovery. The wait of a retry always counts,
+ *    even if the response ended without an error, before its marker. A connect that failed because its path was down does not
+ *    start the time: the request that is sent after the wait is a first one.
  * S3 A retry counts once: as one that the provider did not process, or as one of the budget.
- * S4 What the run waits for paths and cooldowns is counted apart from that time, and costs none of it.
- * S5 What a broken response has cost counts when the run gives it up; a response that is resumed goes on.
+ * S4 Waits for paths and cooldowns are counted separately and cost none of that time.
+ * S5 The cost of a broken response counts when the run abandons it. A response that is resumed continues.
  */
 import { fresh, type RunFacts } from "../../domain/RunFacts.ts";
 import * as Tokens from "../../facts/Tokens.ts";
 
-/** The budget's side of a run's facts. */
+/** The facts that the budget contributes to a decision. */
 export type SpentBudget = Pick<
   RunFacts,
   | "auto_retries"
@@ -28,19 +29,19 @@ export type SpentBudget = Pick<
   | "tokens_estimated"
 >;
 
-/** What the budget asks of a retry. */
+/** A retry as the budget counts it. */
 interface Retry {
-  /** The provider says that it did nothing: the retry costs none of the budget. */
+  /** True if the provider says that it did nothing: the retry is free. */
   readonly isFree: boolean;
-  /** The whole response is asked for again, after parts of it were shown. */
+  /** True if the whole response is requested again after parts of it were shown. */
   readonly isAfterShown: boolean;
-  /** The whole response is asked for again, because it stalled. */
+  /** True if the whole response is requested again because it stalled. */
   readonly isAfterStall: boolean;
-  /** The whole response is asked for again, because it had nothing in it. */
+  /** True if the whole response is requested again because it was empty. */
   readonly isAfterEmpty: boolean;
 }
 
-/** What one run has spent. */
+/** The spending of one run. */
 export class Spending {
   #autoRetries = 0;
   #notProcessedRetries = 0;
@@ -52,16 +53,16 @@ export class Spending {
   #waitedMs = 0;
   #wastedTokens = 0;
   #tokensEstimated = false;
-  /** Tokens of the run's request, as an attempt was told them; 0 where none was. */
+  /** Tokens of the run's request, as a provider reported them; 0 if none did. */
   #inputTokens = 0;
   #hasFailed = false;
   /** True if the run had failed before its last failure. */
   #hadFailed = false;
 
   /**
-   * An attempt has failed: time counts from here on (S2).
+   * Called when an attempt has failed. Time counts from here on (S2).
    *
-   * @param inputTokens what its provider has told of its request
+   * @param inputTokens tokens of its request, as its provider reported them
    */
   failed(inputTokens = 0): void {
     this.#hadFailed = this.#hasFailed;
@@ -69,39 +70,41 @@ export class Spending {
     this.#inputTokens = Math.max(inputTokens, this.#inputTokens);
   }
 
-  /** A request that was not sent because its path was down goes now: the failed connect counts for nothing (S2). */
+  /**
+   * Called when a request that was not sent because its path was down is sent after all. The failed connect does not count (S2).
+   */
   goesFree(): void {
     this.#hasFailed = this.#hadFailed;
   }
 
-  /** A broken response is given up (S5). What a person asks to repeat is paid for by the budget that the person gives (S1). */
+  /** Books the cost of an abandoned response (S5). A repeat that a person asks for is paid by the budget that the person gives (S1). */
   gaveUp(cost: Tokens.TokenCost): void {
     if (!this.#hasFailed) return;
     this.#wastedTokens = Tokens.sum(this.#wastedTokens, Tokens.total(cost));
     this.#tokensEstimated ||= cost.estimated;
   }
 
-  /** Time has passed, in milliseconds. Before the first failure it costs nothing (S2). */
+  /** Counts elapsed time, in milliseconds. It is free before the first failure (S2). */
   passed(ms: number): void {
     if (this.#hasFailed) this.#elapsedMs += ms;
   }
 
-  /** A retry has waited, in milliseconds (S2). */
+  /** Counts the wait of a retry, in milliseconds (S2). */
   waited(ms: number): void {
     this.#elapsedMs += ms;
   }
 
-  /** A request has waited for its path or for the end of a cooldown, in milliseconds (S4). */
+  /** Counts a request's wait for its path or for the end of a cooldown, in milliseconds (S4). */
   waitedToGo(ms: number): void {
     this.#waitedMs += ms;
   }
 
-  /** A person lets the run go on: what it may wait begins anew, the rest of its budget does not. */
+  /** Called when a person lets the run continue. Resets the waited time but not the rest of the budget. */
   mayWaitAnew(): void {
     this.#waitedMs = 0;
   }
 
-  /** A retry starts (S3). */
+  /** Counts a retry that starts (S3). */
   retried({ isAfterEmpty, isAfterShown, isAfterStall, isFree }: Retry): void {
     if (isFree) {
       this.#notProcessedRetries += 1;
@@ -113,17 +116,17 @@ export class Spending {
     if (isAfterEmpty) this.#retriesAfterEmpty += 1;
   }
 
-  /** What the newest retry asked for is not to be had in that form, and the provider has done nothing: it costs none of the budget. */
+  /** Returns the newest retry to the budget: the provider does not support its form of request and has done nothing. */
   gaveBack(): void {
     this.#autoRetries = Math.max(0, this.#autoRetries - 1);
   }
 
-  /** The run tries to renew its credentials: the try counts, whether it works or not. */
+  /** Counts an attempt to renew the credentials, successful or not. */
   refreshed(): void {
     this.#credentialRefreshes += 1;
   }
 
-  /** A person asks for a retry, and gives a fresh budget with it (S1). */
+  /** Called when a person asks for a retry, which comes with a fresh budget (S1). */
   renewed(): void {
     this.#set(fresh);
     this.#hasFailed = false;
@@ -131,16 +134,15 @@ export class Spending {
   }
 
   /**
-   * The run goes on from its record: an attempt of it has failed.
+   * Restores the spending of a recorded run, one of whose attempts has failed.
    *
-   * @param inputTokens what its providers have told of its request
+   * @param inputTokens tokens of its request, as its providers reported them
    */
   restored(spent: SpentBudget, inputTokens?: number): void {
     this.#set(spent);
     this.failed(inputTokens);
   }
 
-  /** What a decision takes. */
   facts(): SpentBudget {
     return {
       credential_refreshes: this.#credentialRefreshes,
@@ -171,5 +173,5 @@ export class Spending {
   }
 }
 
-/** What a run has spent that has not failed yet. */
+/** The spending of a run that has not failed yet. */
 export const nothingSpent: SpentBudget = new Spending().facts();

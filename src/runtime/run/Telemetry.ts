@@ -1,9 +1,9 @@
 /**
- * Tells what a run does through Effect's own tracer, metrics and logger: a span for the run and one for each attempt,
- * counted facts, and a log line where a person would ask what happened.
+ * Reports a run through Effect's tracer, metrics and logger: a span for the run and one per attempt, counters, and log lines for
+ * events that a person would ask about.
  *
- * It sees transitions, never parts, and decides nothing: an error of a tracer or a registry ends the telemetry of that run and
- * nothing else. No content, prompt, header or address comes in, and no span of a caller is written to.
+ * It sees transitions, never parts, and decides nothing. An error of a tracer or a registry ends only the telemetry of that run.
+ * No content, prompt, header or address is reported, and the caller's spans are not modified.
  */
 import * as Clock from "effect/Clock";
 import * as Context from "effect/Context";
@@ -20,7 +20,7 @@ import { isPublic } from "../../recorder/export/ExportLabel.ts";
 import type { AttemptEnd } from "../attempt/AttemptEnd.ts";
 import * as Measures from "./Measures.ts";
 
-/** What telemetry reads of an attempt. */
+/** The parts of an attempt that telemetry reads. */
 export interface SeenAttempt {
   readonly number: number;
   readonly setup: { readonly mode: AttemptMode; readonly route: string | undefined };
@@ -29,34 +29,34 @@ export interface SeenAttempt {
   readonly finish: string | undefined;
 }
 
-/** The run as telemetry names it. */
+/** The parts of a run that telemetry reads. */
 export interface SeenRun {
   readonly runId: string;
   readonly provider: Provider;
   /** Monotonic milliseconds. */
   readonly now: () => number;
-  /** The attempts that read its response. */
+  /** The attempts of its current response. */
   readonly chain: { readonly links: ReadonlyArray<Pick<SeenAttempt, "facts">> } | undefined;
   readonly options: { readonly requestTokens?: number };
   readonly shared: { readonly prices: Prices.Prices };
 }
 
-/** The telemetry of one run. `R` is what the caller's stream needs. */
+/** The telemetry of one run. `R` is the environment of the caller's stream. */
 export class RunTelemetry<R> {
-  /** What the run's own fibers run with: the caller's services, below the run's span. */
+  /** The services of the run's own fibers: the caller's, below the run's span. */
   readonly services: Context.Context<R>;
   readonly #run: SeenRun;
   readonly #clock: Clock.Clock;
   #span: Tracer.Span | undefined;
   #attempt: Tracer.Span | undefined;
-  /** When the live attempt has started. */
+  /** Start of the live attempt, in monotonic milliseconds. */
   #startedAt = 0;
   #broke: { readonly at: number; readonly kind: Failure["kind"] } | undefined;
   #last: RunIncident | undefined;
   #finish: string | undefined;
   #off = false;
 
-  /** @param services of the fiber that runs the stream: its span becomes the parent of the run's */
+  /** @param services the services of the fiber that runs the stream; its span becomes the parent of the run's span */
   constructor(services: Context.Context<R>, run: SeenRun) {
     this.services = services;
     this.#run = run;
@@ -66,7 +66,7 @@ export class RunTelemetry<R> {
     if (this.#span !== undefined) this.services = Context.add(services, Tracer.ParentSpan, this.#span);
   }
 
-  /** An attempt starts. Gives the services that its stream runs with, below the attempt's span. */
+  /** Reports the start of an attempt. Returns the services of its stream, below the attempt's span. */
   started(): Context.Context<R> {
     this.#startedAt = this.#run.now();
     if (this.#span === undefined) return this.services;
@@ -78,14 +78,14 @@ export class RunTelemetry<R> {
     return started ?? this.services;
   }
 
-  /** The live attempt has ended, however. */
+  /** Reports the end of the live attempt. */
   ended(attempt: SeenAttempt, outcome: AttemptEnd): void {
     this.#safely(() => {
       const live = this.#attempt;
       this.#attempt = undefined;
       const failure = outcome._tag === "failed" ? outcome.failure : undefined;
       const { mode } = attempt.setup;
-      // A model that has completed a request gets series of its own.
+      // A model that has completed a request gets its own series.
       if (failure === undefined) Measures.providerLabels(this.#run.provider, this.services, true);
       this.#measure(Measures.attempts, 1, { "stream_recovery.mode": mode, "error.type": failure?.kind });
       this.#progressed(attempt);
@@ -101,7 +101,7 @@ export class RunTelemetry<R> {
     });
   }
 
-  /** An attempt did not close within its grace. */
+  /** Reports an attempt that did not close within its grace period. */
   abandoned(attempt: SeenAttempt): void {
     this.#safely(() => {
       this.#measure(Measures.abandonedAttempts, 1, { "stream_recovery.mode": attempt.setup.mode });
@@ -109,7 +109,6 @@ export class RunTelemetry<R> {
     });
   }
 
-  /** A decision was taken. */
   decided(incident: RunIncident): void {
     this.#safely(() => {
       const { attempt, decision, failure } = incident;
@@ -130,12 +129,12 @@ export class RunTelemetry<R> {
     });
   }
 
-  /** The store did not take a write: what the run shows from here on is unrecorded until the store is back. */
+  /** Reports a write that the store did not take. The run shows its output unrecorded until the store is back. */
   unrecorded(reason: string): void {
     this.#safely(() => this.#measure(Measures.unrecorded, 1, { "error.type": reason }));
   }
 
-  /** Text that was shown has broken: it goes on, could not be joined, or is not gone on with. */
+  /** Reports the outcome for shown text that broke: it was continued, could not be joined, or is not continued. */
   seam(outcome: "joined" | "unproven" | "refused", reason: string): void {
     this.#safely(() => {
       const attributes = { "stream_recovery.outcome": outcome, "stream_recovery.reason": reason };
@@ -144,12 +143,12 @@ export class RunTelemetry<R> {
     });
   }
 
-  /** A retry was scheduled: the run recovers by itself. */
+  /** Reports a scheduled retry at debug level, because the run recovers by itself. */
   retrying(incident: RunIncident): void {
     this.#log("debug", incident.message, logAnnotations(incident));
   }
 
-  /** The run begins to wait before a request. */
+  /** Reports that the run begins to wait before a request. */
   waits(it: "path" | "cooldown"): void {
     this.#safely(() => {
       const attributes = { "stream_recovery.for": it };
@@ -159,7 +158,7 @@ export class RunTelemetry<R> {
     });
   }
 
-  /** Such a wait is over, after so many milliseconds. */
+  /** Reports the end of such a wait and its duration, in milliseconds. */
   waited(it: "path" | "cooldown", ms: number): void {
     this.#safely(() => {
       const attributes = { "stream_recovery.for": it };
@@ -168,12 +167,11 @@ export class RunTelemetry<R> {
     });
   }
 
-  /** A person is asked. */
   asking(incident: RunIncident): void {
     this.#log("warning", incident.message, logAnnotations(incident));
   }
 
-  /** These attempts were thrown away: a replay has taken their place. */
+  /** Counts the output of attempts that a replay has replaced. */
   discarded(attempts: ReadonlyArray<SeenAttempt>): void {
     this.#safely(() => {
       for (const attempt of attempts) {
@@ -186,7 +184,7 @@ export class RunTelemetry<R> {
     });
   }
 
-  /** A response was paid for: it stands, or it broke. */
+  /** Counts the tokens and the cost of a response that was used or wasted. */
   paid(outcome: "used" | "wasted", tokens: Tokens.TokenCost): void {
     this.#safely(() => {
       const attributes = {
@@ -203,7 +201,7 @@ export class RunTelemetry<R> {
     });
   }
 
-  /** What the run's last response has cost, once the run has its end: a run that is parked goes on. */
+  /** Counts the cost of the run's last response when the run has ended. A parked run continues. */
   #paidLast({ reason, state }: StreamEnd): void {
     const { chain, options } = this.#run;
     if (chain === undefined || state === "parked") return;
@@ -215,7 +213,6 @@ export class RunTelemetry<R> {
     );
   }
 
-  /** The run has ended. */
   finished(end: StreamEnd, attempts: number): void {
     this.#paidLast(end);
     this.#safely(() => {
@@ -269,7 +266,7 @@ export class RunTelemetry<R> {
     }
   }
 
-  /** Logs from a fiber of its own, below the run's span: what a logger throws stays in that fiber. */
+  /** Logs from a separate fiber below the run's span, so that an error of a logger stays in that fiber. */
   #log(level: keyof typeof levels, message: string, annotations: Readonly<Record<string, unknown>>): void {
     Effect.runForkWith(this.services)(Effect.annotateLogs(levels[level](message), annotations));
   }
@@ -284,7 +281,7 @@ export class RunTelemetry<R> {
     Measures.measure(metric, value, attributes, this.services, labels);
   }
 
-  /** Measures what has no model: times, and what goes up and down, because a model may lose its series in between. */
+  /** Measures without the model: times, and values that go up and down, because a model may lose its series in between. */
   #measureModelless<State>(
     metric: Parameters<typeof Measures.measure<State>>[0],
     value: number,
@@ -302,7 +299,7 @@ export class RunTelemetry<R> {
     span?.event(name, this.#clock.currentTimeNanosUnsafe(), defined(attributes));
   }
 
-  /** What every span of the run is found by. Set when a span ends: until then many runs may wait, and hold it for nothing. */
+  /** Returns the attributes that identify every span of the run. They are set at the end of a span, so that waiting runs do not hold them. */
   #names(): Attributes {
     return { ...Measures.providerAttributes(this.#run.provider), "stream_recovery.run_id": this.#run.runId };
   }
@@ -311,7 +308,7 @@ export class RunTelemetry<R> {
     return Effect.runSyncWith(this.services)(Effect.makeSpan(name, { kind }));
   }
 
-  /** Runs a report. The first that throws is the last of this run, and says so in the log. */
+  /** Runs a report. The first error turns off the telemetry of this run and is logged. */
   #safely<A>(report: () => A): A | undefined {
     if (this.#off) return undefined;
     try {
@@ -326,7 +323,7 @@ export class RunTelemetry<R> {
   }
 }
 
-/** Whether a tracer was installed: what Effect does without one keeps a span that nothing ever reads. */
+/** Returns true if a tracer is installed. Effect's default tracer would only keep spans that nothing reads. */
 const isTraced = (services: Context.Context<never>): boolean =>
   Context.get(services, Tracer.Tracer) !== Tracer.nativeTracer;
 
@@ -339,14 +336,14 @@ const levels = {
   error: Effect.logError,
 } as const;
 
-/** How a run's stream ended: with the run, or before it (law L7: parked is not terminal for the run). */
+/** The end of a run's stream, together with the run or before it (L7: parked is not terminal for the run). */
 export interface StreamEnd {
   readonly state: RunEnd["state"] | "parked";
   readonly reason: string;
   readonly incident?: string;
 }
 
-/** Ends that a caller has asked for: it needs no warning of what it did itself. */
+/** Ends that the caller has asked for, so they need no warning. */
 const wanted: ReadonlySet<string> = new Set(["user_cancelled", "lifecycle_closed"]);
 
 const defined = (attributes: Attributes): Record<string, unknown> =>
@@ -356,7 +353,7 @@ const setAll = (span: Tracer.Span, attributes: Attributes): void => {
   for (const [name, value] of Object.entries(attributes)) if (value !== undefined) span.attribute(name, value);
 };
 
-/** What a log line about an incident says beside its sentence. A failure's code has passed the classifier's allow-list. */
+/** Returns the annotations of a log line about an incident. A failure's code has passed the classifier's allow-list. */
 const logAnnotations = ({ attempt, decision, failure, run_id }: RunIncident) => ({
   run_id,
   attempt,
@@ -366,7 +363,7 @@ const logAnnotations = ({ attempt, decision, failure, run_id }: RunIncident) => 
   ...(failure.status === undefined ? {} : { status: failure.status }),
 });
 
-/** The incident's sentence, and what was done where the decision alone does not say it. */
+/** Returns the incident's sentence, and the act that followed if the decision alone does not say it. */
 const sentenceOfStop = ({ decision, message }: RunIncident, reason: string): string => {
   if (reason === "accepted_partial") return `${message} The part that had been shown is kept as the response.`;
   if (reason === "record_failed")
@@ -374,7 +371,7 @@ const sentenceOfStop = ({ decision, message }: RunIncident, reason: string): str
   return decision.action === "ask_user" ? `${message} The run stops here.` : message;
 };
 
-/** A word that came from outside, or OpenTelemetry's word for one that is not known. */
+/** Returns a word from outside if it may be published, else OpenTelemetry's word for an unknown value. */
 const publicName = (text: string): string => (isPublic(text) ? text : "_OTHER");
 
 const attemptAttributes = (attempt: SeenAttempt): Attributes => {
@@ -402,7 +399,7 @@ const failureAttributes = (failure: Failure | undefined): Attributes =>
         "stream_recovery.clock": failure.kind === "stalled" ? failure.clock : undefined,
       };
 
-/** How a span ends: with the kind of the failure and nothing of the error itself. A stop from outside is no error. */
+/** Returns the exit of a span: the kind of the failure and nothing of the error itself. A stop from outside is no error. */
 const exitOf = (failure: Failure | undefined): Exit.Exit<void, { readonly name: string; readonly message: string }> => {
   if (failure === undefined) return Exit.void;
   if (failure.kind === "cancelled" && failure.by !== "provider") return Exit.interrupt();

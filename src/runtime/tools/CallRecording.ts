@@ -1,32 +1,37 @@
 /**
- * Says which calls have to be on record before they are handed over, and how an attempt breaks where they cannot be (L8).
+ * Decides which calls must be on record before they are handed over, and how an attempt breaks if they cannot be recorded (L8).
  */
 import type { Failure } from "../../domain/Failure.ts";
 import { RecorderError } from "../../recorder/RecorderError.ts";
 import type { NamedCall } from "./ToolLedger.ts";
 
-/** What stands between a call and its hand-over. */
+/** The parts of a run that this decision reads. */
 interface CallOwner {
-  /** The run's calls start through the guard only, which starts none that is not on record. */
+  /** `guarded` is true if calls start only through the guard, which starts no call that is not on record. */
   readonly sideEffects: { readonly guarded: boolean };
   readonly options: { readonly tools: ReadonlyArray<{ readonly name: string; readonly effect: string }> };
   readonly shared: { readonly recorder: { readonly durable: boolean } };
+  readonly isVolatile: boolean;
 }
 
 /**
- * Whether these calls may be handed over only once they are on record. Text goes on in any case, and so does every call where
- * no process could recover the run: the record ends with its process.
+ * Returns true if these calls must be on record before they are handed over. Text never has to be. Nor does a call of a run that
+ * no other process takes over: a volatile one, or one whose record ends with its process.
  *
- * @param calls what is about to be handed over
+ * @param calls the calls about to be handed over
  */
-export const needsRecord = ({ options, shared, sideEffects }: CallOwner, calls: ReadonlyArray<NamedCall>): boolean => {
+export const needsRecord = (
+  { isVolatile, options, shared, sideEffects }: CallOwner,
+  calls: ReadonlyArray<NamedCall>,
+): boolean => {
   const effectOf = (tool: string) => options.tools.find(({ name }) => name === tool)?.effect;
-  return shared.recorder.durable && !sideEffects.guarded && calls.some(({ tool }) => effectOf(tool) !== "read_only");
+  const isRecovered = shared.recorder.durable && !isVolatile;
+  return isRecovered && !sideEffects.guarded && calls.some(({ tool }) => effectOf(tool) !== "read_only");
 };
 
 /**
- * How an attempt breaks whose call could not be recorded: a process that recovered the run would not know of the call, and
- * would have it run again (L8).
+ * Returns the failure of an attempt whose call could not be recorded. A process that recovers the run would not know of the call
+ * and would have it run again (L8).
  */
 export const keptBack = (
   runId: string,

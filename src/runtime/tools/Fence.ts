@@ -1,9 +1,9 @@
 /**
- * Stands between an attempt's tool calls and their handlers (L6).
+ * Controls which tool calls of an attempt may start (L6).
  *
- * Open: a call may start. Suspended: the stream has failed and the decision is not taken yet; new calls wait. Sealed: the
- * attempt is superseded or stopped; no call of it starts any more. A running handler is counted until it has ended, so
- * that a decision can wait for an outcome that it would otherwise have to guess.
+ * Open: a call may start. Suspended: the stream failed and the decision is pending, so new calls wait. Sealed: the attempt is
+ * superseded or stopped, and none of its calls starts any more. Running handlers are counted, so that a decision can wait for an
+ * outcome instead of guessing it.
  */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
@@ -11,7 +11,7 @@ import * as Effect from "effect/Effect";
 /** The fence of one attempt. */
 export class Fence {
   #state: "open" | "suspended" | "sealed" = "open";
-  /** Made when a call waits: at most fences none ever does. */
+  /** Created by the first call that has to wait, which few fences ever see. */
   #changed: Deferred.Deferred<void> | undefined;
   #running = 0;
   #drained: Deferred.Deferred<void> | undefined;
@@ -20,7 +20,7 @@ export class Fence {
     return this.#state === "sealed";
   }
 
-  /** Handlers that have been let through and have not ended. */
+  /** Number of handlers that passed the fence and have not ended. */
   get running(): number {
     return this.#running;
   }
@@ -29,22 +29,22 @@ export class Fence {
     if (this.#state === "open") this.#state = "suspended";
   }
 
-  /** Lets waiting calls through. A sealed fence stays sealed. */
+  /** Lets waiting calls pass. A sealed fence stays sealed. */
   open(): void {
     if (this.#state === "suspended") this.#turn("open");
   }
 
-  /** Lets no further call through. */
+  /** Blocks all further calls for good. */
   seal(): void {
     if (this.#state !== "sealed") this.#turn("sealed");
   }
 
   /**
-   * Waits for the fence and passes it in the same step: `enter` runs while the fence is known to be open, so no decision
-   * can fall between the look and the mark.
+   * Waits for the fence and passes it in the same step: `enter` runs while the fence is open, so no decision falls between check
+   * and mark.
    *
-   * @param enter marks the call as dispatched; its result is given back
-   * @returns undefined when the fence is sealed
+   * @param enter marks the call as dispatched; `pass` returns its result
+   * @returns undefined if the fence is sealed
    */
   pass<A>(enter: () => A): Effect.Effect<A | undefined> {
     return Effect.suspend(() => {
@@ -57,7 +57,7 @@ export class Fence {
     });
   }
 
-  /** A handler starts. Called inside `pass`. */
+  /** Counts a handler as running. Call it inside `pass`. */
   started(): void {
     this.#running += 1;
   }
@@ -70,7 +70,7 @@ export class Fence {
     if (drained !== undefined) Deferred.doneUnsafe(drained, Effect.void);
   }
 
-  /** Waits until no handler runs. */
+  /** Completes when no handler is running. */
   get drained(): Effect.Effect<void> {
     return Effect.suspend(() => {
       if (this.#running === 0) return Effect.void;

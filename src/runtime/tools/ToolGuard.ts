@@ -1,8 +1,8 @@
 /**
  * Wraps tool handlers so that no call of a superseded attempt starts and no call starts twice.
  *
- * A guarded tool is the only proof of `guarded`: the processor knows the tools that were made here, and believes no
- * declaration. A dispatch is on record before its handler starts, its outcome before it is returned (L8).
+ * A guarded tool is the only proof of `guarded`: the processor knows the tools made here and trusts no declaration. A dispatch is
+ * on record before its handler starts, and its outcome before it is returned (L8).
  */
 import * as Cause from "effect/Cause";
 import * as Context from "effect/Context";
@@ -17,11 +17,14 @@ import type { CallReference } from "../contract/ToolCall.ts";
 import type { ToolLedger } from "./ToolLedger.ts";
 
 /**
- * A call was not started. `superseded`: its attempt was given up; what it would do is asked for again or not at all.
- * `already_dispatched`: this call, or an unsettled one with the same provider id, has started before. `unknown_call`: no
- * such call was handed over, or too many of its response were before it. `another_tool`: the call is another tool's, and its
- * handler is not this one. `unknown_run`: no such run is live, or it is too old. `not_recorded`: the dispatch could not
- * be recorded, so it may not happen.
+ * A call was not started.
+ *
+ * - `superseded`: its attempt was abandoned; the model asks for its work again or not at all.
+ * - `already_dispatched`: this call has started before, or an unsettled call with the same provider id has.
+ * - `unknown_call`: no such call was handed over, or its response had too many calls before it.
+ * - `another_tool`: the call belongs to another tool than this handler's.
+ * - `unknown_run`: no such run is live, or the run is too old.
+ * - `not_recorded`: the dispatch could not be recorded, so the call must not start.
  */
 export class ToolRefused extends Schema.TaggedError<ToolRefused>()("ToolRefused", {
   reason: Schema.Literals([
@@ -42,32 +45,32 @@ export interface GuardedTool<I, A, E, R> extends ToolBoundary {
   /**
    * Runs the handler for one call.
    *
-   * @param call which call; each runs at most once
+   * @param call the call to run; each runs at most once
    * @param input passed on to the handler
-   * @returns what the handler returns. An interrupted or dying handler leaves the call's outcome unknown; a typed failure is an outcome.
+   * @returns the handler's result. A typed failure is an outcome too; an interrupted or dying handler leaves the outcome unknown.
    */
   readonly run: (call: CallReference, input: I) => Effect.Effect<A, E | ToolRefused, R>;
 }
 
-/** What a guarded tool may have beside its handler. */
+/** Options of a guarded tool. */
 export interface ToolOptions {
-  /** Asked before a person is. Its word settles the call as the person's would. */
+  /** Asked before a person is. Its verdict settles the call as a person's answer would. */
   readonly verify?: ToolGuard.Verify;
 }
 
-/** Runs whose ledgers are kept for tools that run after their stream has ended; the oldest ended run goes first. */
+/** Maximum ledgers kept for tools that run after their stream has ended. The oldest ended run is evicted first. */
 export const ledgersMax = 1_024;
 
 type Handler<I, A, E, R> = (input: I) => Effect.Effect<A, E, R>;
 
-/** Makes a guarded tool of one effect. */
+/** Makes a guarded tool with a fixed effect. */
 type MakeTool = <I, A, E, R>(
   name: string,
   handler: Handler<I, A, E, R>,
   options?: ToolOptions,
 ) => GuardedTool<I, A, E, R>;
 
-/** A tool's `verify`, by the tool's name on record. */
+/** A tool's `verify` and the tool's name on record. */
 interface Verifier {
   readonly tool: string;
   readonly verify: ToolGuard.Verify;
@@ -77,21 +80,21 @@ interface Verifier {
 export class ToolGuard extends Context.Service<
   ToolGuard,
   {
-    /** A tool that changes nothing: it may run again. */
+    /** Makes a tool that changes nothing, so it may run again. */
     readonly readOnly: MakeTool;
-    /** A tool that changes something. */
+    /** Makes a tool that changes something. */
     readonly mutating: MakeTool;
-    /** A tool of unknown effect: treated as mutating, counted apart. */
+    /** Makes a tool of unknown effect: treated as mutating, counted separately. */
     readonly unknown: MakeTool;
-    /** Makes tools of one effect, where the effect is data: the same as the three above. */
+    /** Makes tools of a given effect, for callers that have the effect as data. Equivalent to the three above. */
     readonly ofEffect: (effect: ToolEffect) => MakeTool;
-    /** Whether a tool was made by this guard. */
+    /** Returns true if this guard made the tool. */
     readonly made: (tool: ToolGuard.Tool) => boolean;
-    /** @internal How a tool of this guard says whether a call happened. */
+    /** @internal Returns the `verify` of a tool of this guard. */
     readonly verifierOf: (tool: ToolGuard.Tool) => Verifier | undefined;
-    /** @internal The processor's side: makes a run's calls known. */
+    /** @internal Registers the ledger of a run, for the processor. */
     readonly enrol: (runId: string, ledger: ToolLedger) => void;
-    /** @internal Whether calls of a run of this id are known. */
+    /** @internal Returns true if the run has a ledger here. */
     readonly knows: (runId: string) => boolean;
     /** @internal Forgets an ended run that handed over no call. */
     readonly release: (runId: string) => void;
@@ -100,24 +103,24 @@ export class ToolGuard extends Context.Service<
   static readonly layer = Layer.sync(ToolGuard, () => makeGuard());
 }
 
-/** Its types stand in the namespace of the same name. */
+/** Types of the service. */
 export declare namespace ToolGuard {
-  /** A tool as `run` takes it: guarded, or a plain boundary that proves nothing. */
+  /** A tool as `run` accepts it: guarded, or a plain boundary that proves nothing. */
   export type Tool = ToolBoundary;
 
-  /** A call of unknown outcome, as its tool is asked about it. */
+  /** A call of unknown outcome, as passed to its tool's `verify`. */
   export interface UnknownCall {
     readonly run_id: string;
     readonly attempt: number;
     readonly call: string;
-    /** The provider's own id: empty, `0` or repeated with some providers. */
+    /** The provider's own id. Some providers send it empty, as `0` or repeated. */
     readonly id: string;
     readonly tool: string;
   }
 
   /**
-   * Says whether a call happened whose handler was interrupted, died, or went down with its process: `unknown` when that
-   * cannot be told, and a person is asked. It must not do the call.
+   * Reports if a call happened whose handler was interrupted, died or went down with its process. It must not make the call.
+   * After `unknown`, a person is asked.
    */
   export type Verify = (call: UnknownCall) => Effect.Effect<"it_ran" | "it_did_not_run" | "unknown", unknown>;
 }
@@ -171,7 +174,7 @@ const dispatch = <I, A, E, R>(
     Effect.gen(function* () {
       const found = ledger.find(call);
       if (found === undefined) return yield* refused("unknown_call", tool);
-      // A call without a name may be any tool's. A named one starts its own tool and no other.
+      // A call without a name may belong to any tool; a named call only starts its own tool.
       if (found.tool !== "" && found.tool !== label(tool)) return yield* refused("another_tool", tool);
       const entered = yield* restore(ledger.enter(found, tool, !("call" in call)));
       if (typeof entered === "string") return yield* refused(entered, tool);

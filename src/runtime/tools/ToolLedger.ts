@@ -1,8 +1,8 @@
 /**
- * Ties the calls of one run to their attempts: which call a reference means, whether it may start, what became of it.
+ * Ties the calls of one run to their attempts: resolves references to calls, decides which may start, and tracks their outcomes.
  *
- * A call's key is (run, attempt, choice, ordinal). Provider ids are labels: they come empty, as `0`, or repeated every
- * turn, so an id stands for the newest call that carried it, and is refused while an earlier one with it is unsettled.
+ * A call's key is (run, attempt, choice, ordinal). Provider ids are only labels: they arrive empty, as `0`, or repeated every
+ * turn. So an id refers to the newest call that carried it, and is refused while an earlier call with that id is unsettled.
  */
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
@@ -16,10 +16,10 @@ import type { CallVerdict } from "../../recorder/RunRecord.ts";
 import type { CallReference, ReadyCall, SettledCall } from "../contract/ToolCall.ts";
 import type { Fence } from "./Fence.ts";
 
-/** How a call is named on record. */
+/** Identifies a call on record. */
 export type NamedCall = Pick<ReadyCall, "call" | "id" | "tool">;
 
-/** The runtime calls that these signals make whole. */
+/** Returns the runtime calls that these signals complete. */
 export const wholeCalls = (
   signals: ReadonlyArray<CallSignal>,
 ): ReadonlyArray<NamedCall & { readonly input?: string }> =>
@@ -32,36 +32,36 @@ export const wholeCalls = (
       ...(input === undefined ? {} : { input }),
     }));
 
-/** What the ledger needs of an attempt. */
+/** The parts of an attempt that the ledger uses. */
 export interface LedgerAttempt {
-  /** Counts the attempts of the run, from 1. */
+  /** Number of the attempt within the run, from 1. */
   readonly number: number;
   readonly fence: Fence;
   readonly facts: FactsFold;
-  /** A handler starts or ends: the attempt's clocks stand still while one runs. */
+  /** `toolStarted` and `toolEnded` bracket a handler: the attempt's clocks pause while one runs. */
   readonly toolStarted: () => void;
   readonly toolEnded: () => void;
 }
 
-/** What the ledger needs of its run. */
+/** The parts of a run that the ledger uses. */
 export interface LedgerRun {
-  /** Whether a call of this tool can only have started through the guard. */
+  /** Returns true if calls of this tool can only start through the guard. */
   readonly guards: (tool: string) => boolean;
-  /** Commits the attempt's facts; while the store is away they are kept. */
+  /** Commits the attempt's facts, or keeps them while the store is unavailable. */
   readonly recordFacts: (attempt: LedgerAttempt) => Effect.Effect<unknown>;
-  /** Commits the attempt's facts before a handler starts; whether that worked. Waits for a store that is away. */
+  /** Commits the attempt's facts before a handler starts, waiting for a store that is unavailable. Returns true if it succeeded. */
   readonly recordDispatch: (attempt: LedgerAttempt) => Effect.Effect<boolean>;
-  /** A call has settled, or never will, after its attempt's decision was taken. */
+  /** Reports that a call settled, or never will, after its attempt's decision was taken. */
   readonly settledLate: (attempt: LedgerAttempt) => Effect.Effect<void>;
 }
 
-/** One call that was handed over whole. */
+/** A complete call that was handed over. */
 interface LedgerCall {
   readonly owner: LedgerAttempt;
   readonly key: string;
   readonly id: string;
   readonly tool: string;
-  /** Ordinal of the part that made it whole. */
+  /** Ordinal of the part that completed the call. */
   readonly ordinal: number;
   state: "handed_over" | "dispatched" | "settled" | "outcome_unknown";
   verdict?: CallVerdict;
@@ -76,9 +76,9 @@ export interface OpenCall extends NamedCall {
 /** A call that passed the fence. */
 export interface Entered {
   readonly recordDispatch: Effect.Effect<"recorded" | "not_recorded" | "superseded">;
-  /** The handler will not start after all. */
+  /** Reverts the entry: the handler will not start. */
   readonly leave: () => void;
-  /** Lets a user's cancel reach the handler. */
+  /** Interrupts the handler when the user cancels the run. */
   readonly stoppable: <A, E, R>(handler: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>;
   readonly recordOutcome: (outcome: "settled" | "outcome_unknown") => Effect.Effect<void>;
 }
@@ -89,14 +89,13 @@ const none: ReadonlyArray<LedgerCall> = [];
 /** The calls of one run. */
 export class ToolLedger {
   readonly #run: LedgerRun;
-  /** Made with the first call: most runs have none. */
+  /** Created with the first call, because few runs have any. */
   #kept: Array<LedgerCall> | undefined;
-  /** The attempt that hands calls over, and how many it has: each response has its own `callsMax`. */
+  /** The attempt that is handing over calls. `#newestCalls` counts them, because `callsMax` applies per response. */
   #newest: LedgerAttempt | undefined;
   #newestCalls = 0;
-  /** Made with the first handler, or by the user's cancel. */
+  /** Created with the first handler, or by the user's cancel. */
   #stop: Deferred.Deferred<void> | undefined;
-  /** Whether the run has ended. */
   ended = false;
 
   constructor(run: LedgerRun) {
@@ -117,12 +116,12 @@ export class ToolLedger {
     return this.#stop;
   }
 
-  /** Whether no call was handed over whole. */
+  /** True if no complete call was handed over. */
   get isEmpty(): boolean {
     return this.#calls.length === 0;
   }
 
-  /** A part that makes calls whole is being handed over. Returns the references that go with it. */
+  /** Registers the calls that a part completes as it is handed over. Returns the references that go with the part. */
   handedOver(owner: LedgerAttempt, runId: string, ordinal: number, calls: ReadonlyArray<CallSignal>): Array<ReadyCall> {
     if (this.#newest !== owner) this.#newestCalls = 0;
     this.#newest = owner;
@@ -135,10 +134,10 @@ export class ToolLedger {
     });
   }
 
-  /** A call of an earlier process, as its facts stand on record. */
+  /** Restores a call of an earlier process from its recorded facts. */
   restore(owner: LedgerAttempt, { call, id, tool }: NamedCall, verdict: CallVerdict | undefined): void {
     const rows = owner.facts.snapshot().tools.filter((it) => it.executor === "runtime");
-    // A call without a row of its own is where the furthest of the folded ones is; without any row it may be anywhere.
+    // A call without its own row is in the phase of the furthest folded row; without any row, its outcome is unknown.
     const row = rows.find((it) => it.call === call) ?? rows.find(isFolded);
     const phase = row?.phase ?? "outcome_unknown";
     const state = phase === "settled" || phase === "outcome_unknown" || phase === "dispatched" ? phase : "handed_over";
@@ -153,7 +152,7 @@ export class ToolLedger {
     });
   }
 
-  /** The call that a reference means: by key, or by id the first of the newest attempt that has not started. */
+  /** Resolves a reference: by key, or by provider id to the first call of the newest attempt that has not started. */
   find(reference: CallReference): LedgerCall | undefined {
     if ("call" in reference) {
       return this.#calls.find((it) => it.owner.number === reference.attempt && it.key === reference.call);
@@ -168,7 +167,7 @@ export class ToolLedger {
   /**
    * Waits for the call's fence and marks the call as dispatched in the step that passes it.
    *
-   * @param byId only a provider's id was given: it is refused while another call with that id is unsettled
+   * @param byId true if only a provider id was given; it is refused while another call with that id is unsettled
    */
   enter(call: LedgerCall, tool: string, byId: boolean): Effect.Effect<Entered | "superseded" | "already_dispatched"> {
     return Effect.map(
@@ -184,15 +183,14 @@ export class ToolLedger {
     );
   }
 
-  /** Interrupts every running handler: only a user's cancel does. */
+  /** Interrupts every running handler. Only a user's cancel does this. */
   stopAll(): void {
     Deferred.doneUnsafe(this.#stopped, Effect.void);
   }
 
   /**
-   * The runtime calls of unknown outcome that these attempts have.
-   *
-   * The facts say which those are: they hold calls too that no guard has seen.
+   * Returns the runtime calls of these attempts whose outcome is unknown. The facts decide, because they also hold calls that no
+   * guard has seen.
    */
   unsettled(owners: ReadonlyArray<LedgerAttempt>): ReadonlyArray<OpenCall> {
     return owners.flatMap((owner) =>
@@ -208,14 +206,14 @@ export class ToolLedger {
     );
   }
 
-  /** Whether a call's handler still runs; of a folded row, whether the handler of any such call may. */
+  /** Returns true if the call's handler is running; for a folded row, if any handler of the attempt is. */
   isRunning({ call, owner }: OpenCall): boolean {
     if (owner.fence.running === 0) return false;
     const folded = call === foldedCall("runtime");
     return this.#calls.some((it) => it.owner === owner && (folded || it.key === call) && it.state === "dispatched");
   }
 
-  /** Settles a call by a word on it. Returns whether that was news: rows that were folded cannot be settled. */
+  /** Settles a call with a verdict. Returns true if that changed anything; folded rows cannot be settled. */
   settle({ call, owner, tool }: OpenCall, verdict: CallVerdict): boolean {
     if (!owner.facts.settled(call, tool)) return false;
     const known = this.#calls.find((it) => it.owner === owner && it.key === call);
@@ -226,7 +224,7 @@ export class ToolLedger {
     return true;
   }
 
-  /** What became of every call of the run, for a continuation. */
+  /** Returns the outcome of every call of the run, for a continuation. */
   calls(): ReadonlyArray<SettledCall> {
     return this.#calls.map((it) => ({
       attempt: it.owner.number,
@@ -238,7 +236,7 @@ export class ToolLedger {
     }));
   }
 
-  /** Ordinal of the last part that made a call whole that has settled by now; 0 when there is none. */
+  /** Returns the ordinal of the last part that completed a call which has settled; 0 if there is none. */
   settledThrough(owner: LedgerAttempt): number {
     return this.#calls.reduce(
       (last, it) => (it.owner === owner && it.state === "settled" ? Math.max(last, it.ordinal) : last),
@@ -246,7 +244,7 @@ export class ToolLedger {
     );
   }
 
-  /** While one of two calls with the same provider's id is under way, that id does not say which of them a runtime means. */
+  /** While one of two calls with the same provider id is in progress, that id is ambiguous. */
   #twinIsOpen(call: LedgerCall): boolean {
     return this.#calls.some(
       (it) => it !== call && it.id === call.id && (it.state === "dispatched" || it.state === "outcome_unknown"),
@@ -264,7 +262,7 @@ export class ToolLedger {
         !recorded ? "not_recorded" : owner.fence.isSealed ? "superseded" : "recorded",
       ),
       leave: () => {
-        // Its facts stay dispatched: they only grow, and this is the stricter side.
+        // The facts stay dispatched: they only grow, and this is the stricter side.
         call.state = "handed_over";
         left();
       },
@@ -278,9 +276,9 @@ export class ToolLedger {
           call.state = outcome;
           if (outcome === "settled") owner.facts.settled(call.key, tool);
           else owner.facts.outcomeUnknown(call.key, tool);
-          // Asked in the step in which the facts grow: a decision after this line has read them, and this is not late.
+          // Evaluated in the step in which the facts grow: a decision after this line has read them, so the outcome is not late.
           const late = this.#run.settledLate(owner);
-          // A recovery that waits for the handler to end goes on behind what is made of its outcome.
+          // A recovery that waits for the handler to end continues only after its outcome has been processed.
           return Effect.ensuring(Effect.andThen(this.#run.recordFacts(owner), late), Effect.sync(left));
         }),
     };

@@ -1,29 +1,26 @@
 /**
- * Describes what a fault provider knows of a protocol. It knows it by itself: what plays a provider shares no code with the
- * decoders that are tested against it.
+ * Defines what a fault provider knows about a protocol. It does not use the decoders that are tested against it.
  */
 import type * as Json from "../../domain/Json.ts";
 import type { AnswerEvent, NumberedAnswer } from "./Items.ts";
 
-/** A protocol that a fault provider speaks. */
+/** A wire protocol that a fault provider can speak. */
 export interface AnswerProtocol {
   readonly id: string;
-  /** The column of a table that stands for it. */
+  /** Name in the column headings of a conformance table. */
   readonly shortName: string;
-  /** The path of a request that streams, with its query. */
+  /** Path of a streaming request, with its query. */
   readonly path: string;
-  /** What of that path the provider's own SDK calls its base address. */
+  /** Part of the path that belongs to the base URL of the provider's own SDK. */
   readonly basePath: string;
-  /** Whether a request to a path, without its query, is one of the protocol. */
+  /** True if a request path, without its query, belongs to this protocol. */
   readonly serves: (path: string) => boolean;
-  /** The events of an answer. */
   readonly write: (answer: NumberedAnswer) => ReadonlyArray<AnswerEvent>;
-  /** The body of an error answer with a status. */
   readonly errorBody: (status: number) => object;
-  /** The protocol's own keep-alive event; left out where a comment is one. */
+  /** The protocol's own keep-alive event. Omitted if the protocol uses an SSE comment. */
   readonly ping?: AnswerEvent;
-  /** What ends a whole answer: an event, or nothing less than the clean end of the body. */
+  /** End of a complete answer: a terminal event, or the clean end of the body if the protocol has no such event. */
   readonly endsWith: "event" | "clean_end";
-  /** Whether a stream may end with an event. */
+  /** True if a stream may end with this event. */
   readonly mayEnd: (data: Json.JsonRecord) => boolean;
 }

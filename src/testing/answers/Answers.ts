@@ -1,9 +1,9 @@
 /**
  * Renders a scripted answer as the events of a protocol, with a serial number in every delta and every call.
  *
- * A delta of request 3 reads `r3.12·`: what a caller shows can be held against what the server sent, delta by delta. The
- * middle dot is two bytes long in UTF-8, so that a break inside a character is possible everywhere. A call's input carries
- * its serial first (`"serial":"r3.t1"`) and last (`"end":"r3.t1·"`), so that cut arguments never look whole.
+ * A delta of request 3 reads `r3.12·`, so a test can compare what a caller shows with what the server sent, delta by delta.
+ * The middle dot takes two bytes in UTF-8, so a break inside a character is possible everywhere. A call's input starts with
+ * its serial (`"serial":"r3.t1"`) and ends with it (`"end":"r3.t1·"`), so truncated arguments never look complete.
  */
 import type { ProtocolId } from "../../provider/Protocols.ts";
 import type { Block } from "../script/FaultScript.ts";
@@ -19,19 +19,19 @@ export type { AnswerProtocol } from "./AnswerProtocol.ts";
 export { type GivenText, givenText } from "./Continuer.ts";
 export type { AnswerEvent, EventRole, FinishName, NumberedAnswer, ScriptedCall } from "./Items.ts";
 
-/** What an answer says and how it ends; everything has a healthy default. */
+/** Content and ending of an answer. The defaults give a healthy answer. */
 export interface AnswerOptions {
   readonly content?: ReadonlyArray<Block>;
   readonly finish?: FinishName;
   readonly usage?: boolean;
-  /** A background response, which can be resumed. */
+  /** True for a background response, which a client can resume. */
   readonly background?: boolean;
 }
 
-/** What a provider answers when a script says nothing: short, healthy, with reasoning before text. */
+/** Default content of an answer: short and healthy, with reasoning before text. */
 export const defaultContent: ReadonlyArray<Block> = [{ reasoning: 2 }, { text: 5 }];
 
-/** The protocols that a fault provider speaks unasked. A further one is given to it as an option. */
+/** The protocols that every fault provider speaks. `FaultProviderOptions.protocols` adds others. */
 export const answerProtocols: ReadonlyArray<AnswerProtocol> = [
   anthropicMessages,
   openAiChat,
@@ -39,24 +39,24 @@ export const answerProtocols: ReadonlyArray<AnswerProtocol> = [
   googleGemini,
 ];
 
-/** One of those protocols. */
+/** Looks up a built-in protocol by its id. */
 export const answerProtocol = (id: ProtocolId): AnswerProtocol => {
   const found = answerProtocols.find((protocol) => protocol.id === id);
   if (found === undefined) throw new TypeError(`protocol: nothing is known of how ${id} answers`);
   return found;
 };
 
-/** Whether an answer is whole only where its body ended cleanly, because its protocol has no terminal event. */
+/** Returns true if the protocol has no terminal event, so only a clean end of the body completes an answer. */
 export const needsCleanEnd = (id: string | undefined): boolean =>
   answerProtocols.some((protocol) => protocol.id === id && protocol.endsWith === "clean_end");
 
 /**
- * Writes an answer.
+ * Renders an answer.
  *
  * @param protocol the wire protocol
  * @param request number of the request at its server, from 1
- * @param options content, finish reason and whether usage is told
- * @returns the events in order; nothing follows an error event
+ * @param options content, finish reason and whether usage is reported
+ * @returns the events in order; an error event is always the last
  */
 export const render = (
   protocol: ProtocolId | AnswerProtocol,
@@ -66,7 +66,10 @@ export const render = (
   return write(protocol, request, number(request, options.content ?? defaultContent), options);
 };
 
-/** What was said before a request that goes on with it, and by which request. */
+/**
+ * The answer that a request continues: the request that received it, its content, and the text that the continuing request
+ * carries.
+ */
 export interface CutAnswer {
   readonly request: number;
   readonly content?: ReadonlyArray<Block>;
@@ -75,9 +78,9 @@ export interface CutAnswer {
 }
 
 /**
- * Writes the rest of an answer, as a model does that goes on with a text that was cut.
+ * Renders the rest of an answer, as a model does that continues an interrupted text.
  *
- * @returns undefined where the answer does not have that text; serials stand at new deltas only
+ * @returns undefined if the answer does not contain that text; only new deltas carry serials
  */
 export const renderRest = (
   protocol: ProtocolId | AnswerProtocol,
@@ -94,7 +97,7 @@ export const renderRest = (
   }));
 };
 
-/** The serial number that a delta begins with; a delta that has none stands for itself. */
+/** Returns the serial at the start of a delta, or the whole delta if it has none. */
 const serialOf = (delta: string): string => /^r\d+\.\d+·/.exec(delta)?.[0] ?? delta;
 
 const write = (

@@ -8,7 +8,6 @@ import { bytesFrame, frame, tokens } from "./Frames.ts";
 import type { AnswerEvent, EventRole, FinishName, Item, NumberedAnswer, ScriptedCall } from "./Items.ts";
 import { model } from "./Items.ts";
 
-/** Each event has its role, so that a plan can cut at it. */
 const events = (answer: NumberedAnswer): ReadonlyArray<AnswerEvent> => {
   const { input, output } = tokens(answer.items);
   const message = {
@@ -46,10 +45,9 @@ const write = (
   options: { readonly serials?: ReadonlyArray<string>; readonly call?: ScriptedCall } = {},
 ): AnswerEvent => frame(role, { type, ...fields }, { ...options, event: type });
 
-/** The protocol's own keep-alive event. */
 const pingFrame: AnswerEvent = write("ping", "ping", {});
 
-/** A hosted call and its result are two blocks; pings, errors and raw bytes are none. */
+/** A hosted call and its result are two blocks. Pings, errors and raw bytes are not blocks. */
 const blocksOf = (item: Item): number => {
   if (item.type === "ping" || item.type === "error" || item.type === "bytes") return 0;
   return item.type === "call" && item.call.executor === "provider" ? 2 : 1;
@@ -170,7 +168,7 @@ const errors: Readonly<Record<ProviderErrorName, { readonly type: string; readon
   },
 };
 
-/** Anthropic Messages. */
+/** The Anthropic Messages protocol. */
 export const anthropicMessages: AnswerProtocol = {
   id: "anthropic-messages",
   shortName: "messages",

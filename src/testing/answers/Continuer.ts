@@ -1,21 +1,21 @@
 /**
- * Goes on with an answer as a model does that knows all of it: from the text that a request quotes, or behind the text that it ends
- * with. It shares no code with what makes such requests: it reads what a model would read.
+ * Continues an answer as a model would that knows all of it: from the text that a request quotes, or after the text that it
+ * ends with. It reads the request as a model does, without the code that builds such requests.
  */
 import * as Json from "../../domain/Json.ts";
 import type { Item } from "./Items.ts";
 
-/** What a request says of the text that it goes on with. */
+/** The text that a continuation request carries, and its form. */
 export type GivenText =
-  /** It stands between marks in the user's last words, and the answer is to begin with it. */
+  /** Quoted between marks in the last user message. The answer is to begin with it. */
   | { readonly type: "quote"; readonly text: string }
-  /** It is the assistant's last message, and the answer stands behind it. */
+  /** Sent as the last assistant message. The answer continues after it. */
   | { readonly type: "prefill"; readonly text: string };
 
 /**
- * The text that a request goes on with; undefined where it goes on with none.
+ * Finds the text that a request wants continued; undefined if it continues none.
  *
- * @param body the request, of any of the four protocols
+ * @param body a request of any of the four protocols
  */
 export const givenText = (body: unknown): GivenText | undefined => {
   const request = Json.record(body) ?? {};
@@ -28,7 +28,6 @@ export const givenText = (body: unknown): GivenText | undefined => {
   return quote === undefined ? undefined : { type: "quote", text: quote };
 };
 
-/** Every text of a turn, in order. */
 const textsOf = (turn: unknown): ReadonlyArray<string> => {
   if (typeof turn === "string") return [turn];
   if (Array.isArray(turn)) return turn.flatMap(textsOf);
@@ -36,18 +35,18 @@ const textsOf = (turn: unknown): ReadonlyArray<string> => {
   return textsOf(content ?? parts ?? text ?? []);
 };
 
-/** The rest of an answer, and which of its deltas are new: what is quoted was sent before. */
+/** The rest of an answer. `fresh` holds its new deltas, because quoted ones were sent before. */
 export interface Rest {
   readonly items: ReadonlyArray<Item>;
   readonly fresh: ReadonlySet<string>;
 }
 
 /**
- * The rest of an answer from the text that a request goes on with.
+ * Returns the part of an answer that a continuation sends: from the quote on, or after the prefill.
  *
  * @param items the whole answer
- * @param preface what the model says in front of it
- * @returns undefined where the answer does not have that text: a model cannot go on with what it never said
+ * @param preface text that the model says first
+ * @returns undefined if the answer does not contain the given text, because a model cannot continue what it never said
  */
 export const restOf = (items: ReadonlyArray<Item>, given: GivenText, preface = ""): Rest | undefined => {
   const whole = items.flatMap((item) => (item.type === "text" ? item.deltas : [])).join("");
@@ -60,7 +59,7 @@ export const restOf = (items: ReadonlyArray<Item>, given: GivenText, preface = "
   let at = 0;
   for (const item of items) {
     if (item.type !== "text") {
-      // What the model thought, said or called in front of the text is not said again.
+      // Reasoning and calls that came before the end of the given text are not repeated.
       if (at > shown || (at === shown && at > 0)) rest.push(item);
       continue;
     }

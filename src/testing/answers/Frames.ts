@@ -1,16 +1,16 @@
 /**
- * Builds the frames that the protocol writers share: one event as server-sent-event text.
+ * Frames one event as server-sent-event text, for all protocol writers.
  */
 import type { AnswerEvent, EventRole, Item, ScriptedCall } from "./Items.ts";
 
 interface FrameOptions {
-  /** The `event:` field; left out where a protocol names no events. */
+  /** The `event:` field. Omitted by protocols that name no events. */
   readonly event?: string;
   readonly serials?: ReadonlyArray<string>;
   readonly call?: ScriptedCall;
 }
 
-/** An event with JSON data. */
+/** Frames an event. Objects are written as JSON. */
 export const frame = (role: EventRole, data: object | string, options: FrameOptions = {}): AnswerEvent => ({
   frame: `${options.event === undefined ? "" : `event: ${options.event}\n`}data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`,
   role,
@@ -18,13 +18,13 @@ export const frame = (role: EventRole, data: object | string, options: FrameOpti
   ...(options.call === undefined ? {} : { call: options.call }),
 });
 
-/** A comment: keep-alive bytes that are no event. */
+/** An SSE comment: keep-alive bytes that are no event. */
 export const commentFrame: AnswerEvent = { frame: ": keep-alive\n\n", role: "ping", serials: [] };
 
-/** A script's own bytes: an event of no role. */
+/** Wraps a script's own bytes unchanged, with the role `lifecycle`. */
 export const bytesFrame = (bytes: Uint8Array): AnswerEvent => ({ frame: bytes, role: "lifecycle", serials: [] });
 
-/** Token counts of an answer, made from what it says. */
+/** Derives token counts from the content: a fixed input, and one output token for each delta or other item. */
 export const tokens = (items: ReadonlyArray<Item>): { readonly input: number; readonly output: number } => ({
   input: 11,
   output: items.reduce((sum, item) => sum + ("deltas" in item ? item.deltas.length : 1), 0),

@@ -1,5 +1,5 @@
 /**
- * Writes an answer as a Gemini stream: chunks with parts, the last with a finishReason, then the end of the body.
+ * Writes an answer as a Gemini stream: chunks with parts, a finishReason in the last one, then the end of the body.
  */
 import * as Json from "../../domain/Json.ts";
 import type { ProviderErrorName } from "../script/FaultScript.ts";
@@ -9,7 +9,7 @@ import type { AnswerEvent, FinishName, Item, NumberedAnswer } from "./Items.ts";
 import { model } from "./Items.ts";
 import { errors } from "./OpenAiErrors.ts";
 
-/** Each event has its role; there is no terminal event but the last finishReason. */
+/** Assigns each event a role. The only terminal event is the chunk with the finishReason. */
 const events = (answer: NumberedAnswer): ReadonlyArray<AnswerEvent> => {
   const { input, output } = tokens(answer.items);
   const counts = { promptTokenCount: input, candidatesTokenCount: output, totalTokenCount: input + output };
@@ -52,7 +52,7 @@ const itemEvents = (item: Item, chunk: (parts: ReadonlyArray<object>) => object)
   }
 };
 
-/** A call comes whole in one part; one with cut arguments never comes, the finishReason says so instead. */
+/** A call arrives whole in one part. A call with cut arguments is left out, and the finishReason reports it instead. */
 const callEvents = (
   item: Extract<Item, { readonly type: "call" }>,
   chunk: (parts: ReadonlyArray<object>) => object,
@@ -121,7 +121,7 @@ const googleStatuses: Record<number, string> = {
   504: "DEADLINE_EXCEEDED",
 };
 
-/** Google Gemini. */
+/** The Google Gemini protocol. */
 export const googleGemini: AnswerProtocol = {
   id: "google-gemini",
   shortName: "gemini",

@@ -1,12 +1,12 @@
 /**
- * Holds an answer with its serial numbers, before a protocol writes it.
+ * Holds an answer with its serial numbers, before a protocol renders it.
  */
 import type { Block, ProviderErrorName } from "../script/FaultScript.ts";
 
-/** What an event is for: breaks are placed by it. */
+/** The purpose of an event. Breaks are placed by it. */
 export type EventRole = "lifecycle" | "reasoning" | "text" | "arguments" | "call" | "ping" | "error" | "terminal";
 
-/** A call as the server wrote it; `input` is its whole argument JSON. */
+/** A call as the server wrote it. `input` is its complete argument JSON. */
 export interface ScriptedCall {
   readonly serial: string;
   readonly name: string;
@@ -14,18 +14,18 @@ export interface ScriptedCall {
   readonly input: string;
 }
 
-/** One event as it goes over the wire. */
+/** One event on the wire. */
 export interface AnswerEvent {
-  /** The whole frame with its blank line; a script's own bytes as they are. */
+  /** The whole frame with its blank line, or a script's own bytes unchanged. */
   readonly frame: string | Uint8Array;
   readonly role: EventRole;
-  /** Serials of the visible deltas in it. */
+  /** Serials of the visible deltas in this event. */
   readonly serials: ReadonlyArray<string>;
-  /** The call whose arguments are whole with this event; for a provider's call: that has run. */
+  /** The call that this event completes: its arguments are whole or, for a provider's call, it has run. */
   readonly call?: ScriptedCall;
 }
 
-/** A block with its serial numbers. */
+/** A content block with its serial numbers. */
 export type Item =
   | { readonly type: "reasoning" | "text" | "refusal"; readonly deltas: ReadonlyArray<string> }
   | {
@@ -39,10 +39,10 @@ export type Item =
   | { readonly type: "ping"; readonly count: number }
   | { readonly type: "bytes"; readonly bytes: Uint8Array };
 
-/** How an answer ends, in the same words for every protocol; `none` writes no terminal event. */
+/** The end of an answer, in the same words for every protocol. `none` writes no terminal event. */
 export type FinishName = "stop" | "tool" | "length" | "content_filter" | "none";
 
-/** Everything that a protocol needs to write an answer. */
+/** The input of a protocol writer. */
 export interface NumberedAnswer {
   /** Number of the request at its server, from 1. */
   readonly request: number;
@@ -55,10 +55,10 @@ export interface NumberedAnswer {
 /** The model name in every answer. */
 export const model = "fault-model";
 
-/** Length of one argument piece, in UTF-16 code units: small, so that every call has several. */
+/** Length of one argument piece, in UTF-16 code units. It is small, so that calls have several. */
 const pieceCharacters = 12;
 
-/** Gives serials to the deltas and calls of a request, in the order of its blocks. */
+/** Assigns serials to the deltas and calls of a request, in block order. */
 export const number = (request: number, blocks: ReadonlyArray<Block>): ReadonlyArray<Item> => {
   let delta = 0;
   let calls = 0;

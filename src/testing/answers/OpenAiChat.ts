@@ -8,7 +8,6 @@ import type { AnswerEvent, FinishName, Item, NumberedAnswer } from "./Items.ts";
 import { model } from "./Items.ts";
 import { errorBody, errors } from "./OpenAiErrors.ts";
 
-/** Each event has its role, so that a plan can cut at it. */
 const events = (answer: NumberedAnswer): ReadonlyArray<AnswerEvent> => {
   const chunk = (delta: object, finish: string | null = null) => ({
     ...envelope(answer.request),
@@ -77,7 +76,7 @@ const callEvents = (item: CallItem, index: number, chunk: (delta: object) => obj
 
 const whole = (item: CallItem, at: number) => (at === item.pieces.length - 1 && !item.cut ? { call: item.call } : {});
 
-/** Chat has no standard event for a tool that the provider ran; Groq's compound models send `executed_tools`. */
+/** Chat has no standard event for a tool that the provider ran. Groq's compound models send `executed_tools`. */
 const executed = (item: CallItem, chunk: (delta: object) => object): AnswerEvent =>
   frame(
     "call",
@@ -96,7 +95,7 @@ const finishReasons: Record<Exclude<FinishName, "none">, string> = {
   content_filter: "content_filter",
 };
 
-/** OpenAI Chat Completions. */
+/** The OpenAI Chat Completions protocol. */
 export const openAiChat: AnswerProtocol = {
   id: "openai-chat",
   shortName: "chat",

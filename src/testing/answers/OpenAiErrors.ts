@@ -3,7 +3,7 @@
  */
 import type { ProviderErrorName } from "../script/FaultScript.ts";
 
-/** The body that OpenAI sends with a status. */
+/** Builds the error body that OpenAI sends with a status. */
 export const errorBody = (status: number): object => ({
   error: {
     message: `status ${status}`,
@@ -27,14 +27,14 @@ const openAiCodes: Record<number, string> = {
   429: "rate_limit_exceeded",
 };
 
-/** An error as a protocol names it inside a stream. */
+/** The names of an error inside a stream. */
 export interface NamedError {
   readonly type: string;
   readonly code: string;
   readonly message: string;
 }
 
-/** Errors inside a stream. */
+/** Errors inside a stream, by name. */
 export const errors: Readonly<Record<ProviderErrorName, NamedError>> = {
   rate_limited: { type: "rate_limit_error", code: "rate_limit_exceeded", message: "Rate limit reached" },
   overloaded: { type: "server_error", code: "server_is_overloaded", message: "The server is overloaded" },

@@ -14,7 +14,7 @@ interface EventOptions {
 }
 type Write = (role: EventRole, type: string, fields: object, options?: EventOptions) => AnswerEvent;
 
-/** Events are numbered as the API numbers them, and each has its role. */
+/** Numbers the events as the API does, and assigns each a role. */
 const events = (answer: NumberedAnswer): ReadonlyArray<AnswerEvent> => {
   let sequence = 0;
   const done: Array<unknown> = [];
@@ -54,7 +54,7 @@ const events = (answer: NumberedAnswer): ReadonlyArray<AnswerEvent> => {
         : undefined;
   written.push(
     cut === undefined
-      ? // As the API does: clients read the whole output here, whatever came before.
+      ? // Like the API, repeat the whole output: clients read it from this event.
         write("terminal", "response.completed", response("completed", { output: done, ...usage }))
       : write(
           "terminal",
@@ -158,7 +158,7 @@ const callEvents = (item: CallItem, index: number, write: Write): ReadonlyArray<
   ];
 };
 
-/** `web_search` is a tool of its own in this protocol; any other name is written as a hosted MCP call. */
+/** `web_search` has its own item type in this protocol. Any other name is written as a hosted MCP call. */
 const hostedEvents = (item: CallItem, index: number, write: Write): ReadonlyArray<AnswerEvent> => {
   const search = item.call.name === "web_search";
   const id = `${search ? "ws" : "mcp"}_${index}`;
@@ -182,7 +182,7 @@ const hostedEvents = (item: CallItem, index: number, write: Write): ReadonlyArra
   ];
 };
 
-/** OpenAI Responses; a `GET` of one of its responses is of it as well. */
+/** The OpenAI Responses protocol, including a `GET` of one of its responses. */
 export const openAiResponses: AnswerProtocol = {
   id: "openai-responses",
   shortName: "responses",

@@ -18,33 +18,33 @@ import type { ConformanceRuntime } from "./ConformanceRuntime.ts";
 import { type ConformanceCell, type ConformanceScoreboard, scoreboard } from "./ConformanceScoreboard.ts";
 import { playTurn } from "./Turn.ts";
 
-/** The options of a conformance run; each has a default. */
+/** Options of a conformance run. */
 export interface ConformanceOptions {
-  /** Only these faults; left out: all. */
+  /** Faults to play. Default: all. */
   readonly faults?: ReadonlyArray<ConformanceFaultId>;
-  /** Only these of the runtime's protocols; left out: all that it speaks. */
+  /** Protocols to play, among those that the runtime speaks. Default: all of them. */
   readonly protocols?: ConformanceRuntime["protocols"];
-  /** How long the fault `silence` is silent before the response comes, in milliseconds. Default 10,000. */
+  /** Length of the silence in the fault `silence`, in milliseconds. Default 10,000. */
   readonly silenceMs?: number;
-  /** How long a turn may take before it counts as hung, in milliseconds. Default three times the silence, at least 10,000. */
+  /** Maximum duration of a turn before it counts as hung, in milliseconds. Default three times the silence, at least 10,000. */
   readonly limitMs?: number;
-  /** Turns that are played at the same time, each on a server of its own. Default 8. */
+  /** Number of turns played at the same time, each on its own server. Default 8. */
   readonly concurrency?: number;
-  /** Called with each cell once it is judged; an Effect that it returns is run. */
+  /** Called when a cell is judged. A returned Effect is run. */
   readonly onCell?: (cell: ConformanceCell) => Effect.Effect<void> | void;
 }
 
-/** How long the fault `silence` is silent by default, in milliseconds: longer than any response takes to begin. */
+/** Default length of the fault `silence`, in milliseconds. It is longer than any response takes to begin. */
 export const silenceMsDefault = 10_000;
 
-/** The least time that a turn gets, in milliseconds: SDKs wait up to 8 s between two of their own retries. */
+/** Minimum time limit of a turn, in milliseconds. SDKs wait up to 8 s between two of their own retries. */
 const limitMsMin = 10_000;
 
 /**
  * Judges a runtime from Effect.
  *
  * @param runtime the runtime; its turns may need services
- * @param options which faults and protocols, and how long
+ * @param options faults, protocols and time limits
  */
 export const runConformance = Effect.fn("Conformance.run")(function* <R>(
   runtime: ConformanceRuntime<R>,
@@ -73,7 +73,7 @@ export const runConformance = Effect.fn("Conformance.run")(function* <R>(
  * Judges a runtime from JavaScript or TypeScript without Effect.
  *
  * @param runtime the runtime, whose turns are promises (or Effects that need nothing)
- * @param options which faults and protocols, and how long
+ * @param options faults, protocols and time limits
  * @returns the scoreboard: data for an assertion, or for `conformanceTable`
  */
 export const conformance = (

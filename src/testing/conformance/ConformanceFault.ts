@@ -1,15 +1,15 @@
 /**
- * Holds the faults that a runtime is judged by: what the provider does to the first request of a turn.
+ * Defines the faults that a runtime is judged by: what the provider does to the first request of a turn.
  *
- * The first response breaks; the next ones are healthy, so that one repetition is enough. A turn with a tool gets the call twice
- * at most and plain text from the third request on: a runtime that goes on after its tool finds an end.
+ * Only the first response breaks, so one retry is enough. A turn with a tool gets the call at most twice, and plain text from
+ * the third request on, so that a runtime that continues after its tool can finish.
  */
 import { Schema } from "effect";
 import type { ProtocolId } from "../../provider/Protocols.ts";
 import { render } from "../answers/Answers.ts";
 import type { Block, Break, FaultScriptInput } from "../script/FaultScript.ts";
 
-/** The faults, in the order of a scoreboard. */
+/** Ids of the faults, in scoreboard order. */
 export const ConformanceFaultId = Schema.Literals([
   "healthy",
   "healthy_call",
@@ -30,31 +30,30 @@ export const ConformanceFaultId = Schema.Literals([
 ]);
 export type ConformanceFaultId = typeof ConformanceFaultId.Type;
 
-/** A fault, in words and as the script of a provider. */
+/** A fault with its title and the script of its provider. */
 export interface ConformanceFault {
   readonly id: ConformanceFaultId;
   readonly title: string;
-  /** The response is healthy: a runtime that fails here, or asks twice, aborts falsely. */
+  /** True if the response is healthy. A runtime that fails here, or asks twice, aborts falsely. */
   readonly healthy: boolean;
-  /** The response is a tool call. */
+  /** True if the response is a tool call. */
   readonly calls: boolean;
   /**
    * @param protocol the wire protocol
-   * @param silenceMs how long `silence` is silent, in milliseconds
+   * @param silenceMs length of the silence in the fault `silence`, in milliseconds
    */
   readonly script: (protocol: ProtocolId, silenceMs: number) => FaultScriptInput;
 }
 
-/** The tool of every turn. */
+/** The tool that every turn offers. */
 export const conformanceTool = "book_room";
 
-/** Deltas of the text responses. */
 const deltas = 6;
 
-/** Deltas that are sent before a text response breaks. */
+/** Number of deltas sent before a text response breaks. */
 const deltasBefore = 3;
 
-/** Time between text and the error behind it, in milliseconds: the client has shown the text by then. */
+/** Time between the text and the error after it, in milliseconds. The client has shown the text by then. */
 const apartMs = 30;
 
 const text: ReadonlyArray<Block> = [{ text: deltas }];
@@ -82,7 +81,7 @@ const fault = (
   };
 };
 
-/** Breaks a text response behind its third delta, wherever that is among the events of a protocol. */
+/** Breaks a text response after its third delta, at the matching event of the protocol. */
 const inText = (protocol: ProtocolId, kind: Break["kind"]): Answer => {
   const events = render(protocol, 1, { content: text });
   const last = events.findIndex((event) => event.serials.includes(`r1.${deltasBefore - 1}·`));
@@ -91,7 +90,7 @@ const inText = (protocol: ProtocolId, kind: Break["kind"]): Answer => {
 
 const callBreak = (kind: Break["kind"], at: Break["at"]) => (): Answer => ({ content: call, break: { kind, at } });
 
-/** Every fault, each once. */
+/** All faults that the kit plays. */
 export const conformanceFaults: ReadonlyArray<ConformanceFault> = [
   fault("healthy", "nothing: a text", { healthy: true }, () => ({ content: text })),
   fault("healthy_call", "nothing: a tool call", { healthy: true, calls: true }, () => ({ content: call })),

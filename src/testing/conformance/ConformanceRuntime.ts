@@ -1,23 +1,22 @@
 /**
  * Describes a runtime to the conformance kit: one function that runs one turn against a given provider.
  *
- * The kit counts the text that the function writes to the screen and the tools that it runs. The function returns when the turn
- * is over and throws when the turn has failed.
+ * The kit counts the text that the function writes to the screen and the tools that it runs. The function returns when the
+ * turn is over and throws if the turn has failed.
  */
 import type { Effect } from "effect";
 import type { ProtocolId } from "../../provider/Protocols.ts";
 
-/** What the user sees. The kit judges the text that stands on it when the turn is over. */
+/** The user's screen. The kit judges its text when the turn is over. */
 export interface ConformanceScreen {
-  /** Adds text at the end. */
+  /** Appends text. */
   readonly write: (text: string) => void;
-  /** Replaces the whole text: a runtime that withdraws a broken response shows `""` or the kept text. */
+  /** Replaces the whole text. A runtime that withdraws a broken response shows `""` or the kept text. */
   readonly replace: (text: string) => void;
-  /** The text that stands there now. */
   readonly text: () => string;
 }
 
-/** A tool that the runtime offers to the model. It has an effect, so running it twice is a fault. */
+/** A tool that the runtime offers to the model. It has a side effect, so running it twice is a fault. */
 export interface ConformanceTool {
   readonly name: string;
   readonly description: string;
@@ -27,9 +26,9 @@ export interface ConformanceTool {
     readonly properties: Readonly<Record<string, { readonly type: "string" }>>;
   };
   /**
-   * Runs the tool and gives its result. The kit notes each run with its input.
+   * Runs the tool and returns its result. The kit records the input of each run.
    *
-   * @param input the arguments as the runtime got them: an object, or unparsed JSON text
+   * @param input the arguments as the runtime received them: an object, or unparsed JSON text
    */
   readonly execute: (input: unknown) => Promise<string>;
 }
@@ -37,40 +36,43 @@ export interface ConformanceTool {
 /** One turn: the address of its provider, its prompt and its tools. */
 export interface ConformanceTask {
   readonly protocol: ProtocolId;
-  /** `http://127.0.0.1:PORT`, a server of this turn's own. */
+  /** `http://127.0.0.1:PORT`, a server for this turn alone. */
   readonly origin: string;
-  /** What the provider's own SDK calls `baseURL`: with `/v1` for OpenAI's protocols, `/v1beta` for Gemini, bare for Anthropic. */
+  /**
+   * The `baseURL` of the provider's own SDK: with `/v1` for OpenAI's protocols, `/v1beta` for Gemini, and no path for
+   * Anthropic.
+   */
   readonly base_url: string;
-  /** The full address of the streaming endpoint. */
+  /** Full URL of the streaming endpoint. */
   readonly endpoint: string;
   readonly api_key: string;
   readonly model: string;
   readonly prompt: string;
   readonly tools: ReadonlyArray<ConformanceTool>;
   readonly screen: ConformanceScreen;
-  /** Aborts when the turn has taken longer than the kit waits. */
+  /** Aborts when the turn exceeds its time limit. */
   readonly signal: AbortSignal;
 }
 
-/** The report of a runtime that cannot use `screen` and `execute`, such as one in another process. Every field is optional. */
+/**
+ * The report of a runtime that cannot use `screen` and `execute`, for example one in another process. Every field is optional.
+ */
 export interface ConformanceReport {
-  /** The text on the user's screen at the end; left out: what was written to `screen`. */
+  /** Text on the user's screen at the end. Default: the text written to `screen`. */
   readonly text?: string;
-  /** Inputs of tools that ran outside of `execute`, in order: objects or JSON text. */
+  /** Inputs of tools that ran outside `execute`, in order: objects or JSON text. */
   readonly tools?: ReadonlyArray<unknown>;
-  /** Left out: `ok`. An error is one that the user or the caller sees; an exception counts as one. */
+  /** Default `ok`. An error is one that the user or the caller sees. An exception counts as one. */
   readonly ended?: "ok" | "error";
-  /** The error as the user sees it. */
   readonly error?: string;
 }
 
 /** A runtime that can be judged. */
 export interface ConformanceRuntime<R = never> {
-  /** The name of its column. */
+  /** Column heading of the runtime. */
   readonly name: string;
   /** Versions of the measured packages, by name. */
   readonly versions?: Readonly<Record<string, string>>;
-  /** The protocols that it speaks. */
   readonly protocols: ReadonlyArray<ProtocolId>;
   /**
    * Runs one turn: prompt, streamed response, tools, and as many further model requests as the runtime makes.

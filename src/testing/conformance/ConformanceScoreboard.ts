@@ -1,15 +1,15 @@
 /**
- * Holds the results of the conformance kit as data: a cell for each fault and protocol, and the totals.
+ * Holds the results of the conformance kit as data: one cell for each fault and protocol, and the totals.
  */
 import { Schema } from "effect";
 import { protocols } from "../../provider/Protocols.ts";
 import { ConformanceFaultId } from "./ConformanceFault.ts";
 
 /**
- * How a turn ended. `R` recovered (or, where nothing broke, went well) · `D` the user sees text twice · `T` silent truncation or
- * a lost call, reported as success · `E` an error that the user sees · `M` the broken call was handed to the model as a failed
- * one · `X` a tool ran twice · `XT` a tool ran with arguments that the model never finished · `H` the turn did not end before
- * the kit gave up.
+ * The result of a turn. `R` recovered, or succeeded if nothing broke · `D` the user sees text twice · `T` silent truncation or
+ * a lost call, reported as success · `E` an error that the user sees · `M` the broken call was passed to the model as a failed
+ * one · `X` a tool ran twice · `XT` a tool ran with arguments that the model never finished · `H` the turn did not end within
+ * the kit's time limit.
  */
 export const ConformanceLetter = Schema.Literals(["R", "D", "T", "E", "M", "X", "XT", "H"]);
 export type ConformanceLetter = typeof ConformanceLetter.Type;
@@ -19,20 +19,20 @@ export const ConformanceCell = Schema.Struct({
   fault: ConformanceFaultId,
   protocol: Schema.Literals(protocols.ids),
   letter: ConformanceLetter,
-  /** Requests that reached the provider, and are paid. */
+  /** Requests that reached the provider and are billed. */
   requests: Schema.Natural,
   ended: Schema.Literals(["ok", "error", "hung"]),
-  /** Text deltas that stand on the screen twice, or in two responses to the same request. */
+  /** Text deltas that are on the screen twice, or in two responses to the same request. */
   duplicated_text: Schema.Natural,
-  /** Runs of a call that ran before. */
+  /** Repeated runs of a call. */
   duplicated_tool_runs: Schema.Natural,
-  /** Runs with another input than the model wrote. */
+  /** Runs with a different input than the model wrote. */
   truncated_tool_runs: Schema.Natural,
-  /** The turn reports success, and the response, or a call of it, is not whole. */
+  /** True if the turn reports success although the response, or one of its calls, is incomplete. */
   silent_truncation: Schema.Boolean,
-  /** The response was healthy, and the turn failed or asked again. */
+  /** True if the response was healthy and the turn failed or asked again. */
   false_abort: Schema.Boolean,
-  /** The turn failed although text or a whole call had come and was paid. */
+  /** True if the turn failed after text or a complete call had arrived and was billed. */
   lost_work: Schema.Boolean,
   milliseconds: Schema.Natural,
   /** The error that the user saw, in one line. */
@@ -56,11 +56,11 @@ export const ConformanceTotals = Schema.Struct({
 });
 export type ConformanceTotals = typeof ConformanceTotals.Type;
 
-/** A column of the comparison: one runtime over every fault and every protocol that it speaks. */
+/** One column of the comparison: a runtime against every fault, in every protocol that it speaks. */
 export const ConformanceScoreboard = Schema.Struct({
   runtime: Schema.String,
   versions: Schema.Record(Schema.String, Schema.String),
-  /** How long the fault `silence` was silent, in milliseconds. */
+  /** Length of the silence in the fault `silence`, in milliseconds. */
   silence_ms: Schema.Natural,
   cells: Schema.Array(ConformanceCell),
   totals: ConformanceTotals,
@@ -68,9 +68,9 @@ export const ConformanceScoreboard = Schema.Struct({
 export type ConformanceScoreboard = typeof ConformanceScoreboard.Type;
 
 /**
- * Puts cells together.
+ * Builds a scoreboard from cells.
  *
- * Totals count cells, but for tool runs and requests, which are counted themselves.
+ * Totals count cells, except for tool runs and requests, which are summed.
  */
 export const scoreboard = (
   about: Pick<ConformanceScoreboard, "runtime" | "versions" | "silence_ms">,
@@ -97,7 +97,10 @@ export const scoreboard = (
   };
 };
 
-/** Whether no text and no tool run was doubled, cut or invented, no truncation passed for success, and no healthy turn failed. */
+/**
+ * Returns true if no text or tool run was duplicated, no tool ran with truncated arguments, no truncation passed for success,
+ * and no healthy turn failed.
+ */
 export const isSafe = ({ totals }: ConformanceScoreboard): boolean =>
   totals.duplicated_text === 0 &&
   totals.duplicated_tool_runs === 0 &&

@@ -6,14 +6,14 @@ import { answerProtocol } from "../answers/Answers.ts";
 import { conformanceFaults } from "./ConformanceFault.ts";
 import type { ConformanceCell, ConformanceScoreboard, ConformanceTotals } from "./ConformanceScoreboard.ts";
 
-/** The meanings of a table's letters, in one paragraph. */
+/** Explains the letters of a table in one paragraph. */
 export const conformanceLegend =
   "R recovered · D the user sees text twice · T silent truncation or lost call, told as success · E error · M broken call " +
   "given back to the model · X tool ran twice · XT tool ran with truncated arguments · H nothing until the kit gave up. " +
   "The number is the requests that the provider saw; ! marks a healthy stream that was aborted or asked again.";
 
 /**
- * Renders scoreboards: a column for each runtime and protocol, a row for each fault, then the sums, then the legend.
+ * Renders scoreboards: a column for each runtime and protocol, a row for each fault, then the totals and the legend.
  *
  * @param boards one or more scoreboards, left to right
  */

@@ -1,5 +1,5 @@
 /**
- * Plays one turn of a runtime against one fault, on a server of its own, and sees what the user would see.
+ * Plays one turn of a runtime against one fault, on its own server, and records what the user would see.
  */
 import { Cause, Clock, Effect, Exit, Fiber, Option } from "effect";
 import type { ProtocolId } from "../../provider/Protocols.ts";
@@ -16,28 +16,30 @@ import type {
 import type { ConformanceCell } from "./ConformanceScoreboard.ts";
 import { judgeTurn, type PlayedTurn } from "./TurnJudge.ts";
 
-/** Longest text that a screen holds, in UTF-16 code units; further text is not shown. */
+/** Maximum text on a screen, in UTF-16 code units. Further text is not shown. */
 export const screenCharactersMax = 1_000_000;
 
-/** Most runs of tools that are noted. */
+/** Maximum tool runs that are recorded. */
 export const toolRunsMax = 1_000;
 
-/** How long an aborted turn may take to end before it is abandoned, in milliseconds. */
+/** Maximum wait for an aborted turn to end before it is abandoned, in milliseconds. */
 const graceMs = 1_000;
 
-/** How long the log may take to record the end of the last request, in milliseconds: the server sees a close after its client. */
+/**
+ * Maximum wait for the log to record the end of the last request, in milliseconds. The server sees a close after its client
+ * does.
+ */
 const logMs = 1_000;
 
 /**
- * How long a client may read before its connection breaks, in milliseconds: a reset drops the bytes that the client's kernel
- * has not handed over, and the fault would be another one.
+ * Time for a client to read before its connection breaks, in milliseconds. A reset discards the bytes that the client's kernel
+ * has not delivered, which would be a different fault.
  */
 const readMs = 100;
 
-/** How a turn is played. */
+/** Timings of a turn. */
 export interface TurnOptions {
   readonly silenceMs: number;
-  /** How long a turn may take, in milliseconds. */
   readonly limitMs: number;
 }
 
@@ -56,7 +58,7 @@ export const playTurn = Effect.fn("Conformance.turn")(
     { limitMs, silenceMs }: TurnOptions,
   ) {
     const provider = yield* Effect.orDie(
-      // Cannot fail: the scripts are this package's own, and any free port will do.
+      // Cannot fail: the scripts belong to this package, and any free port will do.
       FaultProvider.make({ script: fault.script(protocol, silenceMs), beforeBreak: () => Effect.sleep(readMs) }),
     );
     const screen = makeScreen();
@@ -83,7 +85,7 @@ export const playTurn = Effect.fn("Conformance.turn")(
 
 type TurnExit = Option.Option<Exit.Exit<ConformanceReport | undefined | void, unknown>>;
 
-/** Runs a turn; past the limit it is aborted, and abandoned where it does not end. */
+/** Runs a turn. Past the limit it is aborted, and abandoned if it still does not end. */
 const within = <R>(
   limitMs: number,
   start: (signal: AbortSignal) => ReturnType<ConformanceRuntime<R>["turn"]>,
@@ -92,7 +94,7 @@ const within = <R>(
   Effect.gen(function* () {
     const turn = Effect.suspend(() => {
       const started = start(controller.signal);
-      // A rejection is the turn's failure; `outcomeOf` reads defects and errors alike.
+      // A rejection is the turn's failure. `outcomeOf` treats defects and errors alike.
       return Effect.isEffect(started) ? started : Effect.promise(() => started);
     });
     const fiber = yield* Effect.forkDetach(turn, { startImmediately: true });
@@ -146,7 +148,7 @@ const taskOf = (
   endpoint: provider.endpoint(protocol),
   api_key: "a key of the conformance kit",
   model: "fault-model",
-  // Each turn has its own prompt, because a runtime may remember earlier requests.
+  // Give each turn its own prompt, because a runtime may remember earlier requests.
   prompt: `Book room A 12 for tonight, then say so. (${protocol}, ${fault.id})`,
   tools: [toolOf(ran)],
   screen,

@@ -1,5 +1,5 @@
 /**
- * Judges one turn of a conformance run: compares what the user saw, and which tools ran, with the provider's own log.
+ * Judges one turn of a conformance run: compares what the user saw, and which tools ran, with the provider's log.
  */
 import type { ProtocolId } from "../../provider/Protocols.ts";
 import { type Findings, judge } from "../faults/FaultJudge.ts";
@@ -7,10 +7,10 @@ import type { RequestLog } from "../faults/FaultLog.ts";
 import type { ConformanceFault } from "./ConformanceFault.ts";
 import type { ConformanceCell, ConformanceLetter } from "./ConformanceScoreboard.ts";
 
-/** A turn that was played, as the kit saw it. */
+/** A played turn, as the kit saw it. */
 export interface PlayedTurn {
   readonly text: string;
-  /** Inputs with which tools ran, in order. */
+  /** Inputs of the tools that ran, in order. */
   readonly tools: ReadonlyArray<unknown>;
   readonly ended: ConformanceCell["ended"];
   readonly error?: string;
@@ -18,7 +18,7 @@ export interface PlayedTurn {
   readonly log: ReadonlyArray<RequestLog>;
 }
 
-/** Longest error of a cell, in UTF-16 code units. */
+/** Maximum length of a cell's error, in UTF-16 code units. */
 const errorCharactersMax = 300;
 
 /**
@@ -31,7 +31,7 @@ const errorCharactersMax = 300;
 export const judgeTurn = (fault: ConformanceFault, protocol: ProtocolId, turn: PlayedTurn): ConformanceCell => {
   const { ended, error, log, milliseconds, text, tools } = turn;
   const findings = judge({ transcript: text, tools, completed: ended === "ok", log });
-  // A turn that got no whole response cannot have ended well.
+  // A turn without a complete response cannot have ended well.
   const silent = ended === "ok" && (isCut(findings) || !log.some((row) => row.terminal));
   const failed = ended !== "ok";
   return {
@@ -51,7 +51,7 @@ export const judgeTurn = (fault: ConformanceFault, protocol: ProtocolId, turn: P
   };
 };
 
-/** The worst finding decides: an effect on the world, then wrong text on the screen, then the error that the user sees. */
+/** Picks the worst finding: an effect on the world, then wrong text on the screen, then the error that the user sees. */
 const letterOf = (
   fault: ConformanceFault,
   turn: PlayedTurn,
@@ -67,7 +67,7 @@ const letterOf = (
   return fault.calls && !fault.healthy && toldTheModel(turn.log) ? "M" : "R";
 };
 
-/** Text that is out of order, or that no response held, is no whole response either. */
+/** Out-of-order or invented text also counts as an incomplete response. */
 const isCut = (findings: Findings): boolean =>
   findings.false_success ||
   findings.lost.length > 0 ||
@@ -75,10 +75,9 @@ const isCut = (findings: Findings): boolean =>
   findings.invented.length > 0 ||
   findings.out_of_order.length > 0;
 
-/** Whether the same request came twice. */
 const asksAgain = (log: ReadonlyArray<RequestLog>): boolean =>
   new Set(log.map((row) => row.body_hash)).size < log.length;
 
-/** Whether a call that never came whole is followed by another request: then the model was given the broken call. */
+/** Returns true if an incomplete call is followed by a different request, so the model was given the broken call. */
 const toldTheModel = ([first, second]: ReadonlyArray<RequestLog>): boolean =>
   first !== undefined && second !== undefined && first.calls.length === 0 && first.body_hash !== second.body_hash;

@@ -1,5 +1,5 @@
 /**
- * Serves one TCP connection of a fault server: reads requests, plays their answers and breaks where the script says.
+ * Serves one TCP connection of a fault server: reads requests, plays their answers, and breaks where the script says.
  */
 
 import type { Socket } from "node:net";
@@ -13,41 +13,42 @@ import { breakOff, play } from "./Playback.ts";
 import * as RequestReader from "./RequestReader.ts";
 import * as SocketInbox from "./SocketInbox.ts";
 
-/** What a connection needs of its server. */
+/** The server state that a connection needs. */
 export interface Conversations {
-  /** The script's name and the protocol that a request belongs to; `protocol` is undefined for a path of none. */
+  /**
+   * Finds the script and the protocol of a request. `protocol` is undefined if no protocol serves the path or the script does
+   * not exist.
+   */
   readonly route: (head: RequestReader.RequestHead) => {
     readonly script: string;
     readonly path: string;
     readonly protocol: AnswerProtocol | undefined;
   };
-  /** A protocol that is spoken, by its id. */
   readonly protocolOf: (id: string) => AnswerProtocol | undefined;
-  /** The next answer of a conversation, not consumed; undefined when nothing is left or no such script exists. */
+  /** Returns the next answer of a conversation without consuming it; undefined if none is left or the script does not exist. */
   readonly peek: (script: string) => Answer | undefined;
-  /** Consumes what `peek` showed. */
+  /** Consumes the answer that `peek` returned. */
   readonly next: (script: string) => Answer | undefined;
-  /** Every request belongs to the main script, so that a break may come before its path is known. */
+  /** True if every request belongs to the main script, so that a break may come before its path is known. */
   readonly mainOnly: boolean;
   readonly recorded: (answer: Answer) => Uint8Array | undefined;
-  /** The answer that a resuming request goes on with; undefined where its cursor names none. */
+  /** Finds the answer that a resuming request continues; undefined if its cursor names none. */
   readonly resumed: (head: RequestReader.RequestHead, script: string) => Plan.Resumed | undefined;
-  /** The answer whose text a request goes on with, by its body; undefined where it goes on with none. */
+  /** Finds the answer that a request continues, by its body; undefined if it continues none. */
   readonly cut: (body: string, script: string) => CutAnswer | undefined;
-  /** Some answer goes on with the text of its request, so that requests are read whole. */
+  /** True if some answer continues the text of its request, so that request bodies are kept. */
   readonly keepsBodies: boolean;
-  /** Remembers an answer that a later request may resume, or whose text it may go on with. */
+  /** Remembers an answer that a later request may resume or continue. */
   readonly answered: (script: string, request: number, answer: Answer) => void;
-  /** Waited for before an answer's break. */
   readonly beforeBreak: (request: RequestLog) => Effect.Effect<void>;
   readonly log: FaultLog;
 }
 
 /**
- * Serves a connection until it is over.
+ * Serves a connection until it closes.
  *
  * @param socket an accepted socket
- * @param connection its number at the server, from 1
+ * @param connection number of the connection at the server, from 1
  * @param server scripts and log
  */
 export const serve = Effect.fnUntraced(function* (socket: Socket, connection: number, server: Conversations) {
@@ -122,7 +123,7 @@ type Request =
       readonly protocol: AnswerProtocol | undefined;
     };
 
-/** Reads one request into its row, and stops where its answer breaks before the request is whole. */
+/** Reads one request into its row, and stops early if its answer breaks before the request is complete. */
 const readRequest = Effect.fnUntraced(function* (
   first: Uint8Array,
   row: OpenLog,
@@ -169,7 +170,7 @@ const describe = (
   if (reader.complete()) row.body_hash = reader.bodyHash();
 };
 
-/** Refuses a request that no script has an answer for, so that a test notices it, and closes the connection. */
+/** Refuses a request that has no answer, so that a test notices it, and closes the connection. */
 const refuse = (
   socket: Socket,
   inbox: SocketInbox.SocketInbox,

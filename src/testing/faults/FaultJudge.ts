@@ -1,49 +1,50 @@
 /**
- * Judges a caller's transcript against the log of a fault server: duplicated, lost, cut and invented content.
+ * Compares a caller's transcript with the log of a fault server: finds duplicated, lost, truncated and invented content.
  *
- * Two requests with the same body are repeats of one request. Of a request and its repeats only one response may stay visible,
- * and only one of their calls may run.
+ * Requests with equal bodies are repeats of one request. Of a request and its repeats, only one response may stay visible, and
+ * each call may run from only one of them.
  */
 import { needsCleanEnd } from "../answers/Answers.ts";
 import type { RequestLog } from "./FaultLog.ts";
 
-/** What a caller ended up with, beside the log of what the fault server sent it. */
+/** The caller's result, with the log of what the fault server sent. */
 export interface Evidence {
-  /** All text that is visible to the user at the end, withdrawn text left out. */
+  /** All text that the user sees at the end, without withdrawn text. */
   readonly transcript: string;
-  /** All reasoning that is visible at the end; left out where the caller shows none. */
+  /** All reasoning that is visible at the end. Omitted if the caller shows none. */
   readonly reasoning?: string;
-  /** The inputs with which tools ran, in order, as the handlers got them: objects or JSON text. */
+  /** Inputs of the tools that ran, in order, as the handlers received them: objects or JSON text. */
   readonly tools?: ReadonlyArray<unknown>;
-  /** The caller says that the run completed. */
+  /** True if the caller reports that the run completed. */
   readonly completed: boolean;
   readonly log: ReadonlyArray<RequestLog>;
 }
 
-/** The faults that a judge finds between server and caller; a clean run has only empty lists. */
+/** Faults between server and caller. A clean run has only empty lists and no false success. */
 export interface Findings {
-  /** Visible deltas that stand there twice, or in two responses to the same request. */
+  /** Deltas that are visible twice, or in two responses to the same request. */
   readonly duplicates: ReadonlyArray<string>;
-  /** Deltas of a complete and last response to a request that are not visible, in a run that completed. */
+  /** Invisible deltas of a completed run, from complete responses that were the last to their request. */
   readonly lost: ReadonlyArray<string>;
-  /** Visible deltas and tool inputs that no server sent. */
+  /** Visible deltas and tool inputs that the server never sent. */
   readonly invented: ReadonlyArray<string>;
-  /** Visible deltas that stand behind a later one of the same response. */
+  /** Visible deltas that follow a later delta of the same response. */
   readonly out_of_order: ReadonlyArray<string>;
-  /** Calls that ran twice, or in two responses to the same request. */
+  /** Calls that ran twice, or from two responses to the same request. */
   readonly repeated_tools: ReadonlyArray<string>;
-  /** Calls that ran with another input than the one that was sent. */
+  /** Calls that ran with a different input than the server sent. */
   readonly truncated_tool_inputs: ReadonlyArray<string>;
-  /** Calls of a complete and last response to a request that did not run, in a run that completed. */
+  /** Calls of a completed run that did not run, from complete responses that were the last to their request. */
   readonly lost_tools: ReadonlyArray<string>;
-  /** The caller says that the run completed, and the last response never was whole. */
+  /** True if the caller reports completion although the last response was never complete. */
   readonly false_success: boolean;
 }
 
 /**
- * Judges one run: the log must hold the run's requests only.
+ * Judges one run.
  *
- * @returns the findings; a run is clean when every list is empty and there is no false success
+ * @param evidence the caller's result; its log must hold only the requests of this run
+ * @returns the findings; a run is clean if every list is empty and there is no false success
  */
 export const judge = (evidence: Evidence): Findings => {
   const repeats = new Map<string, ReadonlyArray<RequestLog>>();
@@ -66,17 +67,17 @@ export const judge = (evidence: Evidence): Findings => {
   };
 };
 
-/** Whether the findings hold no fault. */
+/** Returns true if the findings hold no fault. */
 export const isClean = (findings: Findings): boolean =>
   !findings.false_success && Object.values(findings).every((faults) => !Array.isArray(faults) || faults.length === 0);
 
 type Groups = ReadonlyMap<string, ReadonlyArray<RequestLog>>;
 
-/** A request that never came whole has no hash; it stands for itself. */
+/** A request that never arrived completely has no hash, so it forms its own group. */
 const groupOf = (row: RequestLog): string =>
   row.body_hash === "" ? `#${row.number}` : `${row.script} ${row.body_hash}`;
 
-/** A response is whole once its terminal event was sent, whatever its connection does then; Gemini's needs a clean end too. */
+/** A response is complete once its terminal event was sent, however its connection ends. Gemini also needs a clean end. */
 const finished = ({ break: cut, outcome, protocol, terminal }: RequestLog): boolean =>
   terminal &&
   (outcome === "complete" ||
@@ -137,7 +138,7 @@ const judgeTools = (evidence: Evidence, final: ReadonlyArray<RequestLog>) => {
     }
     const sent = calls.find(({ call }) => call.serial === serial);
     if (sent === undefined) {
-      // Either the server began this call and never finished its arguments, or it never sent the call.
+      // Either the server started this call and never finished its arguments, or it never sent the call.
       const began = evidence.log.some((row) => serial.startsWith(`r${row.number}.t`));
       (began ? truncated : invented).push(serial);
       continue;
@@ -163,7 +164,7 @@ const parsed = (input: unknown): unknown => {
   try {
     return JSON.parse(input);
   } catch {
-    // Arguments that do not parse are compared as the text that they are.
+    // Arguments that do not parse are compared as text.
     return input;
   }
 };

@@ -1,24 +1,24 @@
 /**
- * Remembers every request that a fault server saw and counts every byte that it sent: the judge's side of a test.
+ * Records every request that a fault server received, and counts every byte that it sent.
  */
 import type { Effect } from "effect";
 import type { ScriptedCall } from "../answers/Answers.ts";
 import type { Break } from "../script/FaultScript.ts";
 import { Watchers } from "./Watchers.ts";
 
-/** Most requests that are remembered; the oldest are dropped and counted. */
+/** Maximum requests in the log. The oldest are dropped and counted. */
 export const logRequestsMax = 100_000;
 
-/** How a request ended. `unscripted`: no answer was left, no such script, or a path of no protocol. */
+/** The end of a request. `unscripted`: no answer was left, the script does not exist, or the path belongs to no protocol. */
 export type RequestOutcome = "open" | "complete" | "broken" | "client_closed" | "unscripted" | "refused";
 
-/** One request and its response. Header values, queries and bodies are not kept. */
+/** One request and its response, without header values, queries and bodies. */
 export interface RequestLog {
-  /** Counts the requests of the server, from 1, in the order in which their first byte came. */
+  /** Number of the request at the server, from 1, in the order of first bytes. */
   readonly number: number;
-  /** Counts the connections, from 1. */
+  /** Number of the connection, from 1. */
   readonly connection: number;
-  /** The connection carried a request before this one. */
+  /** True if the connection carried an earlier request. */
   readonly reused: boolean;
   readonly script: string;
   readonly method: string;
@@ -27,48 +27,48 @@ export interface RequestLog {
   readonly header_names: ReadonlyArray<string>;
   readonly bytes_received: number;
   readonly body_bytes: number;
-  /** SHA-256 of the request body, in hex: requests of one hash are repeats. */
+  /** SHA-256 of the request body, in hex. Requests with equal hashes are repeats. */
   readonly body_hash: string;
   readonly status?: number;
-  /** Bytes of the response, head and framing included. */
+  /** Bytes of the response, including head and framing. */
   readonly bytes_sent: number;
   /** SHA-256 of the response body without its framing, in hex. */
   readonly sent_hash: string;
-  /** Serials of the deltas that were sent whole. */
+  /** Serials of the deltas that were sent completely. */
   readonly text: ReadonlyArray<string>;
   readonly reasoning: ReadonlyArray<string>;
-  /** Calls whose arguments were sent whole; a call of the provider's own tools has run. */
+  /** Calls whose arguments were sent completely. A call of the provider's own tools has run. */
   readonly calls: ReadonlyArray<ScriptedCall>;
-  /** The protocol's terminal event was sent. */
+  /** True if the protocol's terminal event was sent. */
   readonly terminal: boolean;
   readonly outcome: RequestOutcome;
   readonly break?: Break;
-  /** Wall clock, milliseconds since the epoch. */
+  /** Wall clock time, in milliseconds since the epoch. */
   readonly started_ms: number;
   readonly ended_ms?: number;
 }
 
-/** A row that is being written. */
+/** A row that is still being written. */
 export type OpenLog = { -readonly [K in keyof RequestLog]: RequestLog[K] } & {
   text: Array<string>;
   reasoning: Array<string>;
   calls: Array<ScriptedCall>;
 };
 
-/** The rows of a fault server, one for each request, and a way to wait for them without sleeping. */
+/** The rows of a fault server, one for each request, with a way to wait for them without sleeping. */
 export interface FaultLog {
   readonly open: (connection: number, reused: boolean, started_ms: number) => OpenLog;
-  /** Ends a row; a row that has ended stays as it is. */
+  /** Ends a row. A row that has ended stays as it is. */
   readonly end: (row: OpenLog, outcome: RequestOutcome, ended_ms: number) => void;
-  /** Wakes the waiting looks, because a row has changed. */
+  /** Wakes every `until` after a row has changed. */
   readonly changed: () => void;
   readonly rows: () => ReadonlyArray<RequestLog>;
   readonly omitted: () => number;
-  /** Waits until a look at the log gives a value. */
+  /** Waits until `look` returns a value. */
   readonly until: <A>(look: (rows: ReadonlyArray<RequestLog>) => A | undefined) => Effect.Effect<A>;
 }
 
-/** Makes an empty log; past its limit the oldest rows are dropped and counted as omitted. */
+/** Makes an empty log. Beyond `logRequestsMax` the oldest rows are dropped and counted as omitted. */
 export const make = (): FaultLog => {
   const rows: Array<OpenLog> = [];
   const watchers = new Watchers();

@@ -1,8 +1,8 @@
 /**
- * Plays scripted answers of the providers' protocols over real TCP, and breaks them where the script says.
+ * Plays scripted provider answers over real TCP, and breaks them where the script says.
  *
- * The server keeps a log of every request and of every serial that it sent; `FaultJudge.judge` compares a caller's transcript
- * with it. The server shares no code with the tested package.
+ * The server logs every request and every serial that it sent, and `FaultJudge.judge` compares a caller's transcript with this
+ * log. The server does not use the code under test.
  */
 
 import { readFile } from "node:fs/promises";
@@ -23,56 +23,59 @@ import { type Conversations, serve } from "./Connection.ts";
 import * as FaultLog from "./FaultLog.ts";
 import type { RequestHead } from "./RequestReader.ts";
 
-/** The server cannot listen: the port is taken, or the address is not this machine's. The cause is Node's own error. */
+/**
+ * The server cannot listen: the port is taken or invalid, or the address does not belong to this machine. `cause` is Node's
+ * error.
+ */
 export class FaultListenError extends Schema.TaggedError<FaultListenError>()("FaultListenError", {
   reason: Schema.Literal("cannot_listen"),
   message: Schema.String,
   cause: Schema.Defect(),
 }) {}
 
-/** The address and the script of a fault server. */
+/** The address, script and protocols of a fault server. */
 export interface FaultProviderOptions {
-  /** Left out: a healthy answer to every request. */
+  /** Default: a healthy answer to every request. */
   readonly script?: FaultScriptInput;
-  /** Default 127.0.0.1: only this machine reaches the server. */
+  /** Default 127.0.0.1, so only this machine can reach the server. */
   readonly host?: string;
   /** Default 0: any free port. */
   readonly port?: number;
-  /** Where relative paths of `raw_file` start; default the working directory. */
+  /** Base directory of relative `raw_file` paths. Default: the working directory. */
   readonly directory?: string;
-  /** Protocols that are spoken beside the package's own. */
+  /** Protocols in addition to the built-in ones. */
   readonly protocols?: ReadonlyArray<AnswerProtocol>;
   /**
-   * Run before an answer breaks at its head, in its body or behind it: a test holds the break back here until its caller has
-   * seen the bytes that were sent before. Left out: breaks do not wait.
+   * Runs before an answer breaks at its head, in its body or at its end. A test can hold the break back until its caller has
+   * seen the bytes sent so far. Default: breaks do not wait.
    */
   readonly beforeBreak?: (request: FaultLog.RequestLog) => Effect.Effect<void>;
 }
 
-/** A provider of every protocol on a real socket that breaks where its script says and logs what each request saw. */
+/** A provider on a real socket that speaks every protocol, breaks where its script says, and logs each request. */
 export class FaultProvider extends Context.Service<
   FaultProvider,
   {
     readonly host: string;
     readonly port: number;
-    /** `http://HOST:PORT`, without a slash at the end. */
+    /** `http://HOST:PORT`, without a trailing slash. */
     readonly url: string;
-    /** The address of a protocol's streaming endpoint; `script` names the conversation. */
+    /** Returns the URL of a protocol's streaming endpoint. `script` names the conversation. */
     readonly endpoint: (protocol: ProtocolId | AnswerProtocol, script?: string) => string;
     /** Every request so far, oldest first. */
     readonly log: Effect.Effect<ReadonlyArray<FaultLog.RequestLog>>;
-    /** Waits for the row of a request that has ended, by its number. */
+    /** Waits until the request with this number has ended, and returns its row. */
     readonly ended: (number: number) => Effect.Effect<FaultLog.RequestLog>;
-    /** Waits until a look at the log gives a value: how a test waits without sleeping. */
+    /** Waits until `look` returns a value, so that tests need no sleep. */
     readonly until: <A>(look: (rows: ReadonlyArray<FaultLog.RequestLog>) => A | undefined) => Effect.Effect<A>;
-    /** Connections that are open now. */
+    /** Number of open connections. */
     readonly connections: Effect.Effect<number>;
   }
 >()("effect-stream-recovery/testing/FaultProvider") {
   /**
-   * Starts a server that stops with its scope.
+   * Starts a server that stops when its scope closes.
    *
-   * @throws FaultScriptError when the script cannot be played, FaultListenError when the port cannot be had
+   * @throws FaultScriptError if the script cannot be played, FaultListenError if the server cannot listen
    */
   static readonly make = (
     options: FaultProviderOptions = {},
@@ -126,7 +129,7 @@ const start = Effect.fn("FaultProvider.make")(function* (options: FaultProviderO
 
 const healthy: ReadonlyArray<Answer> = [{ status: 200, usage: true, framing: "chunked" }];
 
-/** Which answer comes next in which conversation. The main script is the conversation without a name. */
+/** Tracks the next answer of each conversation. The main script is the conversation without a name. */
 const conversations = (
   script: FaultScript,
   recorded: ReadonlyMap<string, Uint8Array>,
@@ -159,15 +162,15 @@ const conversations = (
   };
 };
 
-/** Most answers that are remembered for requests that resume; the oldest are dropped. */
+/** Maximum answers that later requests can resume. The oldest are dropped. */
 const resumableMax = 10_000;
 
 /**
- * Remembers the answers that were given, and finds the one that a request resumes.
+ * Remembers the answers that were given, and finds the one that a request resumes or continues.
  *
- * A request to `…/responses/resp_rN` resumes request N's answer behind `starting_after`; any other request resumes the last
- * answer of its conversation behind `Last-Event-ID`. Without a cursor the whole answer is sent. A request that goes on with a text
- * goes on with the last answer of its conversation that was begun anew.
+ * A request to `…/responses/resp_rN` resumes request N's answer after `starting_after`. Any other request resumes the last
+ * answer of its conversation after `Last-Event-ID`. Without a cursor the whole answer is sent. A continuation request
+ * continues the last answer of its conversation that was not itself a resumption or continuation.
  */
 const resumptions = (): Pick<Conversations, "answered" | "cut" | "resumed"> => {
   const given: Array<{ readonly script: string; readonly request: number; readonly answer: Answer }> = [];
@@ -201,7 +204,7 @@ const resumptions = (): Pick<Conversations, "answered" | "cut" | "resumed"> => {
   };
 };
 
-/** An answer that is a stream of blocks: what it says is known. */
+/** Returns true for an answer that streams blocks, so its text is known. */
 const hasText = ({ body, raw, raw_file, status }: Answer): boolean =>
   status === 200 && body === undefined && raw === undefined && raw_file === undefined;
 
@@ -221,7 +224,7 @@ const safeDecode = (text: string): string => {
   try {
     return decodeURIComponent(text);
   } catch {
-    // A malformed escape names no script; the log shows the text as it came.
+    // A malformed escape names no script. Keep the raw text for the log.
     return text;
   }
 };

@@ -1,5 +1,6 @@
 /**
- * Turns a scripted answer into bytes to write and the place to break: pure, so that what a server will do can be read first.
+ * Turns a scripted answer into the bytes to write and the place to break. Planning is pure, so tests can inspect what a server
+ * will do.
  */
 import type { AnswerProtocol } from "../answers/AnswerProtocol.ts";
 import {
@@ -13,23 +14,23 @@ import {
 } from "../answers/Answers.ts";
 import type { Answer, Break } from "../script/FaultScript.ts";
 
-/** One write to the socket, with the serials and the call that are whole once it is written. */
+/** One write to the socket, with the serials and the call that it completes. */
 export interface Piece {
   readonly bytes: Uint8Array;
   readonly text: ReadonlyArray<string>;
   readonly reasoning: ReadonlyArray<string>;
   readonly call?: ScriptedCall;
-  /** An event ends with this piece: the script's delay follows. */
+  /** True if an event ends with this piece. The script's delay follows it. */
   readonly event_end: boolean;
   readonly terminal: boolean;
 }
 
-/** The bytes that will be written for one answer, and where they break. */
+/** The response to one request, up to its break. */
 export interface Plan {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly framing: "chunked" | "eof" | "length";
-  /** The body as it is written, up to the break. */
+  /** Writes of the body, up to the break. */
   readonly pieces: ReadonlyArray<Piece>;
   readonly break?: Break;
 }
@@ -49,7 +50,7 @@ interface Unit {
  * @param protocol the protocol of the request
  * @param request number of the request at its server, from 1
  * @param recorded the bytes of `raw_file`
- * @param before the answer that a resuming request goes on with, or whose text a request goes on with
+ * @param before the earlier answer that the request resumes or continues
  */
 export const make = (
   answer: Answer,
@@ -82,13 +83,13 @@ export const make = (
   };
 };
 
-/** What an answer goes on with. */
+/** The earlier answer that a request resumes or continues. */
 export interface Before {
   readonly resumed?: Resumed | undefined;
   readonly cut?: CutAnswer | undefined;
 }
 
-/** The answer that a request resumes, the request that it was given to, and the event behind which it continues. */
+/** The answer that a request resumes, the request that received it, and the event after which to continue. */
 export interface Resumed {
   readonly answer: Answer;
   readonly request: number;
@@ -114,14 +115,14 @@ const unitsOf = (
   return [...units.slice(Math.max(0, next - repeat), next), ...units.slice(next + skip)];
 };
 
-/** The place of an event: its id, else its sequence number. */
+/** Reads the position of an event: its id, or else its sequence number. */
 const placeOf = ({ bytes }: Unit): number | undefined => {
   const frame = Buffer.from(bytes).toString();
   const place = /^id: (\d+)$/m.exec(frame)?.[1] ?? /"sequence_number":(\d+)/.exec(frame)?.[1];
   return place === undefined ? undefined : Number(place);
 };
 
-/** An answer that is one body, not a stream: an error, or a `body` of its own. */
+/** Returns true for an answer that is one body instead of a stream: an error, or an explicit `body`. */
 const isSingle = (answer: Answer): boolean =>
   answer.body !== undefined ||
   ((answer.status < 200 || answer.status > 299) &&
@@ -160,9 +161,9 @@ const unitOf = ({ frame, ...rest }: AnswerEvent, at: number, { ids }: Answer): U
   bytes: Buffer.concat([Buffer.from(ids === true ? `id: ${at}\n` : ""), Buffer.from(frame)]),
 });
 
-/** Cuts recorded bytes behind every blank line, so that events can be counted and paced; the bytes stay as they are. */
+/** Cuts recorded bytes after every blank line, so that events can be counted and paced. The bytes stay unchanged. */
 const splitEvents = (raw: Uint8Array): ReadonlyArray<Unit> => {
-  // latin1 keeps one code unit a byte: offsets in the text are offsets in the bytes.
+  // latin1 maps each byte to one code unit, so text offsets are byte offsets.
   const text = Buffer.from(raw).toString("latin1");
   const units: Array<Unit> = [];
   let start = 0;
@@ -175,7 +176,7 @@ const splitEvents = (raw: Uint8Array): ReadonlyArray<Unit> => {
   return units;
 };
 
-/** The body offset, in bytes, at which a break happens; undefined where it happens outside of the body. */
+/** Returns the body offset of a break, in bytes; undefined if the break is outside the body. */
 const cutAt = (units: ReadonlyArray<Unit>, { at, n }: Break): number | undefined => {
   const startOf = (index: number) => units.slice(0, index).reduce((sum, unit) => sum + unit.bytes.byteLength, 0);
   switch (at) {
@@ -201,7 +202,7 @@ const cutAt = (units: ReadonlyArray<Unit>, { at, n }: Break): number | undefined
   }
 };
 
-/** Half of the first call's arguments: before its middle event, or inside the only one. */
+/** Returns the middle of the first call's arguments: before its middle event, or inside its only event. */
 const middleOfArguments = (units: ReadonlyArray<Unit>, startOf: (index: number) => number): number => {
   const first = units.findIndex((unit) => unit.role === "arguments");
   if (first === -1) return startOf(units.length);
@@ -234,7 +235,7 @@ const cutPieces = (
   return pieces;
 };
 
-/** A unit counts as sent with its last byte: a frame without its blank line is no event. */
+/** A unit counts as sent with its last byte, because a frame without its blank line is no event. */
 const piece = (unit: Unit, from: number, to: number): Piece => {
   const whole = to === unit.bytes.byteLength;
   return {

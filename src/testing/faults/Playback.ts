@@ -1,5 +1,5 @@
 /**
- * Plays one planned answer to a socket: delays, keep-alives, bytes, the break.
+ * Plays one planned answer to a socket: delays, keep-alives, bytes, and the break.
  */
 
 import { createHash } from "node:crypto";
@@ -13,10 +13,10 @@ import type { OpenLog, RequestOutcome } from "./FaultLog.ts";
 import type { Piece, Plan } from "./Plan.ts";
 import { finish, type SocketInbox, write } from "./SocketInbox.ts";
 
-/** Milliseconds between keep-alives of the break `keep_alive` where the script says no other. */
+/** Default interval of the keep-alives of a `keep_alive` break, in milliseconds. */
 export const keepAliveEveryMs = 100;
 
-/** One answer on its socket: its plan, and the callbacks of its request's row. */
+/** One answer on its socket, with its plan and the callbacks for its log row. */
 export interface Playback {
   readonly socket: Socket;
   readonly inbox: SocketInbox;
@@ -24,18 +24,16 @@ export interface Playback {
   readonly plan: Plan;
   readonly answer: Answer;
   readonly protocol: AnswerProtocol;
-  /** Waited for before the break. */
   readonly beforeBreak: Effect.Effect<void>;
-  /** The request's row has changed. */
+  /** Called when the request's row has changed. */
   readonly changed: () => void;
-  /** Ends the request's row in the log. */
   readonly end: (outcome: RequestOutcome) => void;
 }
 
 /**
  * Plays an answer.
  *
- * @returns whether the connection can carry another request
+ * @returns true if the connection can carry another request
  */
 export const play = (playback: Playback): Effect.Effect<boolean> =>
   Effect.raceFirst(
@@ -75,7 +73,7 @@ const perform = Effect.fnUntraced(function* (playback: Playback) {
   return false;
 });
 
-/** Breaks a connection. `end` and `keep_alive` need a head and are played in `perform`; here they are silence. */
+/** Breaks a connection. `end` and `keep_alive` need a head, so `perform` plays them. Here they are silence. */
 export const breakOff = (
   socket: Socket,
   inbox: SocketInbox,
@@ -95,7 +93,7 @@ export const breakOff = (
     return Effect.map(inbox.gone, log.onGone);
   });
 
-/** Writes to the socket and counts: bytes of everything, the hash of the body, serials once they are sent. */
+/** Writes to the socket, and records the byte count, the body hash and the serials. */
 const sender = ({ answer, changed, plan, protocol, row, socket }: Playback) => {
   const hash = createHash("sha256");
   const raw = (bytes: Uint8Array) =>
@@ -128,7 +126,7 @@ const sender = ({ answer, changed, plan, protocol, row, socket }: Playback) => {
   return { raw, body, pieces };
 };
 
-/** Noted before the write, so that the client never has content that the log does not have. */
+/** Records a piece before it is written, so the client never has content that the log lacks. */
 const note = (row: OpenLog, piece: Piece): void => {
   for (const serial of piece.text) row.text.push(serial);
   for (const serial of piece.reasoning) row.reasoning.push(serial);

@@ -3,10 +3,10 @@
  */
 import { createHash } from "node:crypto";
 
-/** Longest request head, in bytes. */
+/** Maximum size of a request head, in bytes. */
 export const requestHeadBytesMax = 64 * 1024;
 
-/** Longest request body, in bytes. */
+/** Maximum size of a request body, in bytes. */
 export const requestBodyBytesMax = 64 * 1024 * 1024;
 
 /** The head of an HTTP/1.1 request. */
@@ -14,24 +14,24 @@ export interface RequestHead {
   readonly method: string;
   /** The request target as sent, with its query. */
   readonly target: string;
-  /** Names in lower case. */
+  /** Values by lower-case header name. */
   readonly headers: ReadonlyMap<string, string>;
 }
 
-/** A request as far as it has come. */
+/** A request that is being read. */
 export interface RequestReader {
-  /** Takes bytes; returns those behind the request's end, which belong to the next request. */
+  /** Adds bytes. Returns those after the end of the request, which belong to the next one. */
   readonly push: (bytes: Uint8Array) => Uint8Array;
   readonly head: () => RequestHead | undefined;
   readonly complete: () => boolean;
-  /** Why the request cannot be read; it stays broken. */
+  /** The reason why the request cannot be read. A broken request stays broken. */
   readonly problem: () => string | undefined;
-  /** Bytes of this request that have come, head included. */
+  /** Bytes received for this request, including its head. */
   readonly received: () => number;
   readonly bodyBytes: () => number;
   /** SHA-256 of the body so far, in hex. */
   readonly bodyHash: () => string;
-  /** The body so far as text; empty where it is not kept. */
+  /** The body so far as text; empty if bodies are not kept. */
   readonly body: () => string;
 }
 
@@ -40,11 +40,11 @@ const nothing = new Uint8Array(0);
 /**
  * Makes a reader for one request.
  *
- * @param keepsBody the body is asked for, and not only its hash
+ * @param keepsBody true if the body is needed, and not only its hash
  */
 export const make = (keepsBody = false): RequestReader => new Reader(keepsBody);
 
-/** A chunked body's next line: a chunk's size, or a trailer. */
+/** Values of `#left` if a chunked body's next line is a chunk size or a trailer. */
 const sizeLine = -1;
 const trailerLine = -2;
 
@@ -56,7 +56,7 @@ class Reader implements RequestReader {
   #received = 0;
   #bodyBytes = 0;
   #chunked = false;
-  /** Body bytes of the length or the chunk that are still to come, or which line comes next. */
+  /** Bytes still to come of the body or chunk, or the kind of the next line. */
   #left = 0;
   readonly #hash = createHash("sha256");
   readonly #kept: Array<Buffer> = [];
@@ -90,7 +90,7 @@ class Reader implements RequestReader {
     const end = this.#pending.indexOf("\r\n\r\n");
     if (end === -1) {
       if (this.#pending.byteLength > requestHeadBytesMax) this.#problem = "head too large";
-      // No method begins like this: a TLS client has connected to a plain port, and its head would never end.
+      // No method starts like this: a TLS client has connected to a plain port, and its head would never end.
       if (!/^[A-Z]/.test(this.#pending.toString("latin1", 0, 1))) this.#problem = "not HTTP/1.1";
       return;
     }
@@ -128,7 +128,7 @@ class Reader implements RequestReader {
     if (this.#keepsBody && this.#problem === undefined) this.#kept.push(Buffer.from(part));
   }
 
-  /** Reads a chunk's size or a trailer; false when more bytes are needed or nothing follows. */
+  /** Reads a chunk size or a trailer. Returns false if more bytes are needed or reading is over. */
   #readLine(): boolean {
     const end = this.#pending.indexOf("\r\n");
     if (end === -1) {
@@ -141,7 +141,7 @@ class Reader implements RequestReader {
       this.#complete = line === "";
       return !this.#complete;
     }
-    // The line end behind a chunk's bytes.
+    // The line end after a chunk's bytes.
     if (line === "") return true;
     const size = /^[0-9a-f]{1,8}\s*(?:;.*)?$/i.test(line) ? Number.parseInt(line, 16) : undefined;
     if (size === undefined) this.#problem = "bad chunk";

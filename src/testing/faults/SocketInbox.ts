@@ -1,25 +1,25 @@
 /**
- * Reads a socket as a queue of byte arrays that ends when the other side is gone.
+ * Reads a socket as a queue of byte arrays that ends when the peer is gone.
  */
 
 import type { Socket } from "node:net";
 import { Effect } from "effect";
 import { Watchers } from "./Watchers.ts";
 
-/** Bytes that may wait unread before the socket is paused. */
+/** Maximum unread bytes before the socket is paused. */
 export const inboxBytesMax = 1024 * 1024;
 
-/** The bytes of a socket that have come and are not taken yet. */
+/** The bytes of a socket that were received and not yet taken. */
 export interface SocketInbox {
-  /** The next bytes; undefined once the other side is gone. */
+  /** Takes the next bytes; undefined after the peer is gone. */
   readonly take: Effect.Effect<Uint8Array | undefined>;
-  /** Puts bytes back to the front. */
+  /** Puts bytes back at the front. */
   readonly unread: (bytes: Uint8Array) => void;
-  /** Waits until the other side is gone, and drops the bytes that it still sends. */
+  /** Waits until the peer is gone, and discards the bytes that it still sends. */
   readonly gone: Effect.Effect<void>;
 }
 
-/** Makes the inbox of a socket, which it reads from then on. */
+/** Makes the inbox of a socket, and starts to read from it. */
 export const make = (socket: Socket): SocketInbox => {
   const waiting: Array<Uint8Array> = [];
   const watchers = new Watchers();
@@ -37,7 +37,7 @@ export const make = (socket: Socket): SocketInbox => {
   });
   socket.on("end", leave);
   socket.on("close", leave);
-  // Many clients close with a reset: it ends the inbox and is no fault of the server.
+  // Many clients close with a reset. It ends the inbox and is no error of the server.
   socket.on("error", leave);
 
   const shift = (): Uint8Array | undefined => {
@@ -60,14 +60,17 @@ export const make = (socket: Socket): SocketInbox => {
   };
 };
 
-/** Writes bytes and waits until the kernel has them; for a socket that is gone this does nothing, its inbox reports the end. */
+/** Writes bytes and waits until the kernel has them. Does nothing on a closed socket, because its inbox reports the end. */
 export const write = (socket: Socket, bytes: Uint8Array): Effect.Effect<void> =>
   Effect.callback<void>((resume) => {
     if (socket.destroyed || !socket.writable) return resume(Effect.void);
     socket.write(bytes, () => resume(Effect.void));
   });
 
-/** Writes the last bytes, sends a FIN and waits for the other side to go: unread bytes would turn the FIN into a reset. */
+/**
+ * Writes the last bytes, sends a FIN and waits for the peer to leave. Closing with unread bytes would turn the FIN into a
+ * reset.
+ */
 export const finish = (socket: Socket, inbox: SocketInbox, bytes: Uint8Array): Effect.Effect<void> =>
   Effect.suspend(() => {
     if (!socket.destroyed && socket.writable) socket.end(bytes);

@@ -1,21 +1,21 @@
 /**
- * Lets effects wait, without sleeping, until a look at changing state gives a value.
+ * Lets effects wait, without sleeping, until a look at changing state returns a value.
  */
 import { Effect } from "effect";
 
-/** The looks that wait for a change of one state. */
+/** The effects that wait for one state to change. */
 export class Watchers {
   readonly #watchers = new Set<() => void>();
 
-  /** The state has changed: every waiting look is taken again. */
+  /** Makes every waiting effect look again, because the state has changed. */
   wake(): void {
     for (const watcher of [...this.#watchers]) watcher();
   }
 
   /**
-   * Waits until a look gives a value.
+   * Waits until `look` returns a value.
    *
-   * @param look at the state; undefined as long as there is no value
+   * @param look reads the state; undefined while there is no value
    */
   until<A>(look: () => { readonly value: A } | undefined): Effect.Effect<A> {
     return Effect.callback<A>((resume) => {

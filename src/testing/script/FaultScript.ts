@@ -1,9 +1,9 @@
 /**
- * Describes what a FaultProvider answers and where it breaks: a small JSON document, checked strictly.
+ * Describes what a FaultProvider answers and where it breaks, as a small JSON document that is checked strictly.
  *
- * Answers are given in order, one for each request; the last one repeats. A break names what happens (`kind`) and where (`at`,
- * with `n` where a place is counted). A second conversation on the same server has a script of its own under `scripts`, chosen
- * by the path prefix `/s/NAME` or the request header `x-script: NAME`.
+ * Answers are given in order, one for each request, and the last one repeats. A break has a `kind` and a place (`at`, with a
+ * count `n` for places that are counted). Further conversations on the same server have their own scripts under `scripts`,
+ * chosen by the path prefix `/s/NAME` or the request header `x-script: NAME`.
  *
  * ```json
  * {
@@ -20,13 +20,13 @@ import { Effect, Schema, SchemaIssue } from "effect";
 import { Milliseconds, Status } from "../../domain/Limits.ts";
 import { protocols } from "../../provider/Protocols.ts";
 
-/** Longest script that is read, in bytes. */
+/** Maximum size of a script, in bytes. */
 export const scriptBytesMax = 16 * 1024 * 1024;
 
-/** Most deltas of one block: a script of a few bytes must not fill the memory. */
+/** Maximum deltas of one block, so that a script of a few bytes cannot fill the memory. */
 export const deltasMax = 1_000_000;
 
-/** An error of the provider, in the words of its protocol: as a whole response by `status`, inside a stream by `error`. */
+/** An error event of the provider, in the words of its protocol. For a whole error response, use `status`. */
 export const ProviderErrorName = Schema.Literals([
   "rate_limited",
   "overloaded",
@@ -40,12 +40,13 @@ const deltas = Schema.optionalKey(Schema.Natural.check(Schema.isLessThanOrEqualT
 const blockNames = ["reasoning", "text", "refusal", "tool", "provider_tool", "error", "ping", "bytes"] as const;
 
 /**
- * One block of content; exactly one of its names is given. `reasoning`, `text` and `refusal` count deltas, `ping` keep-alives;
- * `words` stand behind the serial numbers of a text's deltas, delta by delta;
- * `tool` and `provider_tool` name a call whose `input` gets a serial number; `cut` ends the arguments in the middle although
- * the call and the stream end properly; `unmarked` sends the input as it is, without its serial number, to a client that
- * refuses fields that its tool does not have; `error` is an error event inside the stream and its last event; `bytes` (base64) are
- * sent unchanged at this place: bytes that no protocol writes, such as garbage, half characters or foreign events.
+ * One block of content. Exactly one name is given: `reasoning`, `text` and `refusal` count deltas, `ping` counts keep-alives,
+ * `tool` and `provider_tool` name a call, `error` is an error event and ends the stream, and `bytes` (base64) are sent
+ * unchanged, for example garbage, half characters or foreign events.
+ *
+ * `words` follow the serial numbers of a text's deltas, one for each delta. A call's `input` gets a serial number; `unmarked`
+ * sends it without one, for a client that refuses fields that its tool does not have. `cut` ends the arguments in the middle
+ * although the call and the stream end properly.
  */
 export const Block = Schema.Struct({
   reasoning: deltas,
@@ -70,20 +71,20 @@ export const Block = Schema.Struct({
 export type Block = typeof Block.Type;
 
 /**
- * What happens at a break: a TCP reset, a FIN in the middle of the body, a proper end of the body without the protocol's
- * terminal event, silence until the client goes, or keep-alives until the client goes.
+ * The kinds of break: a TCP reset, a FIN in the middle of the body, a proper end of the body without the protocol's terminal
+ * event, silence until the client leaves, or keep-alives until the client leaves.
  */
 export const BreakKind = Schema.Literals(["rst", "fin", "end", "stall", "keep_alive"]);
 export type BreakKind = typeof BreakKind.Type;
 
 /**
- * Where a break happens.
+ * The places of a break.
  *
- * `accept`: the connection is taken and nothing read (a reused connection: at the request's first byte; `answers` only) ·
- * `request`: `n` bytes of the request have come · `before_head` · `after_head` · `byte`: `n` bytes of the body are sent ·
- * `event`: `n` events are sent · `utf8`: inside the first multi-byte character at or after event `n` · `tool_arguments`:
- * in the middle of the first call's arguments · `terminal`: before the terminal event · `next_request`: this answer is
- * complete, the next request on the same connection meets a dead socket.
+ * `accept`: the connection is accepted and nothing is read (on a reused connection: at the request's first byte; `answers`
+ * only) · `request`: after `n` bytes of the request · `before_head` · `after_head` · `byte`: after `n` bytes of the body ·
+ * `event`: after `n` events · `utf8`: inside the first multi-byte character at or after event `n` · `tool_arguments`: in the
+ * middle of the first call's arguments · `terminal`: before the terminal event · `next_request`: this answer is complete, and
+ * the next request on the same connection meets a dead socket.
  */
 export const BreakPlace = Schema.Literals([
   "accept",
@@ -101,7 +102,10 @@ export type BreakPlace = typeof BreakPlace.Type;
 
 const headless: ReadonlyArray<BreakPlace> = ["accept", "request", "before_head", "next_request"];
 
-/** The kind of a break, its place, and a count of the place's units; a break before the head cannot end or keep alive. */
+/**
+ * The kind and place of a break, with a count in units of the place. A break before the head cannot end properly or keep
+ * alive.
+ */
 export const Break = Schema.Struct({
   kind: BreakKind,
   at: BreakPlace,
@@ -115,7 +119,7 @@ export const Break = Schema.Struct({
 );
 export type Break = typeof Break.Type;
 
-/** Keep-alives while an answer waits, one every `every_ms`: an SSE comment, or the protocol's ping event where it has one. */
+/** Keep-alives while an answer waits, one every `every_ms`: an SSE comment, or the protocol's ping event if it has one. */
 export const KeepAlive = Schema.Struct({
   every_ms: Milliseconds.check(Schema.isGreaterThanOrEqualTo(1)),
   style: Schema.Literals(["comment", "event"]).pipe(Schema.withDecodingDefaultKey(Effect.succeed("comment" as const))),
@@ -123,8 +127,8 @@ export const KeepAlive = Schema.Struct({
 export type KeepAlive = typeof KeepAlive.Type;
 
 /**
- * Answers a request that resumes: sends the events behind its cursor, out of the answer that its response (or its conversation)
- * was given first. `skip` leaves out the first of these events, `repeat` sends as many events before the cursor once more.
+ * Answers a resuming request with the events after its cursor, taken from the original answer of its response or conversation.
+ * `skip` leaves out the first of these events, and `repeat` sends that many events before the cursor again.
  */
 export const ResumeFault = Schema.Struct({
   skip: Schema.Natural.pipe(Schema.withDecodingDefaultKey(Effect.succeed(0))),
@@ -133,46 +137,49 @@ export const ResumeFault = Schema.Struct({
 export type ResumeFault = typeof ResumeFault.Type;
 
 /**
- * Answers a request that goes on with a text that was cut, as a model that does what it is asked: it begins with the text that the
- * request quotes between its marks, or stands behind the one that the request ends with, and goes on to the end of the answer that
- * its conversation was given first. `preface` stands in front of that: a model that does not do what it is asked. A request that
- * goes on with nothing gets the answer's own content.
+ * Answers a continuation request as a model does that follows its instructions. The answer begins with the text that the
+ * request quotes, or after the text that the request ends with, and runs to the end of the conversation's original answer.
+ * `preface` comes first, as from a model that ignores its instructions. A request that continues nothing gets the answer's own
+ * content.
  */
 export const GoesOn = Schema.Struct({ preface: Schema.optionalKey(Schema.String) });
 export type GoesOn = typeof GoesOn.Type;
 
-/** One answer. Left-out `content` is a healthy short one; `raw` and `raw_file` are sent as they are instead of `content`. */
+/** One answer. The default `content` is short and healthy. `raw` and `raw_file` are sent unchanged instead of `content`. */
 export const Answer = Schema.Struct({
-  /** Left out: taken from the request's path. */
+  /** Default: the protocol of the request's path. */
   protocol: Schema.optionalKey(Schema.Literals(protocols.ids)),
   status: Status.pipe(Schema.withDecodingDefaultKey(Effect.succeed(200))),
   headers: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
-  /** Sent instead of a stream: a text as it is, anything else as JSON. An answer that is not 2xx has a body by default. */
+  /** Sent instead of a stream: a string unchanged, anything else as JSON. A status outside 2xx has a body by default. */
   body: Schema.optionalKey(Schema.Json),
   content: Schema.optionalKey(Schema.Array(Block)),
   raw: Schema.optionalKey(Schema.String),
-  /** Path of a file with recorded bytes; the reader of the script resolves it. */
+  /** Path of a file with recorded bytes, resolved by the reader of the script. */
   raw_file: Schema.optionalKey(Schema.String),
-  /** Why the stream finishes; left out: `tool` after a call, else `stop`. `none` leaves the terminal event out. */
+  /** Finish reason. Default: `tool` after a call, otherwise `stop`. `none` leaves out the terminal event. */
   finish: Schema.optionalKey(Schema.Literals(["stop", "tool", "length", "content_filter", "none"])),
-  /** Responses: the response says that it runs in the background, so that it can be resumed by `starting_after`. */
+  /** Responses protocol: marks the response as running in the background, so a client can resume it by `starting_after`. */
   background: Schema.optionalKey(Schema.Boolean),
-  /** Every event has an id, counted from 0, so that the stream can be resumed by `Last-Event-ID`. */
+  /** Gives every event an id, counted from 0, so a client can resume the stream by `Last-Event-ID`. */
   ids: Schema.optionalKey(Schema.Boolean),
-  /** Goes on behind the cursor of the request. Its `content` is that of the answer that is resumed. */
+  /** Continues after the cursor of the request, with the content of the resumed answer. */
   resume: Schema.optionalKey(ResumeFault),
-  /** Goes on with the text of the request: its `content` is that of the answer that was cut. */
+  /** Continues the text of the request, with the content of the interrupted answer. */
   goes_on: Schema.optionalKey(GoesOn),
   usage: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(true))),
-  /** Wait before the response head, before the first event, and between events, in milliseconds. */
+  /** Delay before the response head, before the first event, and between events, in milliseconds. */
   head_delay_ms: Schema.optionalKey(Milliseconds),
   first_delay_ms: Schema.optionalKey(Milliseconds),
   delay_ms: Schema.optionalKey(Milliseconds),
-  /** Bytes of one write; left out: an event a write. */
+  /** Bytes per write. Default: one event per write. */
   write_bytes: Schema.optionalKey(Schema.Natural.check(Schema.isGreaterThanOrEqualTo(1))),
-  /** Everything in one write, so that events meet the client in one piece; delays and keep-alives between them do not apply. */
+  /**
+   * Sends everything in one write, so that the client receives all events together. Delays and keep-alives between them do not
+   * apply.
+   */
   one_write: Schema.optionalKey(Schema.Boolean),
-  /** `eof` sends no length: the connection's end is the body's end. */
+  /** `eof` sends no length, so the body ends with the connection. */
   framing: Schema.Literals(["chunked", "eof"]).pipe(Schema.withDecodingDefaultKey(Effect.succeed("chunked" as const))),
   keep_alive: Schema.optionalKey(KeepAlive),
   break: Schema.optionalKey(Break),
@@ -181,20 +188,20 @@ export type Answer = typeof Answer.Type;
 
 const answers = Schema.Array(Answer).check(Schema.isMinLength(1));
 
-/** The answers of a fault server, conversation by conversation. */
+/** The answers of a fault server, by conversation. */
 export const FaultScript = Schema.Struct({
   answers: Schema.optionalKey(answers),
   /** Scripts of further conversations, by name. */
   scripts: Schema.optionalKey(Schema.Record(Schema.String, answers)),
-  /** What comes behind a conversation's last answer: that answer again, or a 500 that the log marks `unscripted`. */
+  /** The reply after a conversation's last answer: that answer again, or a 500 that the log marks `unscripted`. */
   after: Schema.Literals(["repeat", "error"]).pipe(Schema.withDecodingDefaultKey(Effect.succeed("repeat" as const))),
 });
 export type FaultScript = typeof FaultScript.Type;
 
-/** A script as JSON, before its defaults are filled in. */
+/** A script as JSON, without its defaults. */
 export type FaultScriptInput = typeof FaultScript.Encoded;
 
-/** A script that cannot be played; the message is one line that names the field. */
+/** The script cannot be played. The message is one line that names the field. */
 export class FaultScriptError extends Schema.TaggedError<FaultScriptError>()("FaultScriptError", {
   reason: Schema.Literals(["not_json", "invalid", "unreadable"]),
   message: Schema.String,
@@ -227,7 +234,7 @@ export const parse = (text: string): Effect.Effect<FaultScript, FaultScriptError
 
 const issues = SchemaIssue.makeFormatterStandardSchemaV1();
 
-/** The first issue, in one line that a person can act on: `answers[0].break.kind: Expected …`. */
+/** Formats the first issue as one line that a person can act on: `answers[0].break.kind: Expected …`. */
 const oneLine = (error: Schema.SchemaError): string => {
   const issue = issues(error.issue).issues[0];
   const field = (issue?.path ?? [])

@@ -18,15 +18,15 @@ export interface Turn {
   readonly options?: RecoverOptions;
 }
 
-/** What the user of a turn ended up with. */
+/** The result of a turn for its user. */
 export interface Played {
   readonly transcript: string;
   readonly reasoning: string;
   readonly tools: ReadonlyArray<unknown>;
   readonly completed: boolean;
-  /** What the stream failed with. */
+  /** The error of the stream. */
   readonly error: unknown;
-  /** What `result.text` gave, or what it was rejected with. */
+  /** The value or the rejection of `result.text`. */
   readonly text: { readonly value: string } | { readonly error: unknown };
   /** Calls in the response messages that have no result there. */
   readonly dangling: ReadonlyArray<string>;
@@ -39,7 +39,7 @@ export const quiet = Layer.merge(StreamProcessor.layerDefault, Logger.layer([]))
 
 const schema = jsonSchema<Record<string, unknown>>({ type: "object" });
 
-/** Plays the turn on a server of its own. */
+/** Plays a turn with a new server. */
 export const play = (turn: Turn) =>
   Effect.scoped(
     Effect.gen(function* () {

@@ -24,7 +24,7 @@ export const Read = Tool.make("read_file", { parameters: Arguments, success: Sch
 );
 export const tools = Toolkit.make(Bash, Read);
 
-/** What a cell came to. */
+/** The result of a cell. */
 export interface Played {
   /** Everything that the caller saw, in order. */
   readonly text: string;
@@ -42,7 +42,7 @@ export interface Played {
   readonly sentText: ReadonlyArray<string>;
 }
 
-/** A chat that goes on until the model calls nothing more, through one server. */
+/** A chat with one server that continues until the model calls no more tools. */
 export const play = (protocol: ProtocolId, script: FaultScriptInput, options: EffectAi.Options = {}) =>
   Effect.gen(function* () {
     const server = yield* FaultProvider.make({ script });
@@ -107,7 +107,7 @@ export const play = (protocol: ProtocolId, script: FaultScriptInput, options: Ef
     }).pipe(Effect.provide(layers));
   }).pipe(Effect.scoped);
 
-/** What is wrong with a history: calls without a result, results without a call, anything twice. */
+/** The faults of a history: calls without a result, results without a call, duplicates. */
 export const wrongs = (prompt: Prompt.Prompt): ReadonlyArray<string> => {
   const calls: Array<string> = [];
   const results: Array<string> = [];

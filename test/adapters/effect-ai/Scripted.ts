@@ -47,7 +47,7 @@ export const reset = aiError(
 
 export const metadata: Part = { type: "response-metadata", id: "resp_1" };
 
-/** What the scripted model was asked. */
+/** A request to the scripted model. */
 export interface Asked {
   readonly prompts: Array<LanguageModel.ProviderOptions>;
 }

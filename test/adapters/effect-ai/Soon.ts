@@ -1,11 +1,11 @@
 /**
- * Lets virtual time go on by itself, keeps waits short, and writes histories in short.
+ * Advances virtual time automatically, keeps waits short, and summarises histories.
  */
 import { Effect, Fiber } from "effect";
 import type { Prompt } from "effect/ai";
 import { TestClock } from "effect/testing";
 
-/** Runs with virtual time that goes on by itself, a quarter of a second at a turn of the event loop. */
+/** Runs with virtual time that advances by a quarter of a second with each turn of the event loop. */
 export const soon = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const fiber = yield* Effect.forkChild(effect, { startImmediately: true });
@@ -17,7 +17,7 @@ export const soon = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     return yield* Fiber.join(fiber);
   });
 
-/** The messages of a history, in short: what stands in it and in which order. */
+/** The messages of a history in short, with their contents in order. */
 export const lines = (prompt: Prompt.Prompt): ReadonlyArray<string> =>
   prompt.content.flatMap((message) =>
     message.role === "system"

@@ -1,5 +1,5 @@
 /**
- * What the tests of `recoveringFetch` share: a fault server, a fetch that is closed with its test, and raw calls of it.
+ * Helpers of `recoveringFetch`'s tests: a fault server, a fetch that is closed with its test, and raw calls of it.
  */
 import { Effect, Layer, Random, References } from "effect";
 import {

@@ -3,12 +3,11 @@
  */
 import Anthropic from "@anthropic-ai/sdk";
 import { GoogleGenAI } from "@google/genai";
-import { AIMessageChunk } from "@langchain/core/messages";
-import { ChatOpenAI } from "@langchain/openai";
 import OpenAI from "openai";
+import { type LangChain, langChain } from "../../../scripts/langchain/LangChain.ts";
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 
-/** What a turn left behind. */
+/** The result of a turn. */
 export interface Turn {
   text: string;
   readonly tools: Array<unknown>;
@@ -101,7 +100,7 @@ const anthropicHelper: Client = {
   },
 };
 
-const langchain: Client = {
+const langChainClient = ({ AIMessageChunk, ChatOpenAI }: LangChain): Client => ({
   name: "langchain",
   protocol: "openai-chat",
   play: async (fetch, url, turn, signal) => {
@@ -113,7 +112,7 @@ const langchain: Client = {
     }
     for (const call of all.tool_calls ?? []) turn.tools.push(call.args);
   },
-};
+});
 
 const genai: Client = {
   name: "google genai",
@@ -140,7 +139,7 @@ export const clients: ReadonlyArray<Client> = [
   openaiResponses,
   anthropicRaw,
   anthropicHelper,
-  langchain,
+  ...(langChain === undefined ? [] : [langChainClient(langChain)]),
   genai,
 ];
 

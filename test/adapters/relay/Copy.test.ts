@@ -250,7 +250,7 @@ const schedule = (seed: number, way: "open" | "copy") =>
   }).pipe(Effect.scoped, Random.withSeed(`copy-${seed}`), Effect.provide(layer));
 
 describe.concurrent("schedules of drains, absences, keep-alives and breaks", () => {
-  for (let first = 1; first <= 400; first += 50)
+  for (let first = 1; first <= 200; first += 50)
     it.effect(`a copy has the bytes of a response that is read: seeds ${first} to ${first + 49}`, () =>
       Effect.gen(function* () {
         for (let seed = first; seed < first + 50; seed += 1) {

@@ -20,7 +20,7 @@ export const reset = (): Error => Object.assign(new Error("read ECONNRESET"), { 
 
 export const head: RelayHead = { status: 200, statusText: "OK", headers: [["Content-Type", "text/event-stream"]] };
 
-/** What an attempt meets, in turn: a head or a chunk, a wait in milliseconds, an error, an end, or silence for ever. */
+/** The steps of an attempt: a head or a chunk, a wait in milliseconds, an error, an end, or endless silence. */
 export type Step = RelayHead | string | number | Error | "end" | "silence";
 
 type Met = RelayHead | string;

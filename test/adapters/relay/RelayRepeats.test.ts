@@ -9,6 +9,7 @@ import {
   remainingBudget,
   repeatMs,
   repeatsMax,
+  toldBodyCharactersMax,
   unmarkedRepeatMs,
   unmarkedRepeatsMax,
 } from "../../../src/adapters/relay/RelayRepeats.ts";
@@ -178,6 +179,20 @@ describe("RelayRepeats", () => {
       assert.isUndefined(yield* repeats.take(of()));
       assert.isDefined(yield* repeats.recall(of("red")));
       assert.isDefined(yield* repeats.take(of("red")));
+    }),
+  );
+
+  it.effect("recalls a provider's own refusal too, but no body that is too long to be remembered", () =>
+    Effect.gen(function* () {
+      const repeats = new RelayRepeats();
+      const response = { status: 429, headers: [["x-own", "1"]] as const, body: "{}" };
+      const said = { message: "full", code: undefined, response };
+      const told = { message: "gave up", code: undefined, headers: [] };
+      yield* repeats.tell(request("a"), { ...told, said });
+      assert.deepStrictEqual((yield* repeats.recall(request("a")))?.told.said, said);
+      const body = "x".repeat(toldBodyCharactersMax + 1);
+      yield* repeats.tell(request("b"), { ...told, said: { ...said, response: { ...response, body } } });
+      assert.deepStrictEqual((yield* repeats.recall(request("b")))?.told.said, { ...said, response: undefined });
     }),
   );
 

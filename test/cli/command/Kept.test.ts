@@ -1,5 +1,5 @@
 /**
- * Programs that write runs forget old ones by the variables that a gateway over the same store goes by.
+ * Programs that record runs use the same variables for retention as a gateway over the same store.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,7 +19,7 @@ const [time, number] = ["STREAM_RECOVERY_KEEP_RUNS", "STREAM_RECOVERY_KEEP_RUNS_
 
 const dayMs = 24 * 3_600_000;
 
-/** Whether a demo finds a run that ended 60 days ago when it has opened its store. */
+/** True if a run that ended 60 days ago is still present after a demo has opened its store. */
 const keeps = Effect.scoped(
   Effect.gen(function* () {
     const folder = mkdtempSync(join(tmpdir(), "kept-"));
@@ -31,7 +31,7 @@ const keeps = Effect.scoped(
       Effect.provide(SqlRunRecorder.layerFile({ file, retention: false })),
     );
     const { recorder } = yield* DemoStore.open(Option.some(file), true);
-    // It looks once as it starts, beside what else it does.
+    // Retention runs once at the start, beside other work.
     for (let n = 0; n < 100; n += 1) {
       if ((yield* Effect.provideContext(run, recorder)) === undefined) return false;
       yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)));
@@ -40,8 +40,8 @@ const keeps = Effect.scoped(
   }),
 );
 
-describe("how long a demo and an agent keep runs", () => {
-  it.live("is what the variables say: a gateway that keeps them for ever loses none", () =>
+describe("the retention of a demo and an agent", () => {
+  it.live("follows the variables, so that a gateway that keeps runs forever loses none", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(retentionByVariables(), retentionDefault);
       assert.isFalse(yield* keeps);
@@ -53,7 +53,7 @@ describe("how long a demo and an agent keep runs", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("is refused where they say nothing that can be", () =>
+  it.live("is refused if the variables are invalid", () =>
     Effect.gen(function* () {
       yield* inVariable(time, "");
       yield* inVariable(number, "");

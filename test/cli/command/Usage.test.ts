@@ -1,13 +1,13 @@
 /**
- * What is said of a command line that is wrong.
+ * Errors of a wrong command line.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { CliError } from "effect/cli";
 import { foreignStore } from "../../../src/cli/command/Store.ts";
 import { usageLine } from "../../../src/cli/command/Usage.ts";
 
-describe("a command line that is wrong", () => {
-  it("is told by its first error, with a count of the others, in one line whatever was typed", () => {
+describe("a wrong command line", () => {
+  it("is reported by its first error, with the number of the others, in one line for any input", () => {
     const two = [
       new CliError.UnrecognizedOption({ option: `--${"x".repeat(500)}\n\u001b[2J`, suggestions: [] }),
       new CliError.MissingArgument({ argument: "id" }),
@@ -17,6 +17,19 @@ describe("a command line that is wrong", () => {
     const odd = new CliError.InvalidValue({ option: "db", value: "a\nb\u001b", expected: "a file", kind: "flag" });
     const said = usageLine(["stream-recovery"], [odd]);
     assert.isFalse(said.includes("\n") || said.includes("\u001b"));
+  });
+
+  it("says what replaces a flag of an earlier version", () => {
+    const said = (option: string) =>
+      usageLine(
+        ["stream-recovery", "serve"],
+        [new CliError.UnrecognizedOption({ option, suggestions: ["--log-format"] })],
+      );
+    const instead = "give each gateway the address at which the others reach it by --advertise instead";
+    for (const flag of ["--delivery-log", "--delivery-log=true"])
+      assert.strictEqual(said(flag), `serve: there is no flag "${flag}": ${instead}. See stream-recovery serve --help`);
+    assert.include(said("--delivery-logs"), "did you mean --log-format?");
+    assert.include(said("--constructor"), "did you mean --log-format?");
   });
 
   it("knows an address from a file", () => {

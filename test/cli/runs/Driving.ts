@@ -1,5 +1,5 @@
 /**
- * A gateway of its own process that drives a run whose provider never ends, for the commands that look at it from outside.
+ * A gateway in a separate process that drives a run whose provider never ends, for commands that inspect it from outside.
  */
 import { Effect } from "effect";
 import { bodies, serverOf } from "../../gateway/GatewayCases.ts";
@@ -7,13 +7,13 @@ import { serve } from "../ServeProcess.ts";
 
 const event = `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", choices: [{ index: 0, delta: { content: "x" } }] })}\n\n`;
 
-/** A provider that begins to answer, and never ends. */
+/** A provider that starts an answer and never ends it. */
 const endless = serverOf((request, response) => {
   request.resume();
   response.writeHead(200, { "content-type": "text/event-stream" }).write(event);
 });
 
-/** A gateway over a store, and a run that it drives. */
+/** A gateway over a store, and a run that it owns. */
 export const driving = Effect.fnUntraced(function* (db: string, more: ReadonlyArray<string> = []) {
   const url = `${yield* endless}/v1`;
   const served = yield* serve(["--port", "0", "--db", db, "--openai-url", url, "--lease-ms", "1000", ...more]);
@@ -27,7 +27,7 @@ export const driving = Effect.fnUntraced(function* (db: string, more: ReadonlyAr
   return { served, response, run: response.headers.get("x-recovery-run") ?? "" };
 });
 
-/** The end of what a client reads: it breaks. */
+/** Resolves with true once the client's stream breaks. */
 export const broken = (response: Response): Effect.Effect<boolean> =>
   Effect.promise(() =>
     response.text().then(

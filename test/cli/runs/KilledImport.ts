@@ -1,5 +1,5 @@
 /**
- * Kills an import in its middle, as a machine that goes down does, and does it again.
+ * Kills an import in the middle, as if the machine had crashed, and repeats it.
  */
 import { once } from "node:events";
 import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
@@ -7,7 +7,7 @@ import { endLine, headLine, runLine } from "../../../src/recorder/transfer/RunFi
 import * as E from "../../recorder/Entries.ts";
 import * as CommandLine from "../CommandLine.ts";
 
-/** Runs of the file, those of it that are read before the kill, and those of these that make whole batches. */
+/** The runs of the file, those read before the kill, and those of them in whole batches. */
 export const [runs, read, committed] = [350, 250, 200];
 
 const recordOf = (n: number): RunRecord => {
@@ -16,14 +16,13 @@ const recordOf = (n: number): RunRecord => {
   return record;
 };
 
-/** A file of runs. */
 export const lines: ReadonlyArray<string> = [
   headLine(7, "ab".repeat(32)),
   ...Array.from({ length: runs }, (_, n) => runLine(recordOf(n))),
   endLine({ runs, left_out: 0 }),
 ];
 
-/** What lines say, whatever the order of their members. */
+/** Parses lines, so that they can be compared whatever the order of their keys. */
 export const said = (of: ReadonlyArray<string>): ReadonlyArray<unknown> =>
   of
     .join("")
@@ -35,8 +34,8 @@ export const said = (of: ReadonlyArray<string>): ReadonlyArray<unknown> =>
 /**
  * Imports, is killed once its whole batches are on record, and imports again.
  *
- * @param onRecord how many runs are on record; it looks at a disk or asks a server, so that other things happen meanwhile
- * @returns what the second one said
+ * @param onRecord counts the runs on record; it reads a disk or asks a server, so it yields
+ * @returns the outcome of the second import
  */
 export const killed = async (db: string, onRecord: () => Promise<number>): Promise<CommandLine.Ended> => {
   const args = ["runs", "import", "--db", db];

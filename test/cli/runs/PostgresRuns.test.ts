@@ -1,5 +1,5 @@
 /**
- * The commands whose store is a server in place of a file: they share their code, and what differs is when a store is opened and closed.
+ * The commands with a PostgreSQL store instead of a file. They share their code and differ in when the store is opened and closed.
  */
 import { once } from "node:events";
 import { hostname } from "node:os";
@@ -11,7 +11,7 @@ import { heard, start, run as typed } from "../CommandLine.ts";
 import { logged, workersOf } from "../Workers.ts";
 import { broken, driving } from "./Driving.ts";
 
-/** What the demo says of a scenario, as far as it is looked at here. */
+/** The part of the demo's output that the test reads. */
 interface Played {
   readonly rows: ReadonlyArray<{ readonly name: string; readonly attempts: number }>;
 }
@@ -20,22 +20,22 @@ interface Listed {
   readonly runs: ReadonlyArray<{ readonly run_id: string; readonly attempts: number; readonly incidents: number }>;
 }
 
-/** The name of a run's scenario: behind it stands what tells one demo from another. */
+/** The scenario of a run's id, without the suffix that distinguishes demos. */
 const scenario = (runId: string): string => runId.replace(/-[0-9a-z]{5}(-sibling)?$/, "$1");
 
-/** The only run of a scenario that is not the scenario's own. */
+/** The only extra run of a scenario. */
 const sibling = { name: "cooldown-of-a-sibling-sibling", attempts: 1 };
 
 const byName = (a: { readonly name: string }, b: { readonly name: string }): number => a.name.localeCompare(b.name);
 
 describe("stream-recovery over PostgreSQL", () => {
-  it.live("plays the demo, and lists, tells and decides again what it has put on record", () =>
+  it.live("plays the demo, and lists, shows and decides again what it has recorded", () =>
     Effect.gen(function* () {
       const db = yield* Databases.empty;
       const ended = (...args: ReadonlyArray<string>) => Effect.promise(() => typed([...args, "--db", db]));
       const played = yield* ended("demo", "--only", "openai-chat", "--json");
       assert.strictEqual(played.code, 0, played.stderr);
-      // What a test looks at is compared with what it expects.
+      // The test compares every field that it reads with its expectation.
       const { rows } = JSON.parse(played.stdout) as Played;
       const listed = yield* ended("runs", "list", "--json", "--limit", "100");
       assert.strictEqual(listed.code, 0, listed.stderr);
@@ -57,7 +57,7 @@ describe("stream-recovery over PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("cancels a run of one of two workers, and follows it to that end", () =>
+  it.live("cancels a run of one of two workers, and follows it to its end", () =>
     Effect.gen(function* () {
       const db = yield* Databases.empty;
       const { response, run, served } = yield* driving(db, ["--workers", "2"]);
@@ -67,7 +67,7 @@ describe("stream-recovery over PostgreSQL", () => {
         (child) => Effect.sync(() => child.kill("SIGKILL")),
       );
       const [watched, closed] = [heard(watching), once(watching, "close")];
-      // It has seen the run while that was live: the end comes to it at a later look.
+      // It has seen the live run, so the end comes with a later poll.
       yield* eventually(() => (watched.stdout.includes("attempt 1") ? true : undefined));
       assert.notInclude(watched.stdout, "user_cancelled");
       const { code, stderr, stdout } = yield* Effect.promise(() => typed(["runs", "cancel", run, "--db", db]));

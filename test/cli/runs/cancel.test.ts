@@ -1,10 +1,11 @@
 /**
- * `runs cancel` of runs that a gateway drives in another process, alone and by one of its workers, and of those that a dead one has left.
+ * `runs cancel` for runs that a gateway drives in another process, alone or in a worker, and for runs that a dead gateway has left.
  */
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
+import { polled } from "../../Polling.ts";
 import { run as typed } from "../CommandLine.ts";
 import { folder, runsIn, type Served } from "../ServeProcess.ts";
 import { logged, workersOf } from "../Workers.ts";
@@ -21,7 +22,7 @@ describe("stream-recovery runs cancel", () => {
     ["a gateway", []],
     ["a worker of a gateway", ["--workers", "2"]],
   ] as const)
-    it.live(`tells ${what} that drives the run, names it, and is refused behind the end`, () =>
+    it.live(`signals ${what} that owns the run, names it, and is refused after the end`, () =>
       Effect.gen(function* () {
         const db = join(yield* folder, "runs.db");
         const { response, run, served } = yield* driving(db, more);
@@ -45,21 +46,23 @@ describe("stream-recovery runs cancel", () => {
       }).pipe(Effect.scoped),
     );
 
-  it.live("ends a run whose gateway was killed, once its lease is over, and gives machines JSON", () =>
+  it.live("ends a run whose gateway was killed, once its lease has expired, and prints JSON for machines", () =>
     Effect.gen(function* () {
       const db = join(yield* folder, "runs.db");
       const { response, run, served } = yield* driving(db);
+      // The run is written after its first byte.
+      yield* polled(Effect.map(runsIn(db), (runs) => (runs.length > 0 ? true : undefined)));
       served.child.kill("SIGKILL");
       yield* Effect.promise(() => served.exited);
       assert.isTrue(yield* broken(response));
       const { code, stdout } = yield* cancel(db, run, "--json");
       assert.strictEqual(code, 0);
-      // What a test looks at is compared with what it expects.
+      // The test compares every field that it reads with its expectation.
       const told = JSON.parse(stdout) as Record<string, unknown>;
       assert.deepInclude(told, { run_id: run, outcome: "nobodys", state: "ended" });
       assert.deepNestedInclude(told, { "end.reason": "user_cancelled" });
       const [record] = yield* runsIn(db);
-      assert.strictEqual(record?.incidents.at(-1)?.decision.rule, "user_cancelled");
+      assert.isTrue(record?.end?.assumed, "its process may have written more");
     }).pipe(Effect.scoped),
   );
 });

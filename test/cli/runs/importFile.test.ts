@@ -1,5 +1,5 @@
 /**
- * Moves a file of runs with the command line: each call is a process of its own, as a person types it.
+ * Moves a file of runs with the command line; each call is a separate process.
  */
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { readdir } from "node:fs/promises";
@@ -26,7 +26,7 @@ const run = (args: ReadonlyArray<string>, input?: string) =>
     input,
   );
 
-/** Puts runs on record, and does something while their process lives. */
+/** Stores runs, and calls `body` while their process lives. */
 const whileDriven = <A>(file: string, body: () => Promise<A>): Promise<A> =>
   Effect.runPromise(
     Effect.gen(function* () {
@@ -39,7 +39,7 @@ const whileDriven = <A>(file: string, body: () => Promise<A>): Promise<A> =>
   );
 
 describe("runs export --all and runs import", () => {
-  it("move everything but what a process drives, and that too once it has ended; a question is answered there", async () => {
+  it("move everything except runs with a live owner, and those, too, once they have ended; a question is answered there", async () => {
     const [old, next, file] = [at("old.db"), at("next.db"), at("runs.jsonl")];
     const early = await whileDriven(old, () => run(["export", "--all", "--db", old, "--out", file]));
     assert.deepStrictEqual(
@@ -76,7 +76,7 @@ describe("runs export --all and runs import", () => {
     );
   });
 
-  it("that was killed in its middle is done again: what is there already is said, nothing is there twice and nothing lost", async () => {
+  it("can be repeated after a kill in the middle: runs that are already present are reported, none is duplicated or lost", async () => {
     const db = at("killed.db");
     const count = async () => {
       if (!(await readdir(folder)).includes("killed.db")) return 0;
@@ -84,7 +84,7 @@ describe("runs export --all and runs import", () => {
       try {
         return Number(file.prepare("SELECT count(*) AS n FROM stream_recovery_runs").get()?.n);
       } catch {
-        // It has no tables yet.
+        // The file has no tables yet.
         return 0;
       } finally {
         file.close();
@@ -99,7 +99,7 @@ describe("runs export --all and runs import", () => {
     assert.deepStrictEqual(KilledImport.said([stdout]), KilledImport.said(KilledImport.lines));
   });
 
-  it("take a run along that a process drives where that is asked for", async () => {
+  it("include a run with a live owner on request", async () => {
     const db = at("live.db");
     const live = await whileDriven(db, () => run(["export", "--all", "--include-live", "--db", db]));
     assert.deepStrictEqual([live.code, live.stderr], [0, "runs export: 3 runs\n"]);
@@ -107,7 +107,7 @@ describe("runs export --all and runs import", () => {
     assert.deepStrictEqual([dry.code, dry.stdout], [0, "3 runs would be added\n"]);
   });
 
-  it("say in one line what is wrong, by the exit codes of --help", async () => {
+  it("report an error in one line, with the exit codes of --help", async () => {
     const [db, file] = [at("wrong.db"), at("wrong.jsonl")];
     const { stdout: whole } = await whileDriven(db, () => run(["export", "--all", "--include-live", "--db", db]));
     const lines = whole.trimEnd().split("\n");

@@ -1,5 +1,5 @@
 /**
- * `runs retain`: forgets once what a program forgets from time to time, and nothing that has not ended.
+ * `runs retain` deletes once what a program deletes periodically, and never a run that has not ended.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,7 +23,7 @@ const day = 24 * 3_600_000;
 const ago = (days: number) => Date.now() - days * day;
 const defaults = { keepRuns: Option.none(), keepRunsMax: Option.none(), dryRun: false, json: true } as const;
 
-/** Each kind of a run that has not ended; all began before anything that ended. */
+/** Each kind of run that has not ended. All began before any of the ended ones. */
 const undecided: Readonly<Record<string, ReadonlyArray<Entry>>> = {
   asking: S.asking("asking", ago(60)),
   live: S.halfway("live", ago(60)),
@@ -45,7 +45,7 @@ const json = (runs: number, dryRun: boolean) => JSON.stringify({ dry_run: dryRun
 const layer = (name: string) => SqlRunRecorder.layerFile({ file: join(folder, `${name}.db`), retention: false });
 
 describe("stream-recovery runs retain", () => {
-  it.live("forgets what ended long ago, never what has not ended, and tells before what that would be", () =>
+  it.live("deletes runs that ended long ago, never what has not ended, and previews the deletion", () =>
     Effect.gen(function* () {
       yield* writing({ ...undecided, old: S.recovered("old", ago(40)), new: S.recovered("new", ago(20)) });
       const before = yield* ids;
@@ -68,7 +68,7 @@ describe("stream-recovery runs retain", () => {
     }).pipe(Effect.provide(layer("age"))),
   );
 
-  it.live("keeps the newest by number, and for ever all of them or so many", () =>
+  it.live("keeps runs of any age forever, unless their number is limited", () =>
     Effect.gen(function* () {
       const ended = Object.fromEntries(["a", "b", "c"].map((id) => [id, S.recovered(id, ago(4_000))]));
       yield* writing({ ...ended, ...undecided });
@@ -98,7 +98,7 @@ describe("stream-recovery runs retain", () => {
     }).pipe(Effect.provide(layer("ends"))),
   );
 
-  it.live("gives no place to a run whose end a wrong clock has put into the future", () =>
+  it.live("does not count a run whose end a wrong clock has put into the future", () =>
     Effect.gen(function* () {
       const hours = (count: number) => ago(count / 24);
       const ended = (id: string, at: number) => [E.begun(id, hours(9)), E.ended({ at })];
@@ -110,7 +110,7 @@ describe("stream-recovery runs retain", () => {
     }).pipe(Effect.provide(layer("ahead"))),
   );
 
-  it.live("refuses a time that is none, or so short that a client's repeat would find nothing", () =>
+  it.live("refuses an invalid time, or one so short that a client's repeat would find nothing", () =>
     Effect.gen(function* () {
       for (const typed of ["30", "soon", "0d", "59s"]) {
         const [reason, said] = failure(yield* printed(retain({ ...defaults, keepRuns: Option.some(typed) })));
@@ -127,7 +127,7 @@ describe("stream-recovery runs retain", () => {
     }).pipe(Effect.provide(layer("refused"))),
   );
 
-  it("is told how long by the variables of `serve` too, and makes no file", async () => {
+  it("reads the retention variables of `serve`, too, and creates no file", async () => {
     const file = join(folder, "typed.db");
     const runs = writing({ ...undecided, old: S.recovered("old", ago(3)) });
     await Effect.runPromise(Effect.provide(runs, layer("typed")));

@@ -31,7 +31,7 @@ const every = {
 const noAnswer = { choice: Option.none(), revision: Option.none(), yes: false, json: false } as const;
 const say = (choice: string) => ({ ...noAnswer, choice: Option.some(choice) });
 
-/** A recorder that has these runs, the first one being the oldest. */
+/** A recorder with these runs, the oldest first. */
 const having = (runs: Readonly<Record<string, ReadonlyArray<Entry>>>) =>
   Effect.flatMap(RunRecorder, (recorder) =>
     Effect.forEach(Object.entries(runs), ([id, entries]) => recorder.write(id, entries)),
@@ -46,7 +46,7 @@ const mixed = {
 };
 
 describe("stream-recovery runs list", () => {
-  it.effect("shows what waits for an answer first, and what to type", () =>
+  it.effect("shows runs that wait for an answer first, with the command to type", () =>
     Effect.gen(function* () {
       yield* having(mixed);
       const { exit, stdout } = yield* printed(list(every, screen));
@@ -65,7 +65,7 @@ describe("stream-recovery runs list", () => {
     }).pipe(Effect.provide(layer)),
   );
 
-  it.effect("fits eighty columns, and cuts ids to what can be typed", () =>
+  it.effect("fits eighty columns, and shortens ids to a prefix that can be typed", () =>
     Effect.gen(function* () {
       const ids = ["5f0c6d1e-0000-4000-8000-000000000001", "5f0c6d1e-1111-4000-8000-000000000002"];
       yield* having(Object.fromEntries(ids.map((id) => [id, S.recovered(id)])));
@@ -81,7 +81,7 @@ describe("stream-recovery runs list", () => {
     }).pipe(Effect.provide(layer)),
   );
 
-  it.effect("pages by --before, filters, and gives machines JSON", () =>
+  it.effect("pages with --before, filters, and prints JSON for machines", () =>
     Effect.gen(function* () {
       yield* having(mixed);
       const first = yield* printed(list({ ...every, state: Option.some("ended"), limit: 1 }, screen));
@@ -107,7 +107,7 @@ describe("stream-recovery runs list", () => {
     }).pipe(Effect.provide(layer)),
   );
 
-  it.effect("says that there is nothing, by exit code 1", () =>
+  it.effect("reports an empty list with exit code 1", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(failure(yield* printed(list(every, screen))), [
         "negative",
@@ -130,7 +130,7 @@ describe("stream-recovery runs list", () => {
 });
 
 describe("stream-recovery runs show", () => {
-  it.effect("tells the story in order, the decision with its reason, the calls, and the end", () =>
+  it.effect("tells the story in order: the decision with its reason, the calls, and the end", () =>
     Effect.gen(function* () {
       yield* having(mixed);
       const { stdout } = yield* printed(show("run-a", false, screen));
@@ -153,7 +153,7 @@ describe("stream-recovery runs show", () => {
     }).pipe(Effect.provide(layer)),
   );
 
-  it.effect("says where a shown text went on, in the story and in the list", () =>
+  it.effect("says where shown text was continued, in the story and in the list", () =>
     Effect.gen(function* () {
       yield* having({ sewn: Seams.joined("sewn") });
       const shown = (yield* printed(show("sewn", false, screen))).stdout.replace(/\n {10,}/g, " ");
@@ -164,7 +164,7 @@ describe("stream-recovery runs show", () => {
     }).pipe(Effect.provide(layer)),
   );
 
-  it.effect("says why a shown text does not go on, in the story and where it asks", () =>
+  it.effect("says why shown text was not continued, in the story and in the question", () =>
     Effect.gen(function* () {
       yield* having({ plain: Seams.refused("structured_output", "plain") });
       const { stdout } = yield* printed(show("plain", false, narrow));
@@ -175,7 +175,7 @@ describe("stream-recovery runs show", () => {
     }).pipe(Effect.provide(layer)),
   );
 
-  it.effect("prints an open question with what each answer does, and what may run again", () =>
+  it.effect("prints an open question with the effect of each answer, and the calls that may run again", () =>
     Effect.gen(function* () {
       yield* having(mixed);
       const { stdout } = yield* printed(show("run-b-asking", false, narrow));
@@ -189,7 +189,7 @@ describe("stream-recovery runs show", () => {
     }).pipe(Effect.provide(layer)),
   );
 
-  it.effect("takes a beginning that only one run has; a shared one is refused with the runs that have it", () =>
+  it.effect("accepts an unambiguous prefix of an id, and refuses a shared one with the runs that have it", () =>
     Effect.gen(function* () {
       yield* having(mixed);
       assert.deepStrictEqual(failure(yield* printed(show("run-", true, screen))), [
@@ -200,7 +200,7 @@ describe("stream-recovery runs show", () => {
         "negative",
         'runs show: no run is or begins with "x"',
       ]);
-      // A whole id is that run, whatever else begins with it.
+      // A whole id denotes that run, even if other ids begin with it.
       yield* having({ "run-b": S.stopped("run-b") });
       const { stdout } = yield* printed(show("run-b", true, screen));
       assert.strictEqual(Json.record(Json.parse(stdout)?.json)?.run_id, "run-b");
@@ -209,7 +209,7 @@ describe("stream-recovery runs show", () => {
 });
 
 describe("stream-recovery runs answer", () => {
-  it.effect("ends by stop a run that waits for a program, and no run that a process drives", () =>
+  it.effect("ends by stop a run that waits for a program, but not one with a live owner", () =>
     Effect.gen(function* () {
       yield* having({
         "run-offered": S.offered("run-offered"),
@@ -258,7 +258,7 @@ describe("stream-recovery runs answer", () => {
     }).pipe(Effect.provide(layer)),
   );
 
-  it.effect("refuses what is not offered, and a revision that is not the newest", () =>
+  it.effect("refuses an answer that is not offered, and a revision that is not the newest", () =>
     Effect.gen(function* () {
       yield* having(mixed);
       assert.deepStrictEqual(failure(yield* printed(answer("run-b", say("yes"), screen))), [
@@ -274,7 +274,7 @@ describe("stream-recovery runs answer", () => {
     }).pipe(Effect.provide(layer)),
   );
 
-  it.effect("asks for --yes where a retry may run a tool again and no person can be asked", () =>
+  it.effect("requires --yes if a retry may run a tool again and no person can be asked", () =>
     Effect.gen(function* () {
       yield* having(mixed);
       assert.deepStrictEqual(failure(yield* printed(answer("run-b", say("retry"), screen))), [
@@ -286,7 +286,7 @@ describe("stream-recovery runs answer", () => {
     }).pipe(Effect.provide(layer)),
   );
 
-  it.effect("asks for --yes where the provider may have run tools unseen", () =>
+  it.effect("requires --yes if the provider may have run tools unseen", () =>
     Effect.gen(function* () {
       yield* having({ "run-u": S.unprovable("run-u") });
       assert.deepStrictEqual(failure(yield* printed(answer("run-u", say("retry"), screen))), [
@@ -302,7 +302,7 @@ describe("stream-recovery runs answer", () => {
 });
 
 describe("stream-recovery runs watch, export and prune", () => {
-  it.effect("follows one run until it ends, each step once", () =>
+  it.effect("follows one run until it ends, with each step once", () =>
     Effect.gen(function* () {
       const entries = S.recovered("w");
       yield* having({ w: entries.slice(0, 3) });
@@ -321,7 +321,7 @@ describe("stream-recovery runs watch, export and prune", () => {
     }).pipe(Effect.provide(layer)),
   );
 
-  it.effect("ends by exit code 1 where the run was stopped", () =>
+  it.effect("exits with code 1 if the run was stopped", () =>
     Effect.gen(function* () {
       yield* having(mixed);
       const watched = yield* printed(watchOne("run-c", { everyMs: 500, json: false, screen }));
@@ -338,7 +338,7 @@ describe("stream-recovery runs watch, export and prune", () => {
     }).pipe(Effect.provide(layer)),
   );
 
-  it.effect("counts in a dry run what it then forgets, by age, by count, and by both", () =>
+  it.effect("counts in a dry run what it would delete by age, by count, and by both", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(S.startedAt + 10 * hour);
       const ended = Array.from({ length: 6 }, (_, n) => `ended-${n}`);
@@ -371,7 +371,7 @@ describe("stream-recovery runs watch, export and prune", () => {
     }).pipe(Effect.provide(layer)),
   );
 
-  it.effect("ends runs that are given up before it forgets, where it is told how old they have to be", () =>
+  it.effect("ends abandoned runs before the deletion, if their minimum age is given", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(S.startedAt + 10 * hour);
       yield* having({

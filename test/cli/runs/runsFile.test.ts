@@ -1,5 +1,5 @@
 /**
- * Starts the command line itself on files of runs: each call is a process of its own, as a person types it.
+ * Runs the command line on files of runs; each call is a separate process.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -22,7 +22,7 @@ const how = (db: string) => ({ env: { ...process.env, STREAM_RECOVERY_DB: db, NO
 const start = (db: string, ...args: ReadonlyArray<string>) => CommandLine.start(args, how(db));
 const run = (db: string, ...args: ReadonlyArray<string>) => CommandLine.run(args, how(db));
 
-/** Writes a run into a file, as a process that then ends. */
+/** Writes a run into a file, like a process that then ends. */
 const stored = (file: string, runs: Readonly<Record<string, ReadonlyArray<Entry>>>) =>
   Effect.runPromise(
     Effect.flatMap(RunRecorder, (recorder) =>
@@ -31,7 +31,7 @@ const stored = (file: string, runs: Readonly<Record<string, ReadonlyArray<Entry>
   );
 
 describe("the command line on a file of runs", () => {
-  it("finds the demo's runs again in another process, and tells how at the demo's end", async () => {
+  it("finds the demo's runs in another process, and says how at the demo's end", async () => {
     const db = join(folder, "demo.db");
     const demo = await run(db, "demo", "--only", "call-complete-then-cut");
     assert.strictEqual(demo.code, 0, demo.stderr);
@@ -49,7 +49,7 @@ describe("the command line on a file of runs", () => {
     assert.strictEqual(Json.list(listed?.runs).length, 2, "a second demo keeps runs of its own");
   });
 
-  it("plays the demo in memory where the file cannot be opened, and says so in one line", async () => {
+  it("plays the demo in memory if the file cannot be opened, and says so in one line", async () => {
     const db = join(folder, "a-folder.db");
     mkdirSync(db);
     const { code, stderr, stdout } = await run(db, "demo", "--only", "late-error");
@@ -58,7 +58,7 @@ describe("the command line on a file of runs", () => {
     assert.notInclude(stdout, "runs list");
   });
 
-  it("says in one line what is wrong, by the exit codes of --help", async () => {
+  it("reports an error in one line, with the exit codes of --help", async () => {
     const damaged = join(folder, "damaged.db");
     writeFileSync(damaged, "no database");
     const cases: ReadonlyArray<readonly [number, RegExp, ReadonlyArray<string>]> = [
@@ -85,7 +85,7 @@ describe("the command line on a file of runs", () => {
     for (const code of [0, 1, 2, 3]) assert.include(stdout, `\n    ${code}  `);
   });
 
-  it("lists by the words that the table shows and by those of the record", async () => {
+  it("filters by the words of the table and by those of the record", async () => {
     const db = join(folder, "states.db");
     const waits: ReadonlyArray<Entry> = [
       ...S.asking("waits"),
@@ -103,7 +103,7 @@ describe("the command line on a file of runs", () => {
     assert.include((await run(db, "runs", "list", "--state", "waiting")).stdout, "‖ waiting");
   });
 
-  it("follows in one process what another one answers", async () => {
+  it("follows in one process the answer of another one", async () => {
     const db = join(folder, "two.db");
     await stored(db, { "asks-me": S.asking("asks-me") });
     const watching = start(db, "runs", "watch", "asks-me", "--every", "50", "--json");
@@ -123,7 +123,7 @@ describe("the command line on a file of runs", () => {
     assert.strictEqual(new Set(steps).size, steps.length);
   });
 
-  it("recovers what a process left behind, and asks about the tool that it was in", async () => {
+  it("recovers the runs of a dead process, and asks about the tool that was running", async () => {
     const db = join(folder, "crash.db");
     await stored(db, { "in-a-tool": S.halfway("in-a-tool") });
     assert.include((await run(db, "runs", "list")).stdout, "! orphan");

@@ -1,6 +1,3 @@
-/**
- * Types `runs show ID --html`.
- */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,7 +10,7 @@ import { SqlRunRecorder } from "../../../src/recorder/sql/SqlRunRecorder.ts";
 import * as Runs from "../../gateway/page/PageRuns.ts";
 import { put } from "../../gateway/page/Server.ts";
 
-/** A file with one run, and what the command printed. */
+/** A file with one run, and the output of the command. */
 const typed = (...words: ReadonlyArray<string>) =>
   Effect.gen(function* () {
     const folder = yield* Effect.acquireRelease(
@@ -56,7 +53,7 @@ describe("runs show --html", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("refuses what does not go together, and a file that cannot be written", () =>
+  it.live("refuses options that exclude each other, and a file that cannot be written", () =>
     Effect.gen(function* () {
       const refused: ReadonlyArray<readonly [ReadonlyArray<string>, string]> = [
         [["--html", "--json"], "--html and --json"],

@@ -1,5 +1,5 @@
 /**
- * What streams leave to V8's minor collections in a process that serves, as V8 tells it.
+ * The memory of streams that survives V8's minor collections in a serving process, as V8 reports it.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -12,7 +12,7 @@ import { Effect } from "effect";
 import { bareEnv, bin } from "../CommandLine.ts";
 import { folder } from "../ServeProcess.ts";
 
-/** A young generation so small that V8 knows soon what lives long. */
+/** A small young generation, so that V8 soon learns which objects are long-lived. */
 const node = ["--no-warnings", "--trace-gc", "--trace-gc-nvp", "--min-semi-space-size=2", "--max-semi-space-size=2"];
 
 const chunk = (delta: object, finish: string | null = null): string =>
@@ -30,7 +30,7 @@ const answer = [
   `${chunk({}, "stop")}data: [DONE]\n\n`,
 ];
 
-/** A provider, as long as the scope is open; gives its address. */
+/** A provider for the duration of the scope. Returns its address. */
 const provider = Effect.map(
   Effect.acquireRelease(
     Effect.promise(async () => {
@@ -66,7 +66,7 @@ const ask = async (url: string, n: number): Promise<void> => {
 
 const lanes = 4;
 
-/** Asks for so many streams, four at a time. */
+/** Requests the given number of streams, four at a time. */
 const asked = async (url: string, from: number, count: number): Promise<void> => {
   const lane = async (first: number) => {
     for (let n = first; n < from + count; n += lanes) await ask(url, n);
@@ -74,7 +74,7 @@ const asked = async (url: string, from: number, count: number): Promise<void> =>
   await Promise.all(Array.from({ length: lanes }, (_, at) => lane(from + at)));
 };
 
-/** Streams until V8 knows, and streams that are looked at. */
+/** Streams until V8 has learned, and streams that are measured. */
 const [before, streams] = [400, 400];
 
 interface Given {
@@ -82,7 +82,7 @@ interface Given {
   readonly workers?: number;
 }
 
-/** Kilobytes of each stream that have outlived two minor collections, where runs go to a file. */
+/** Kilobytes per stream that outlive two minor collections, with runs recorded in a file. */
 const promotedKb = ({ flags = [], workers = 1 }: Given = {}) =>
   Effect.gen(function* () {
     const upstream = yield* provider;
@@ -109,7 +109,7 @@ const promotedKb = ({ flags = [], workers = 1 }: Given = {}) =>
     return yield* Effect.promise(async () => {
       let url: string | undefined;
       for (; url === undefined; url = /listening on (http:\/\/\S+)\n/.exec(said)?.[1]) await once(child.stdout, "data");
-      // Each worker has a V8 of its own, which knows by its own streams.
+      // Each worker has its own V8, which learns from its own streams.
       await asked(url, 0, before * workers);
       said = "";
       await asked(url, before * workers, streams);
@@ -126,12 +126,12 @@ describe("a stream of a gateway", () => {
     Effect.map(promotedKb({ workers: 2 }), (kb) => assert.isBelow(kb, 15)),
   );
 
-  it.live("is what the command line of Node says of it", () =>
+  it.live("is what the command line of Node says, if that sets it", () =>
     Effect.map(promotedKb({ flags: ["--allocation_site_pretenuring"] }), (kb) => assert.isAbove(kb, 15)),
   );
 });
 
-/** A program that calls `setHeap` where it is told to. */
+/** A program that calls `setHeap` on request. */
 const program = `
   import { getHeapSpaceStatistics } from "node:v8";
   import { setHeap } from ${JSON.stringify(new URL("../../../src/cli/serve/HeapSettings.ts", import.meta.url).href)};
@@ -143,7 +143,7 @@ const started = (flags: ReadonlyArray<string>, does: string, ...args: ReadonlyAr
   ...["--", ...args],
 ];
 
-/** Prints each size that the room of young objects has, in megabytes, while objects outlive it. */
+/** Prints each size of the young generation, in megabytes, while objects outlive it. */
 const grows = `
   const [kept, seen] = [[], new Set()];
   for (let n = 0; n < 300; n += 1) {
@@ -168,7 +168,7 @@ describe("the room of young objects", () => {
     assert.isAtLeast(Math.max(...sizesOf([], "called")), 16);
   });
 
-  it("grows as the command line of Node says", () => {
+  it("follows the command line of Node", () => {
     assert.include(sizesOf(["--semi_space_growth_factor=2"], "called"), 4);
   });
 });

@@ -1,4 +1,4 @@
-/** Flags that V8 reads at the start of a process are those of Node's command line, in a worker too. */
+/** Flags that V8 reads at the start of a process are those of Node's command line, even in a worker. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { tmpdir } from "node:os";
@@ -8,14 +8,14 @@ import { Effect } from "effect";
 import { bareEnv, bin } from "../CommandLine.ts";
 import { folder } from "../ServeProcess.ts";
 
-/** Has each Node that starts print its flags on stderr before all else. */
+/** Makes each started Node print its flags on stderr before anything else. */
 const tells = `data:text/javascript,${encodeURIComponent("console.error('node ' + JSON.stringify(process.execArgv))")}`;
 
 const node = ["--no-warnings", "--no-memory-reducer", "--v8-pool-size=1", "--import", tells];
 
 const env: NodeJS.ProcessEnv = { ...bareEnv(tmpdir()), STREAM_RECOVERY_PORT: "0", STREAM_RECOVERY_DB: "memory" };
 
-/** Runs a process to its end, or until it listens and is told to end. */
+/** Runs a process to its end, or until it listens and is told to stop. */
 const ended = (child: ChildProcess) =>
   Effect.promise(async () => {
     const output = { stdout: "", stderr: "" };
@@ -32,7 +32,7 @@ const ended = (child: ChildProcess) =>
   });
 
 describe("serve", () => {
-  it.live("is the process that was started, with the flags of its command line", () =>
+  it.live("runs in the process that was started, with the flags of its command line", () =>
     Effect.gen(function* () {
       const child = spawn(process.execPath, [...node, bin, "serve"], { env, stdio: ["pipe", "pipe", "pipe"] });
       const { code, flags } = yield* ended(child);

@@ -16,7 +16,7 @@ const program: ProgramOptions = {
   retryEmpty: false,
 };
 
-describe("the options of a gateway on their way to a worker", () => {
+describe("the options of a gateway sent to a worker", () => {
   it("arrive as they were, through a structured clone", () => {
     const arrived = ProgramWire.decode(structuredClone(ProgramWire.encode(program)));
     assert.deepStrictEqual({ ...arrived, tls: undefined }, { ...program, tls: undefined });
@@ -25,12 +25,12 @@ describe("the options of a gateway on their way to a worker", () => {
     assert.notInclude(inspect(arrived, { depth: 9 }), "key of tls", "a secret is one again");
   });
 
-  it("keep secrets in lists and deep down, what is empty and what JSON has no word for", () => {
+  it("keep nested secrets, empty values, and values that JSON cannot express", () => {
     const odd = {
       list: [Redacted.make("a"), { deep: [Redacted.make("")] }],
       ...{ none: undefined, nil: null, endless: Number.POSITIVE_INFINITY, text: "~secret", empty: {} },
     };
-    // Any value is encoded the same way; these are no options.
+    // The encoding is the same for any value; these are no options.
     const arrived = ProgramWire.decode(
       structuredClone(ProgramWire.encode(odd as ProgramOptions)),
     ) as unknown as typeof odd;

@@ -2,11 +2,10 @@ import { assert, describe, it } from "@effect/vitest";
 import { Pulse, turnMs, turnsMax } from "../../../src/cli/serve/Pulse.ts";
 import { leaseMsDefault } from "../../../src/recorder/sql/SqlRunRecorder.ts";
 
-/** So many turns in a row. */
 const turns = (pulse: Pulse, count: number) => Array.from({ length: count }, () => pulse.turn());
 
 describe("the pulse of a worker", () => {
-  it("is asked once, and is taken to hang when so many turns of the supervisor have gone by without an answer", () => {
+  it("is requested once, and counts as hanging after the supervisor's maximum number of turns without an answer", () => {
     const pulse = new Pulse();
     assert.deepStrictEqual(turns(pulse, turnsMax + 1), [
       "ask",
@@ -15,7 +14,7 @@ describe("the pulse of a worker", () => {
     ]);
   });
 
-  it("is whole again with each answer, however late it comes", () => {
+  it("is whole again with each answer, even a late one", () => {
     const pulse = new Pulse();
     for (let n = 0; n < 3; n += 1) {
       assert.notInclude(turns(pulse, turnsMax), "hangs");
@@ -24,7 +23,7 @@ describe("the pulse of a worker", () => {
     assert.strictEqual(pulse.turn(), "ask");
   });
 
-  it("hangs until it answers, also where it was taken to hang before", () => {
+  it("hangs until it answers, even if it counted as hanging before", () => {
     const pulse = new Pulse();
     turns(pulse, turnsMax);
     assert.isFalse(pulse.hangs);
@@ -34,7 +33,7 @@ describe("the pulse of a worker", () => {
     assert.isFalse(pulse.hangs);
   });
 
-  it("waits for longer than the lease of its runs", () => {
+  it("has a longer limit than the lease of its runs", () => {
     assert.isAbove(turnsMax * turnMs, leaseMsDefault);
   });
 });

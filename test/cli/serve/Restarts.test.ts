@@ -3,7 +3,7 @@ import * as Restarts from "../../../src/cli/serve/Restarts.ts";
 
 const crash: Restarts.Death = { servedMs: 0, mayPass: false, isOrdered: false, isAlone: true };
 
-/** What is done behind each death of a place, in order. */
+/** The reaction to each death of a worker, in order. */
 const pauses = (
   served: ReadonlyArray<number>,
   death: Partial<Restarts.Death> = {},
@@ -18,12 +18,12 @@ const pauses = (
 };
 
 describe("the replacement of a worker that has died", () => {
-  it("is at once the first time, later each time that it dies soon, and at last never", () => {
+  it("happens at once the first time, later each time that the worker dies early, and finally not at all", () => {
     assert.deepStrictEqual(pauses([0, 0, 0, 0, 0]), [0, 250, 500, 1_000, "give_up"]);
     assert.strictEqual(Restarts.deathsMax, 5);
   });
 
-  it("is at once again behind a worker that was well", () => {
+  it("happens at once again after a worker that was healthy", () => {
     const { steadyMs } = Restarts;
     assert.deepStrictEqual(pauses([0, 0, steadyMs, 0, steadyMs - 1]), [0, 250, 0, 250, 500]);
     assert.deepStrictEqual(pauses([0, 0, 0, 0, steadyMs, 0, 0, 0, 0]), [
@@ -39,7 +39,7 @@ describe("the replacement of a worker that has died", () => {
     ]);
   });
 
-  it("goes on for as long as the store is away, which counts as no death", () => {
+  it("is tried for as long as the store is away, which counts as no death", () => {
     let deaths = Restarts.none;
     const next = (mayPass: boolean) => {
       const found = Restarts.died(deaths, { ...crash, mayPass });
@@ -52,7 +52,7 @@ describe("the replacement of a worker that has died", () => {
     assert.deepStrictEqual([next(false), next(false), next(false)], [500, 1_000, "give_up"]);
   });
 
-  it("is tried less often, and not given up, while a sibling serves", () => {
+  it("is tried less often, but not abandoned, while a sibling serves", () => {
     const often = [0, 0, 0, 0, 0, 0, 0];
     assert.deepStrictEqual(pauses(often, { isAlone: false }), [0, 250, 500, 1_000, 30_000, 30_000, 30_000]);
     let deaths = Restarts.none;
@@ -65,7 +65,7 @@ describe("the replacement of a worker that has died", () => {
     assert.strictEqual(next(true), "give_up", "the sibling has died as well");
   });
 
-  it("is at once behind an end by order, or a second later, however often, which counts as no death", () => {
+  it("happens at once after an ordered end, or a second later, any number of times, and counts as no death", () => {
     const { steadyMs } = Restarts;
     const often = [steadyMs, 0, 0, 0, 0, 0, 0, steadyMs];
     assert.deepStrictEqual(pauses(often, { isOrdered: true }), [0, 1_000, 1_000, 1_000, 1_000, 1_000, 1_000, 0]);

@@ -6,7 +6,7 @@ import { RecorderError } from "../../../src/recorder/RecorderError.ts";
 
 const failed = (reason: "locked" | "unavailable") => new RecorderError({ reason, run_id: "", message: "it is away" });
 
-/** A store that says these words one after the other, the last of them again and again, and how often it was opened. */
+/** A store with the given results in turn, the last of which repeats. It counts its openings. */
 const storeOf = (...said: ReadonlyArray<RecorderError | "open">) => {
   let tries = 0;
   const once = Effect.suspend(() => {
@@ -18,7 +18,7 @@ const storeOf = (...said: ReadonlyArray<RecorderError | "open">) => {
 };
 
 describe("a start", () => {
-  it.effect("tries a store again that may be there in a moment", () =>
+  it.effect("tries a store again that may become available soon", () =>
     Effect.gen(function* () {
       const { opened, tries } = storeOf(failed("locked"), failed("locked"), "open");
       const fiber = yield* Effect.forkChild(opened, { startImmediately: true });
@@ -29,7 +29,7 @@ describe("a start", () => {
     }),
   );
 
-  it.effect("ends with the store's own failure when it has waited long enough", () =>
+  it.effect("fails with the store's own error after the maximum wait", () =>
     Effect.gen(function* () {
       const { opened, tries } = storeOf(failed("locked"));
       const fiber = yield* Effect.forkChild(Effect.flip(opened), { startImmediately: true });
@@ -41,7 +41,7 @@ describe("a start", () => {
     }),
   );
 
-  it.effect("ends at once where the options are the reason, also behind a wait", () =>
+  it.effect("fails at once if the options are the reason, even after a wait", () =>
     Effect.gen(function* () {
       const wrong = storeOf(failed("unavailable"), "open");
       assert.strictEqual((yield* Effect.flip(wrong.opened)).reason, "unavailable");

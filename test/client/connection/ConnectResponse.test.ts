@@ -3,7 +3,7 @@ import { ConnectResponse, connectHeadBytesMax } from "../../../src/client/connec
 
 const whole = (text: string) => new ConnectResponse().push(Buffer.from(text, "latin1"));
 
-/** What the bytes say when they come one by one: the last word. */
+/** The parser's final state if the bytes arrive one by one. */
 const dripped = (text: string) => {
   const response = new ConnectResponse();
   for (const byte of Buffer.from(text, "latin1")) {
@@ -38,17 +38,17 @@ describe("a proxy's response to CONNECT", () => {
     ["is interim for ever", "HTTP/1.1 100 Continue\r\n\r\n".repeat(1_000), { kind: "head_overflow" }],
   ];
   for (const [name, text, expected] of rows) {
-    it(`${name}: said by one read and byte by byte`, () => {
+    it(`${name}: in a single read and byte by byte`, () => {
       assert.deepStrictEqual(whole(text), expected);
       assert.deepStrictEqual(dripped(text), expected);
     });
   }
 
-  it("opens no tunnel that something was said in before", () => {
+  it("opens no tunnel if a successful response has a body", () => {
     assert.deepStrictEqual(whole("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello"), { kind: "bad_response" });
   });
 
-  it("refuses also with a body", () => {
+  it("is a refusal with a body, too", () => {
     assert.deepStrictEqual(whole("HTTP/1.1 403 No\r\n\r\n<html>"), { kind: "status", status: 403 });
   });
 });

@@ -6,13 +6,13 @@ import * as EgressProxy from "../../../src/client/connection/EgressProxy.ts";
 import { proxyServer } from "../EgressProxyServer.ts";
 import { serve } from "../Server.ts";
 
-/** What of a socket's life says which request it belongs to. */
+/** A socket event that reveals the request it belongs to. */
 interface Heard {
   readonly at: string;
   readonly waiting: Connector.Waiting | undefined;
 }
 
-/** Opens a connection as for a request, and says a request on it. */
+/** Opens a connection as for a request, and writes a request on it. */
 const opened = (connector: Connector.Connector, url: string, waiting: Connector.Waiting) =>
   Effect.callback<ReadonlyArray<Heard>>((resume) => {
     const heard: Array<Heard> = [];

@@ -13,7 +13,7 @@ import { localhost } from "../../failure/provoked/Certificates.ts";
 import { turns } from "../Attempt.ts";
 import { proxyServer } from "../EgressProxyServer.ts";
 
-/** Connections on clocks that a test sets: what is idle is so at once. */
+/** Connections with clocks that a test sets, so that a connection is idle at once. */
 const made = (options: { readonly proxy?: string } = {}) =>
   Effect.gen(function* () {
     const clock = { monotonic: 0, wall: 0 };
@@ -42,12 +42,12 @@ const made = (options: { readonly proxy?: string } = {}) =>
         yield* turns(3);
         return exchange.times.carried?.connection;
       });
-    // Long enough for a handshake on a machine that is busy with others, short beside a test.
+    // Long enough for a handshake on a busy machine, short for a test.
     const reach = { agent, connector, origins, probeMs: 500 };
     return { agent, clock, send, whole, pathOf: (url: string) => pathTo(reach, url), origins };
   });
 
-/** A plain server whose requests a test answers; it numbers its connections. */
+/** A plain server whose requests the test answers. It numbers its connections. */
 const plainServer = (answer: (request: IncomingMessage, response: ServerResponse) => void) =>
   Effect.acquireRelease(
     Effect.callback<{ url: string; port: number; sockets: Array<Socket>; stop: () => void }>((resume) => {
@@ -58,7 +58,7 @@ const plainServer = (answer: (request: IncomingMessage, response: ServerResponse
       server.keepAliveTimeout = 0;
       server.on("connection", (socket) => sockets.push(socket));
       server.listen(0, "127.0.0.1", () => {
-        const { port } = server.address() as AddressInfo; // a server that listens at a port
+        const { port } = server.address() as AddressInfo; // the server listens on a port
         const stop = (): void => {
           server.closeAllConnections();
           server.close();
@@ -79,7 +79,7 @@ describe("a kept connection that was idle for longer than the limit", () => {
     ["monotonic time", { monotonic: 600_001, wall: 0 }],
     ["wall time alone, as behind a sleep that monotonic time does not count", { monotonic: 0, wall: 600_001 }],
   ] as const) {
-    it.live(`gets no request, also where no timer has closed it: by ${name}`, () =>
+    it.live(`gets no request, even if no timer has closed it: by ${name}`, () =>
       Effect.gen(function* () {
         const server = yield* plainServer((_, response) => void response.end("ok"));
         const { clock, whole } = yield* made();
@@ -95,7 +95,7 @@ describe("a kept connection that was idle for longer than the limit", () => {
     );
   }
 
-  it.live("gets no request that merely passes through, and one that passed counts as use", () =>
+  it.live("gets no request that merely passes through, and a request that passed through counts as use", () =>
     Effect.gen(function* () {
       const server = yield* plainServer((_, response) => void response.end("ok"));
       const { agent, clock, whole } = yield* made();
@@ -115,7 +115,7 @@ describe("a kept connection that was idle for longer than the limit", () => {
     }),
   );
 
-  it.live("can be given up while the fresh one is opened: its socket goes at once", () =>
+  it.live("can be abandoned while the fresh one is opened, which closes its socket at once", () =>
     Effect.gen(function* () {
       const server = yield* plainServer((_, response) => void response.end("ok"));
       const proxy = yield* proxyServer({
@@ -134,7 +134,7 @@ describe("a kept connection that was idle for longer than the limit", () => {
 });
 
 describe("connections that are no longer trusted", () => {
-  it.live("are closed where they are idle, and not kept where their response still comes", () =>
+  it.live("are closed if they are idle, and not reused if their response is still in flight", () =>
     Effect.gen(function* () {
       const held: Array<ServerResponse> = [];
       const server = yield* plainServer((_, response) => {
@@ -183,7 +183,7 @@ describe("connections that are no longer trusted", () => {
     }),
   );
 
-  it.live("are not those on which a request passes through: it goes on to its end", () =>
+  it.live("do not include those with a request in flight, which continues to its end", () =>
     Effect.gen(function* () {
       const held: Array<ServerResponse> = [];
       const server = yield* plainServer((request, response) => {
@@ -216,7 +216,7 @@ const relayed = (socket: Socket, target: string): void => {
   socket.on("close", () => void outer.destroy());
 };
 
-/** The timer of our sockets to a port, as the kernel tells it. */
+/** The kernel's timers of our sockets to a port. */
 const timersTo = (port: number): ReadonlyArray<string> =>
   execFileSync("ss", ["-tnoH", "state", "established", `dport = :${port}`], { encoding: "utf8" })
     .split("\n")
@@ -228,17 +228,17 @@ const seconds = (timer: string): number => {
   return kind === "keepalive" ? Number(amount) / (unit === "ms" ? 1_000 : 1) : Number.POSITIVE_INFINITY;
 };
 
-describe.skipIf(spawnSync("ss", ["-V"]).status !== 0)("a socket on which nothing comes", () => {
+describe.skipIf(spawnSync("ss", ["-V"]).status !== 0)("a silent socket", () => {
   const asked = (port: number) =>
     Effect.gen(function* () {
-      // Until the last bytes are acknowledged, another timer runs.
+      // A different timer runs until the last bytes are acknowledged.
       yield* until(() => timersTo(port).some((timer) => timer.startsWith("keepalive")));
       const timers = timersTo(port);
       assert.strictEqual(timers.length, 1);
       assert.isAtMost(seconds(timers[0] ?? ""), Connector.keepAliveProbeMs / 1_000, timers.join());
     });
 
-  it.live("is asked by TCP from the fourth second on", () =>
+  it.live("is probed by TCP from the fourth second on", () =>
     Effect.gen(function* () {
       const server = yield* plainServer((_, response) => void response.writeHead(200).write("a"));
       const { send } = yield* made();
@@ -248,7 +248,7 @@ describe.skipIf(spawnSync("ss", ["-V"]).status !== 0)("a socket on which nothing
   );
 
   for (const secure of [false, true])
-    it.live(`is asked by TCP where it leads to a proxy${secure ? " over TLS" : ""}`, () =>
+    it.live(`is probed by TCP if it leads to a proxy${secure ? " over TLS" : ""}`, () =>
       Effect.gen(function* () {
         const server = yield* plainServer((_, response) => void response.writeHead(200).write("a"));
         const proxy = yield* proxyServer({ secure });

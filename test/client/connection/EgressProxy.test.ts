@@ -25,7 +25,7 @@ describe("an egress proxy's address", () => {
     ["http://gr%C3%BC%C3%9F:%F0%9F%94%91@proxy.corp", false, "proxy.corp", 80, "grüß:🔑"],
   ];
   for (const [address, secure, hostname, port, pair] of good) {
-    it(`is read: ${address}`, () => {
+    it(`is parsed: ${address}`, () => {
       const proxy = read(address);
       assert.deepInclude(proxy, { secure, hostname, port });
       const header = proxy?.authorization === undefined ? undefined : Redacted.value(proxy.authorization);
@@ -46,7 +46,7 @@ describe("an egress proxy's address", () => {
     it(`is refused: ${bad}`, () => assert.isUndefined(read(bad)));
   }
 
-  it("shows its password in no text that is made of it", () => {
+  it("reveals its password in no text that is made of it", () => {
     const proxy = read("http://user:hunter2secret@proxy.corp:3128");
     const basic = Buffer.from("user:hunter2secret").toString("base64");
     for (const text of [
@@ -99,7 +99,7 @@ describe("the environment's proxies", () => {
     Effect.map(Effect.provide(proxyChoice(undefined), environment(values)), (choose) => choose(at(url))?.hostname);
 
   it.effect(
-    "serve the scheme that they are named after, the lower-case form first, an empty one as if it were not there",
+    "apply to the scheme that they are named after, the lower-case form first, and an empty one as if it were unset",
     () =>
       Effect.gen(function* () {
         const both = { HTTP_PROXY: "http://upper-http", HTTPS_PROXY: "http://upper-https" };
@@ -113,7 +113,7 @@ describe("the environment's proxies", () => {
       }),
   );
 
-  it("are not asked about this machine and the link-local network", () => {
+  it("are not used for this machine and the link-local network", () => {
     const proxy = read("http://proxy");
     const choose = ofEnvironment({ http: proxy, https: proxy, none: "" });
     for (const host of [
@@ -133,7 +133,7 @@ describe("the environment's proxies", () => {
       assert.strictEqual(choose(at(`http://${host}:8080`)), proxy, host);
   });
 
-  it.effect("end the start where one is no address, and the error repeats no part of it", () =>
+  it.effect("fail the start if one is not an address, with an error that repeats no part of it", () =>
     Effect.gen(function* () {
       for (const name of ["HTTP_PROXY", "https_proxy"]) {
         const values = { [name]: "socks5://user:hunter2secret@proxy:1080" };
@@ -144,7 +144,7 @@ describe("the environment's proxies", () => {
     }),
   );
 
-  it.effect("yield to what a caller says itself: `direct`, or one proxy also for this machine", () =>
+  it.effect("yield to the caller's own setting: `direct`, or one proxy even for this machine", () =>
     Effect.gen(function* () {
       const values = { HTTPS_PROXY: "http://of-environment" };
       const of = (given: string) => Effect.provide(proxyChoice(given), environment(values));

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber } from "effect";
 import { Exchange, unreadBytesMax } from "../../../src/client/connection/Exchange.ts";
 
-/** undici's controller, as far as an exchange uses it. */
+/** The part of undici's controller that an exchange uses. */
 const controller = () => ({
   paused: false,
   aborted: false,
@@ -27,7 +27,7 @@ const streaming = (reporters = {}) => {
 };
 
 describe("Exchange", () => {
-  it.effect("pauses the socket above its limit and resumes it when the reader takes", () =>
+  it.effect("pauses the socket above its limit and resumes it when the reader reads", () =>
     Effect.gen(function* () {
       const { exchange, undici } = streaming();
       exchange.onResponseData(undici, new Uint8Array(unreadBytesMax));
@@ -48,7 +48,7 @@ describe("Exchange", () => {
     }),
   );
 
-  it.effect("gives what arrived before an error first", () =>
+  it.effect("returns bytes that arrived before an error first", () =>
     Effect.gen(function* () {
       const { exchange, undici } = streaming();
       const error = new Error("reset");
@@ -72,7 +72,7 @@ describe("Exchange", () => {
     }),
   );
 
-  it("reports each step of delivery once, and accepted already for an interim head", () => {
+  it("reports each step of delivery once, and accepted for an interim head", () => {
     const seen: Array<string> = [];
     const exchange = new Exchange({ delivery: (now) => void seen.push(now) }, () => 0);
     const undici = controller();
@@ -83,7 +83,7 @@ describe("Exchange", () => {
     assert.deepStrictEqual(seen, ["not_sent", "ambiguous", "accepted"]);
   });
 
-  it("writes nothing for a request that was given up before its connection came", () => {
+  it("writes nothing for a request that was abandoned before its connection was ready", () => {
     const seen: Array<string> = [];
     const exchange = new Exchange({ delivery: (now) => void seen.push(now) }, () => 0);
     const undici = controller();
@@ -93,7 +93,7 @@ describe("Exchange", () => {
     assert.deepStrictEqual(seen, ["not_sent"]);
   });
 
-  it("does not write a request a second time, whatever is below it", () => {
+  it("never writes a request a second time, whatever the layer below it does", () => {
     const exchange = new Exchange({}, () => 0);
     const [first, second] = [controller(), controller()];
     exchange.onRequestStart(first);

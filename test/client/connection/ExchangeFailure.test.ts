@@ -11,24 +11,24 @@ const refused: ExchangeBreak = {
   unsendable: false,
 };
 
-/** What a break at `now` means for a request that began at `openedAt`, in monotonic milliseconds. */
+/** The classification of a break at `now` in a request that began at `openedAt`, in monotonic milliseconds. */
 const at = (origin: Origin, openedAt: number, now: number, broken = refused) => {
   const times = { openedAt, startedAt: undefined, headAt: undefined, firstByteAt: undefined, carried: undefined };
   return resolve(failureOf(broken, { origin, exchange: { times }, now, nowMs: 0 }));
 };
 
-describe("a request for which no connection could be made", () => {
-  it("may be sent again for two seconds where its origin was never reached, and no longer", () => {
+describe("a request without a connection", () => {
+  it("may be retried for two seconds if its origin was never reached, and no longer", () => {
     const origin = new Origin();
     assert.isTrue(at(origin, 1_000, 1_001).retryable);
     assert.isTrue(at(origin, 1_500, 1_000 + unreachedMs).retryable);
     const last = at(origin, 3_000, 1_001 + unreachedMs);
     assert.deepInclude(last, { kind: "transport", operation: "connect", code: "ECONNREFUSED", retryable: false });
-    // The next client of a wrong address hears of it at once.
+    // The next request with a wrong address fails at once.
     assert.isFalse(at(origin, 90_000, 90_001).retryable);
   });
 
-  it("may be sent again at any time where its origin was reached once: that is an outage", () => {
+  it("may be retried at any time if its origin was reached once, because that is an outage", () => {
     const origin = new Origin();
     assert.isFalse(at(origin, 0, unreachedMs + 1).retryable);
     origin.reached = true;
@@ -36,7 +36,7 @@ describe("a request for which no connection could be made", () => {
     assert.isTrue(at(origin, 10_000, 90_000, { ...refused, error: new ConnectStalled() }).retryable);
   });
 
-  it("is not sent again where the connect clock ran out at an origin that was never reached", () => {
+  it("is not retried if the connect timeout expired at an origin that was never reached", () => {
     const stalled = { ...refused, error: new ConnectStalled("PROXY_STALLED") };
     assert.deepInclude(at(new Origin(), 0, 30_000, stalled), {
       kind: "stalled",
@@ -49,7 +49,7 @@ describe("a request for which no connection could be made", () => {
     "ECONNREFUSED ENETUNREACH EHOSTUNREACH EHOSTDOWN EADDRNOTAVAIL ENETDOWN ETIMEDOUT UND_ERR_CONNECT_TIMEOUT EAI_AGAIN",
     "ENOTFOUND PROXY_ECONNREFUSED PROXY_ENOTFOUND PROXY_502",
   ].flatMap((codes) => codes.split(" ")))
-    it(`may be sent again after ${code} where its origin was reached, and says that it never left`, () => {
+    it(`may be retried after ${code} if its origin was reached, and reports that it was not sent`, () => {
       const origin = new Origin();
       origin.reached = true;
       const error = Object.assign(new Error("connect"), { code, syscall: "connect" });
@@ -62,7 +62,7 @@ describe("a request for which no connection could be made", () => {
     });
 
   for (const code of ["CERT_HAS_EXPIRED", "ERR_TLS_CERT_ALTNAME_INVALID", "PROXY_SELF_SIGNED_CERT_IN_CHAIN", "EPROTO"])
-    it(`may be sent again after ${code} where its origin was reached: that is a captive portal, and passes`, () => {
+    it(`may be retried after ${code} if its origin was reached, because a captive portal passes`, () => {
       const origin = new Origin();
       const error = Object.assign(new Error("certificate"), { code });
       assert.isFalse(at(origin, 0, 1, { ...refused, error }).retryable);
@@ -71,13 +71,13 @@ describe("a request for which no connection could be made", () => {
     });
 
   for (const code of ["ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED", "ERR_OSSL_PEM_NO_START_LINE", "PROXY_407"])
-    it(`is not sent again after ${code}: that fault is this side's own`, () => {
+    it(`is not retried after ${code}, which is a fault of this side`, () => {
       const origin = new Origin();
       origin.reached = true;
       assert.isFalse(at(origin, 0, 1, { ...refused, error: Object.assign(new Error("x"), { code }) }).retryable);
     });
 
-  it("says nothing of a request that was written", () => {
+  it("has a time limit that does not apply to a written request", () => {
     const origin = new Origin();
     const reset = {
       ...refused,

@@ -14,7 +14,7 @@ import { silentServer, turns } from "../Attempt.ts";
 import { type ProxyServerOptions, proxyServer } from "../EgressProxyServer.ts";
 import { protocols } from "../Protocols.ts";
 
-/** A server behind TLS that counts its connections and what they said. */
+/** A server behind TLS that counts its connections and records their bytes. */
 const secure = (cert = localhost) =>
   Effect.acquireRelease(
     Effect.callback<{ port: number; sockets: Set<TLSSocket>; bytes: () => number; stop: () => void }>((resume) => {
@@ -42,7 +42,7 @@ const secure = (cert = localhost) =>
 const portOf = (address: unknown): number =>
   typeof address === "object" && address !== null && "port" in address ? Number(address.port) : 0;
 
-/** A port that nothing listens at: it was free just now. */
+/** A port without a listener, which was free a moment ago. */
 const closedPort = Effect.callback<number>((resume) => {
   const server = createNet().listen(0, "127.0.0.1", () => {
     const port = portOf(server.address());
@@ -60,7 +60,7 @@ const connector = (proxy?: string, ca = localhost) =>
 const probe = (origin: string, proxy?: string, limitMs?: number, ca?: string) =>
   Probe.connection(connector(proxy, ca), origin, limitMs ?? Probe.probeMs);
 
-/** Long enough for a handshake on a machine that is busy with others, short beside a test. */
+/** Long enough for a handshake on a busy machine, short for a test. */
 const soon = 300;
 
 const until = (holds: () => boolean) =>
@@ -69,23 +69,25 @@ const until = (holds: () => boolean) =>
   });
 
 describe("a probe", () => {
-  it("ends so early that a path which fell silent is known within 16 s", () => {
+  it("ends early enough that a silent path is detected within 16 s", () => {
     assert.isBelow(askAfterMs + askGridMs + Probe.probeMs, 16_000);
   });
 
-  it.live("finds a path that works by TCP and TLS alone: no byte of a request goes, no connection stays", () =>
-    Effect.gen(function* () {
-      const server = yield* secure();
-      assert.deepStrictEqual(yield* probe(`https://localhost:${server.port}`), { _tag: "works" });
-      yield* until(() => server.sockets.size === 0);
-      assert.strictEqual(server.bytes(), 0);
-      const plain = yield* silentServer;
-      assert.deepStrictEqual(yield* probe(`http://127.0.0.1:${plain.port}`), { _tag: "works" });
-      yield* Deferred.await(plain.closed);
-    }),
+  it.live(
+    "finds a working path with TCP and TLS alone: no byte of a request is sent, and no connection stays open",
+    () =>
+      Effect.gen(function* () {
+        const server = yield* secure();
+        assert.deepStrictEqual(yield* probe(`https://localhost:${server.port}`), { _tag: "works" });
+        yield* until(() => server.sockets.size === 0);
+        assert.strictEqual(server.bytes(), 0);
+        const plain = yield* silentServer;
+        assert.deepStrictEqual(yield* probe(`http://127.0.0.1:${plain.port}`), { _tag: "works" });
+        yield* Deferred.await(plain.closed);
+      }),
   );
 
-  it.live("says that nothing listens, and that a name does not resolve", () =>
+  it.live("reports a port without a listener and a name that does not resolve", () =>
     Effect.gen(function* () {
       const port = yield* closedPort;
       const refused = { _tag: "failed", reason: "network", code: "ECONNREFUSED" } as const;
@@ -109,7 +111,7 @@ describe("a probe", () => {
     }),
   );
 
-  it.live("leaves no socket behind where it is interrupted", () =>
+  it.live("leaves no socket behind if it is interrupted", () =>
     Effect.gen(function* () {
       const silent = yield* silentServer;
       const fiber = yield* Effect.forkChild(probe(`https://127.0.0.1:${silent.port}`));
@@ -119,11 +121,11 @@ describe("a probe", () => {
     }),
   );
 
-  it.live("begins another connection beside one that hangs, and finds a path that is back by it", () =>
+  it.live("opens another connection beside one that hangs, and finds a recovered path with it", () =>
     Effect.gen(function* () {
       const server = yield* secure();
       let opened = 0;
-      // The first connection hangs, as one does whose first packets were dropped.
+      // The first connection hangs, like one whose first packets were dropped.
       const proxy = yield* proxyServer({
         instead: (socket, { target }) => {
           opened += 1;
@@ -142,7 +144,7 @@ describe("a probe", () => {
     }),
   );
 
-  it.live("tells a certificate that is not the origin's from a network that is away: somebody answered", () =>
+  it.live("distinguishes a wrong certificate from a lost network, because some host answered", () =>
     Effect.gen(function* () {
       const stranger = yield* secure(elsewhere);
       assert.deepStrictEqual(yield* probe(`https://localhost:${stranger.port}`, undefined, undefined, elsewhere), {
@@ -179,7 +181,7 @@ describe("a probe through an egress proxy", () => {
       return { probed, asked: proxy.asked.map(({ target }) => target) };
     });
 
-  it.live("asks for the tunnel and for TLS inside", () =>
+  it.live("requests the tunnel and TLS inside it", () =>
     Effect.gen(function* () {
       const server = yield* secure();
       const found = yield* through({}, `https://localhost:${server.port}`);
@@ -187,7 +189,7 @@ describe("a probe through an egress proxy", () => {
     }),
   );
 
-  it.live("asks for the tunnel of a plain origin too", () =>
+  it.live("requests the tunnel of a plain origin, too", () =>
     Effect.gen(function* () {
       const plain = yield* silentServer;
       const found = yield* through({}, `http://127.0.0.1:${plain.port}`);
@@ -195,7 +197,7 @@ describe("a probe through an egress proxy", () => {
     }),
   );
 
-  it.live("finds a proxy that is dead, and one that does not answer", () =>
+  it.live("finds a dead proxy, and one that does not answer", () =>
     Effect.gen(function* () {
       const dead = yield* probe("https://localhost:1", `http://127.0.0.1:${yield* closedPort}`);
       assert.deepStrictEqual(dead, { _tag: "failed", reason: "network", code: "PROXY_ECONNREFUSED" });
@@ -204,7 +206,7 @@ describe("a probe through an egress proxy", () => {
     }),
   );
 
-  it.live("finds a proxy that lives and whose far side is dead", () =>
+  it.live("finds a live proxy whose far side is dead", () =>
     Effect.gen(function* () {
       const refused = yield* through({}, `https://localhost:${yield* closedPort}`);
       assert.deepStrictEqual(refused.probed, { _tag: "failed", reason: "network", code: "PROXY_502" });
@@ -216,7 +218,7 @@ describe("a probe through an egress proxy", () => {
 });
 
 describe("the path of a client's requests", () => {
-  it.live("is scheme, host and port, with the proxy in front and never its login", () =>
+  it.live("is scheme, host and port, with the proxy first and never its login", () =>
     Effect.gen(function* () {
       const direct = yield* ProviderClient.make({ proxy: "direct" });
       assert.strictEqual(direct.path("https://api.test/v1/messages?key=secret").id, "https://api.test");
@@ -228,7 +230,7 @@ describe("the path of a client's requests", () => {
     }),
   );
 
-  it.live("tells credentials apart by digests", () =>
+  it.live("identifies credentials by digests", () =>
     Effect.gen(function* () {
       const client = yield* ProviderClient.make();
       const of = (credential: string | Redacted.Redacted<string>) =>
@@ -241,7 +243,7 @@ describe("the path of a client's requests", () => {
     }),
   );
 
-  it.live("can be asked as the client connects", () =>
+  it.live("can be probed in the same way as the client connects", () =>
     Effect.gen(function* () {
       const server = yield* secure();
       const client = yield* ProviderClient.make({ proxy: "direct", tls: { ca: localhost } });
@@ -252,7 +254,7 @@ describe("the path of a client's requests", () => {
     }),
   );
 
-  it.live("is told to the run that listens, before anything is sent", () =>
+  it.live("is reported to the listening run before anything is sent", () =>
     Effect.gen(function* () {
       const server = yield* silentServer;
       const client = yield* ProviderClient.make({ proxy: "direct" });
@@ -272,7 +274,7 @@ describe("the path of a client's requests", () => {
       assert.strictEqual(reported?.id, `http://127.0.0.1:${server.port}`);
       const probed = reported?.way === undefined ? undefined : yield* reported.way.probe;
       assert.deepStrictEqual(probed, { _tag: "works" });
-      // An address that cannot be read has no path, and fails as it did.
+      // An invalid address has no path, and fails as before.
       const asked = yield* Effect.flip(Stream.runDrain(client.stream({ protocol: chat, url: "api", body: {} }))).pipe(
         Effect.provideService(AttemptPath, (told) => assert.fail(String(told))),
       );

@@ -1,12 +1,12 @@
 /**
- * Answers with an error: by status, and as an event of a stream that began well. Each in the dialect of the client that reads it.
+ * Error answers with a status, and as an event of a stream that began well, each in the dialect of the client that reads it.
  */
 import type { Client, Provoked } from "./clients/Client.ts";
 import { provoke } from "./clients/Client.ts";
 import { type Fault, firstEvent, streamed } from "./Faults.ts";
 import { withServer } from "./Servers.ts";
 
-/** An error as the dialects name it. OpenAI's code, Anthropic's type, the gateway's type. */
+/** An error in the terms of each dialect: OpenAI's code, Anthropic's type, the gateway's type. */
 interface Said {
   readonly openai: readonly [type: string, code: string | null];
   readonly anthropic: string;
@@ -109,7 +109,7 @@ const spent: Said = {
   message: "You exceeded your current quota.",
 };
 
-/** Answers that are no stream. */
+/** Answers that are not a stream. */
 export const statuses: ReadonlyArray<Fault> = [
   inJson(400, "invalid request", invalid(null, "messages must not be empty")),
   inJson(400, "context overflow", overflow),
@@ -134,7 +134,7 @@ export const statuses: ReadonlyArray<Fault> = [
   inHtml(504),
 ];
 
-/** The same refusal for every try, with a wait that a test can bear. */
+/** The same refusal for every try, with a wait that is short enough for a test. */
 export const limitedTwice: Fault = {
   ...inJson(429, "", limited, ["retry-after-ms: 1"]),
   name: "429, retry-after-ms: 1, twice",

@@ -1,5 +1,5 @@
 /**
- * Certificates made for these tests and for nothing else: one key, public by being here, that no server outside of them uses.
+ * Certificates made only for these tests. Their one key is public, and no server elsewhere uses it.
  *
  * `openssl req -x509` with an EC key on P-256 and a life of a hundred years; the expired one by `openssl ca -enddate 20200102000000Z`.
  */
@@ -28,7 +28,7 @@ qjIoZkQh7i/eMy9zY+/Qh6xZJ2yQTM3sHDQj
 -----END CERTIFICATE-----
 `;
 
-/** The same names, over since 2020-01-02. */
+/** For the same names; expired since 2020-01-02. */
 export const expired = `-----BEGIN CERTIFICATE-----
 MIIBxjCCAWugAwIBAgIBATAKBggqhkjOPQQDAjBEMRswGQYDVQQDDBJ0ZXN0IG9u
 bHksIGV4cGlyZWQxJTAjBgNVBAoMHGVmZmVjdC1zdHJlYW0tcmVjb3ZlcnkgdGVz

@@ -1,5 +1,5 @@
 /**
- * Expected of connections that fail, break and end.
+ * Expected outcomes of connections that fail, break and end.
  */
 import {
   aiSdk,
@@ -29,7 +29,7 @@ const byLibrary = (node: Outcome, undici: Outcome) =>
 
 const closed = byLibrary(broken("ECONNRESET"), broken("UND_ERR_SOCKET"));
 const aborted = retryable("cancelled", { by: "provider" });
-/** The SDKs say themselves that it was their caller. */
+/** The SDKs themselves report their caller's abort. */
 const ownWord = final("cancelled", { by: "caller" });
 const damaged = retryable("protocol", { reason: "damaged_frame" });
 

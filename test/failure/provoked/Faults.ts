@@ -1,5 +1,5 @@
 /**
- * Breaks one connection in every way that a loopback server can break it.
+ * Breaks a connection in every way that a loopback server can.
  */
 import type * as net from "node:net";
 import * as Certificates from "./Certificates.ts";
@@ -7,15 +7,15 @@ import type { Ask, Client, Provoked } from "./clients/Client.ts";
 import { provoke } from "./clients/Client.ts";
 import { type Behaviour, closedPort, withServer } from "./Servers.ts";
 
-/** One way to break; `run` gives what the client says of it. */
+/** One kind of break; `run` returns the client's outcome. */
 export interface Fault {
   readonly name: string;
   readonly run: (client: Client) => Promise<Provoked>;
-  /** Clients that have no such thing, by name. */
+  /** Names of the clients that do not support it. */
   readonly without?: ReadonlyArray<string>;
 }
 
-/** Limits short enough for a test and not to be met by a healthy loopback. */
+/** Limits that are short enough for a test, and that a healthy loopback does not reach. */
 const limitMs = 40;
 
 const chunk = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
@@ -24,24 +24,24 @@ const last = "connection: close\r\n";
 const chunked = `${start}transfer-encoding: chunked\r\n\r\n`;
 const lastChunked = `${start}${last}transfer-encoding: chunked\r\n\r\n`;
 
-/** node:http has no limits that end in an error of its own; Effect's undici backend sets its own. */
+/** Clients over node:http, which has no limits that end in an error of its own. Effect's undici backend sets its own. */
 const nodeBacked = ["node:http", "Effect HttpClient (node:http)"];
 const effectUndici = "Effect HttpClient (undici)";
 
-/** A label over 63 octets (RFC 1035, 2.3.4): the resolver itself says that there is no such name, with and without a network. */
+/** A label of more than 63 octets (RFC 1035, 2.3.4): the resolver itself rejects the name, with or without a network. */
 const unknownHost = `${"x".repeat(64)}.invalid`;
 
-/** An event that every dialect here takes for a beginning. */
+/** A first event that every dialect accepts. */
 const firstEvents: Readonly<Record<string, string>> = {
   "openai-chat": `data: {"id":"1","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"hello"}}]}\n\n`,
   "anthropic-messages": `event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"hello"}}\n\n`,
   "ai-gateway": `data: {"type":"text-start","id":"0"}\n\ndata: {"type":"text-delta","id":"0","delta":"hello"}\n\n`,
 };
 
-/** The beginning of a stream in a client's dialect. */
+/** The first event of a stream in a client's dialect. */
 export const firstEvent = (client: Client): string => firstEvents[client.protocol ?? "openai-chat"] ?? "";
 
-/** A whole answer that streams some text, event for event. */
+/** A whole answer that streams some text, one event per text. */
 export const streamed = (...texts: ReadonlyArray<string>): string => `${chunked}${chunks(...texts)}`;
 
 const chunks = (...texts: ReadonlyArray<string>): string =>
@@ -57,7 +57,7 @@ const plain =
       provoke(client, { url: `http://127.0.0.1:${port}/`, ...limits }),
     );
 
-/** Aborts by a signal of ours when the client has read the first bytes. */
+/** Aborts by our own signal when the client has read the first bytes. */
 const abortInBody = (client: Client): Promise<Provoked> => {
   const controller = new AbortController();
   return withServer(
@@ -136,7 +136,7 @@ const before: ReadonlyArray<Fault> = [
 
 type Moment = "onHead" | "onBytes";
 
-/** Answers, and acts when the client has seen the head or the first bytes: nothing is left to the order of two packets. */
+/** Answers, and acts once the client has seen the head or the first bytes, so that no result depends on the order of two packets. */
 const breaking =
   (bytes: (text: string) => string, moment: Moment, act: (socket: net.Socket) => void) =>
   (client: Client): Promise<Provoked> => {

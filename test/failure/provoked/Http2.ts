@@ -1,5 +1,5 @@
 /**
- * Resets streams and sessions of a real HTTP/2 server, and the clients that see it.
+ * Resets streams and sessions of a real HTTP/2 server, and defines the clients that observe it.
  */
 import * as http2 from "node:http2";
 import * as Certificates from "./Certificates.ts";
@@ -17,9 +17,9 @@ const withServer = async <A>(behaviour: Behaviour, use: (port: number) => Promis
   const server = http2.createSecureServer({ key: Certificates.key, cert: Certificates.localhost });
   server.on("session", (session) => {
     sessions.add(session);
-    session.on("error", () => undefined); // what it does is on purpose
+    session.on("error", () => undefined); // intended by the test
     session.on("stream", (stream) => {
-      stream.on("error", () => undefined); // the reset is ours
+      stream.on("error", () => undefined); // we cause the reset
       behaviour(stream, session);
     });
   });
@@ -31,7 +31,7 @@ const withServer = async <A>(behaviour: Behaviour, use: (port: number) => Promis
   }
 };
 
-/** What a client over node:http2 knows of an end beside the error event. */
+/** The end of a stream as a client over node:http2 sees it: the error event and more. */
 interface Ended {
   readonly error: Error | undefined;
   readonly rstCode: number;
@@ -61,7 +61,7 @@ const request = ({ url, ca, onBytes }: Ask): Promise<Ended> =>
     stream.end(body);
   });
 
-/** A client that hands over the error event and nothing else. */
+/** A client that reports only the error event. */
 const plain: Client = {
   name: "node:http2",
   ask: async (ask) => {
@@ -71,7 +71,7 @@ const plain: Client = {
   },
 };
 
-/** A client that says what node knows: the code of the reset, the GOAWAY and its own stream, on the error it throws. */
+/** A client that copies everything node knows onto its error: the code of the reset, the GOAWAY and the client's own stream. */
 const telling: Client = {
   name: "node:http2, codes copied onto the error",
   ask: async (ask) => {
@@ -87,7 +87,7 @@ const named = (name: string): Client => {
   return client;
 };
 
-/** Every client here that speaks HTTP/2. */
+/** Every HTTP/2 client of these tests. */
 export const http2Clients: ReadonlyArray<Client> = [
   plain,
   telling,
@@ -122,7 +122,7 @@ const codes = [
   "HTTP_1_1_REQUIRED",
 ] as const;
 
-/** Acts on the frames when the client has read the first event. */
+/** Acts on the frames once the client has read the first event. */
 const framed = (name: string, act: (frames: Frames, stream: number) => void, answer = true): Fault => ({
   name,
   run: (client) => {
@@ -144,7 +144,7 @@ const framed = (name: string, act: (frames: Frames, stream: number) => void, ans
   },
 });
 
-/** Every way in which a peer ends a stream or a session. */
+/** All ways in which a peer can end a stream or a session. */
 export const http2Faults: ReadonlyArray<Fault> = [
   ...codes.map((code, number) => fault(`RST_STREAM ${code} before the head`, (stream) => stream.close(number))),
   ...codes.map((code, number) =>

@@ -1,5 +1,5 @@
 /**
- * Expected of streams and sessions that an HTTP/2 peer ends.
+ * Expected outcomes of streams and sessions that an HTTP/2 peer ends.
  */
 import { http2Clients, http2Faults } from "./Http2.ts";
 import { broken, final, type Outcome, refused, retryable } from "./Outcome.ts";
@@ -16,7 +16,7 @@ const streamError = (http2_code: string) => ({ code: "ERR_HTTP2_STREAM_ERROR", h
 const transient = (code: string) => all(retryable("transport", streamError(code)));
 const permanent = (code: string) => all(final("transport", streamError(code)));
 
-/** Codes that say the same before the head and in the body. */
+/** Codes with the same meaning before the head and in the body. */
 const anywhere = (moment: string): Expected => ({
   [`RST_STREAM PROTOCOL_ERROR ${moment}`]: permanent("PROTOCOL_ERROR"),
   [`RST_STREAM INTERNAL_ERROR ${moment}`]: transient("INTERNAL_ERROR"),
@@ -32,7 +32,7 @@ const anywhere = (moment: string): Expected => ({
   [`RST_STREAM HTTP_1_1_REQUIRED ${moment}`]: permanent("HTTP_1_1_REQUIRED"),
 });
 
-/** Node closes the streams of a connection that went away with CANCEL, and says it in `rstCode` alone. */
+/** Node closes the streams of a lost connection with CANCEL, and reports that only in `rstCode`. */
 const cancel = retryable("transport", { http2_code: "CANCEL" });
 const silent: ReadonlyArray<Group> = [
   [[plain], "no error"],

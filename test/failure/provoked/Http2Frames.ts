@@ -1,13 +1,13 @@
 /**
- * A server of HTTP/2 that writes single frames (RFC 9113, section 6): node's own ends a stream before it resets it, and closes
- * a session with a GOAWAY of its own.
+ * An HTTP/2 server that writes single frames (RFC 9113, section 6). Node's own server ends a stream before it resets it, and closes
+ * a session with a GOAWAY of its own choice.
  */
 import type * as net from "node:net";
 import * as tls from "node:tls";
 import * as Certificates from "./Certificates.ts";
 import { listen } from "./Servers.ts";
 
-/** What a server can say about a stream. */
+/** Frames that a server can send about a stream. */
 export interface Frames {
   readonly head: (stream: number) => void;
   readonly data: (stream: number, text: string) => void;
@@ -15,7 +15,7 @@ export interface Frames {
   readonly end: (stream: number) => void;
   readonly reset: (stream: number, code: number) => void;
   readonly goaway: (code: number, lastStream: number) => void;
-  /** Sends what is said meanwhile in one write. */
+  /** Sends the frames of `say` in one write. */
   readonly together: (say: () => void) => void;
   /** Ends the connection after what was written. */
   readonly close: () => void;
@@ -63,11 +63,11 @@ const writing = (socket: tls.TLSSocket, cut: () => void): Frames => ({
 
 const prefaceBytes = 24;
 
-/** Calls `onRequest` for each HEADERS frame; everything else of a client's is read over. */
+/** Calls `onRequest` for each HEADERS frame, and skips all other frames of the client. */
 const serve = (socket: tls.TLSSocket, cut: () => void, onRequest: (frames: Frames, stream: number) => void): void => {
   let unread: Buffer = nothing;
   let started = false;
-  socket.on("error", () => undefined); // the client may be gone first
+  socket.on("error", () => undefined); // the client may leave first
   socket.write(frame(types.settings, flags.none, 0, nothing));
   socket.on("data", (bytes) => {
     unread = Buffer.concat([unread, bytes]);
@@ -85,9 +85,9 @@ const serve = (socket: tls.TLSSocket, cut: () => void, onRequest: (frames: Frame
 };
 
 /**
- * Runs `use` against such a server on a port of its own.
+ * Runs `use` against such a server on its own port.
  *
- * @param onRequest gets the frames and the number of the request's stream
+ * @param onRequest called with the frames and the number of the request's stream
  */
 export const withFrames = async <A>(
   onRequest: (frames: Frames, stream: number) => void,
@@ -104,7 +104,7 @@ export const withFrames = async <A>(
     serve(socket, cut, onRequest);
   });
   server.on("connection", (carrier: net.Socket) => carriers.add(carrier));
-  server.on("tlsClientError", () => undefined); // a client that went away during the handshake
+  server.on("tlsClientError", () => undefined); // a client that left during the handshake
   try {
     return await use(await listen(server));
   } finally {

@@ -1,19 +1,19 @@
 /**
- * Writes the tables of docs/errors.md.
+ * Prints the tables of docs/errors.md.
  */
 import { effect, everyone, nodeHttp, overUndici } from "./clients/Names.ts";
 import type { Fault } from "./Faults.ts";
 import { type Outcome, telling } from "./Outcome.ts";
 import type { Section } from "./Section.ts";
 
-/** What each client said of a fault. */
+/** The outcomes of each fault by client. */
 export type Rows = ReadonlyMap<Fault, ReadonlyArray<readonly [client: string, Outcome]>>;
 
 /**
- * Writes a table a section; a row is a fault and the clients that say the same of it.
+ * Prints one table per section; a row is a fault and the clients that report the same outcome.
  *
  * @param sections the sections, in order
- * @param rows what each client said
+ * @param rows outcomes by fault
  */
 export const markdown = (sections: ReadonlyArray<Section>, rows: Rows): string =>
   sections.map((section) => table(section, rows)).join("\n\n");
@@ -54,7 +54,7 @@ const cellsOf = (outcome: Outcome): string => {
   return [`\`${kind}\``, details.join(", "), retryable ? "yes" : "no", not_processed ? "yes" : "no"].join(" | ");
 };
 
-/** Values that speak for themselves. */
+/** Fields whose value needs no name beside it. */
 const isWord = (key: string): boolean => ["reason", "code", "http2_code"].includes(key);
 
 const named = (clients: ReadonlyArray<string>, everyClient: ReadonlyArray<string>, all: string): string => {
@@ -70,6 +70,6 @@ const named = (clients: ReadonlyArray<string>, everyClient: ReadonlyArray<string
     : short(clients);
 };
 
-/** Effect's three backends in a row are one name. */
+/** Replaces Effect's three backends in a row with one name. */
 const short = (clients: ReadonlyArray<string>): string =>
   clients.join(", ").replace(effect.join(", "), "Effect HttpClient");

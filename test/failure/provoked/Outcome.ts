@@ -1,13 +1,13 @@
 /**
- * What a client said of a fault, as one row of the table: the fields of a failure that a person or a policy looks at.
+ * A client's report of a fault, as one row of the table: the fields of a failure that matter to a person or a policy.
  */
 import type { Failure } from "../../../src/domain/Failure.ts";
 import type { Provoked } from "./clients/Client.ts";
 
-/** A failure's telling fields, or that the client saw nothing wrong. */
+/** The telling fields of a failure, or `no error`. */
 export type Outcome = "no error" | Said;
 
-/** The telling fields; those that a failure does not have are left out. */
+/** The telling fields; missing ones are omitted. */
 export interface Said {
   readonly kind: Failure["kind"];
   readonly reason?: string;
@@ -21,10 +21,9 @@ export interface Said {
   readonly not_processed: boolean;
 }
 
-/** The fields beside kind and flags, in the order in which they are read. */
+/** The fields beside kind and flags, in reading order. */
 export const telling = ["reason", "by", "status", "code", "http2_code", "operation", "retry_after_ms"] as const;
 
-/** Reads the telling fields. */
 export const outcomeOf = ({ failure }: Provoked): Outcome =>
   failure === undefined
     ? "no error"
@@ -47,7 +46,7 @@ const said =
 /** Retryable, and it is unknown what the provider did. */
 export const retryable = said(true, false);
 
-/** Retryable, and the provider says that it did nothing. */
+/** Retryable, because the provider says that it did nothing. */
 export const refused = said(true, true);
 
 /** Not retryable, and it is unknown what the provider did. */
@@ -64,5 +63,5 @@ export const broken = (code?: string, operation?: string): Said =>
     ...(operation === undefined ? {} : { operation }),
   });
 
-/** A connection that will break again. */
+/** A connection that would break again. */
 export const impossible = (code: string): Said => final("transport", { code, operation: "connect" });

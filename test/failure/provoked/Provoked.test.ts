@@ -1,6 +1,6 @@
 /**
- * Errors that were really provoked, over real sockets, of every client that agents are built on; docs/errors.md is
- * printed from what is expected here.
+ * Errors provoked over real sockets in every client that agents are built on. docs/errors.md is printed from the
+ * expectations.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { clientsOf, expectedOf, provokedOf } from "./Section.ts";
@@ -8,7 +8,7 @@ import { sections } from "./Sections.ts";
 
 for (const section of sections)
   describe(section.title, () => {
-    it("expects one outcome of each client for each fault, and nothing else", () => {
+    it("expects exactly one outcome per client and fault", () => {
       const known = section.faults.map(({ name }) => name);
       assert.strictEqual(new Set(known).size, known.length, "a fault stands twice");
       assert.deepStrictEqual(Object.keys(section.expected).sort(), [...known].sort());

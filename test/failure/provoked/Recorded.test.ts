@@ -1,6 +1,6 @@
 /**
- * Error bodies that were recorded from providers, served again over a real socket to every client that hands over a body: each
- * says the same as the response itself.
+ * Recorded error bodies of providers, served again over a real socket to every client that exposes a body. Each client's error
+ * must be classified like the response itself.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { classifyResponse } from "../../../src/failure/FailureClassifier.ts";
@@ -15,7 +15,7 @@ const overflow = rejected("context_overflow", { status: 400 });
 const auth = rejected("auth", { status: 401 });
 const missing = rejected("not_found", { status: 404 });
 
-/** By provider and file, read by hand; a file that is not here is not tested here. */
+/** Expected outcomes by provider and file, read by hand. A file that is missing here is not tested here. */
 const expectations: Readonly<Record<string, Said>> = {
   "anthropic/400.dd-trace-py.anthropic_completion_error": invalid,
   "bedrock/400.opentelemetry-python-contrib.test_converse_stream_with_invalid_model": invalid,
@@ -65,7 +65,7 @@ const expectations: Readonly<Record<string, Said>> = {
   "openrouter/429.pydantic-ai.test_openrouter_errors_raised.0": refused("rate_limited", { status: 429 }),
 };
 
-/** A body was recorded as text: how its bytes travelled then says nothing of them now. */
+/** Headers that describe the recorded transfer of a body, which is not the current one. */
 const travelled = new Set(["content-encoding", "content-length", "transfer-encoding", "connection"]);
 
 const again = ({ status, response_headers }: RecordedError, body: string): string =>
@@ -78,7 +78,7 @@ const again = ({ status, response_headers }: RecordedError, body: string): strin
     body,
   ].join("\r\n");
 
-/** The code is a label of its own and differs where a client renames it. */
+/** Removes the code, which some clients rename. */
 const withoutCode = (outcome: ReturnType<typeof outcomeOf>) => {
   if (outcome === "no error") return outcome;
   const { code: _, ...rest } = outcome;

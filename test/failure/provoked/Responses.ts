@@ -1,12 +1,12 @@
 /**
- * Expected of answers that say an error: by a status, and inside a stream.
+ * Expected outcomes of error answers: with a status, and inside a stream.
  */
 import { events as eventFaults, statuses } from "./Answers.ts";
 import { anthropic, bytes, clients, effect, events, everyone, gateway, openai } from "./clients/Names.ts";
 import { final, type Outcome, refused, rejected, retryable, type Said } from "./Outcome.ts";
 import type { Expected, Group, Section } from "./Section.ts";
 
-/** The same verdict for everyone, each with its own provider's word as the code; Effect's client has read the head alone. */
+/** The same verdict for all clients, each with its provider's own code. Effect's client has read only the head. */
 const said = (
   outcome: Said,
   codes: { openai: string; anthropic: string; gateway: string },
@@ -79,7 +79,7 @@ const expectedStatuses: Expected = {
   "504 HTML": everywhere(retryable("server_error", { status: 504 })),
 };
 
-/** Inside a stream only clients that read events see anything. */
+/** Inside a stream only clients that read events see an error. */
 const read = (...groups: ReadonlyArray<Group>): ReadonlyArray<Group> => [...groups, [bytes, "no error"]];
 const speaksOpenAi = ["openai", "AI SDK"];
 
@@ -106,7 +106,6 @@ const expectedEvents: Expected = {
   "clean end without a marker": everywhere("no error"),
 };
 
-/** Answers with an error status. */
 export const responses: Section = {
   title: "Answers with an error status",
   about:
@@ -116,7 +115,6 @@ export const responses: Section = {
   expected: expectedStatuses,
 };
 
-/** Errors inside a stream. */
 export const streams: Section = {
   title: "Errors inside a stream",
   about:

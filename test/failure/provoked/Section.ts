@@ -1,14 +1,14 @@
 /**
- * One table: faults, the clients that meet them, and what is expected of each pair.
+ * One table: faults, the clients that meet them, and the expected outcome of each pair.
  */
 import type { Client } from "./clients/Client.ts";
 import type { Fault } from "./Faults.ts";
 import { type Outcome, outcomeOf } from "./Outcome.ts";
 
-/** Clients by name, and what all of them say. */
+/** Clients by name, and their common outcome. */
 export type Group = readonly [clients: ReadonlyArray<string>, outcome: Outcome];
 
-/** Written by hand: for each fault, groups in which each client stands once. */
+/** Expected outcomes by fault, written by hand. Each client is in exactly one group. */
 export type Expected = Readonly<Record<string, ReadonlyArray<Group>>>;
 
 /** A table of the documentation. */
@@ -20,11 +20,11 @@ export interface Section {
   readonly expected: Expected;
 }
 
-/** The clients that a fault can be tried with. */
+/** The clients that support a fault. */
 export const clientsOf = (section: Section, fault: Fault): ReadonlyArray<Client> =>
   section.clients.filter(({ name }) => fault.without?.includes(name) !== true);
 
-/** What is expected of each client, in the order of the section's clients; a client without an expectation is left out. */
+/** The expected outcome of each client, in the order of the section's clients. A client without an expectation is omitted. */
 export const expectedOf = (section: Section, fault: Fault): ReadonlyArray<readonly [client: string, Outcome]> =>
   clientsOf(section, fault).flatMap(({ name }) =>
     (section.expected[fault.name] ?? []).flatMap(([clients, outcome]) =>
@@ -32,7 +32,7 @@ export const expectedOf = (section: Section, fault: Fault): ReadonlyArray<readon
     ),
   );
 
-/** Provokes a fault with every client of a section at once. */
+/** Provokes a fault in every client of a section at once. */
 export const provokedOf = (
   section: Section,
   fault: Fault,

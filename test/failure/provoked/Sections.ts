@@ -1,5 +1,5 @@
 /**
- * Every table, in the order of the documentation.
+ * All tables, in the order of the documentation.
  */
 
 import { connections } from "./Connections.ts";

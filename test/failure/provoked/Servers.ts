@@ -1,17 +1,17 @@
 /**
- * Serves one behaviour on a loopback port for as long as one provocation lasts.
+ * Serves one behaviour on a loopback port for the duration of one provocation.
  */
 import * as net from "node:net";
 import * as tls from "node:tls";
 import * as Certificates from "./Certificates.ts";
 
-/** What a server does with a connection, once the first bytes of a request have come. */
+/** Behaviour of a server on a connection, once the first bytes of a request have come. */
 export type Behaviour = (socket: net.Socket) => void;
 
-/** How a server listens: in plain text, or with one of the test certificates. */
+/** The listener of a server: in plain text, or with one of the test certificates. */
 export interface Listening {
   readonly certificate?: string;
-  /** Acts as soon as the connection stands, before any byte of the client. */
+  /** True if the server acts as soon as the connection is open, before any byte of the client. */
   readonly atOnce?: boolean;
 }
 
@@ -25,11 +25,11 @@ export const listen = (server: net.Server): Promise<number> =>
   });
 
 /**
- * Runs `use` against a server on a port of its own and takes every connection down afterwards.
+ * Runs `use` against a server on its own port, and destroys every connection afterwards.
  *
- * @param behaviour what the server does when the first bytes have come
+ * @param behaviour behaviour after the first bytes
  * @param listening plain text unless a certificate is given
- * @param use gets the port
+ * @param use called with the port
  */
 export const withServer = async <A>(
   behaviour: Behaviour,
@@ -39,7 +39,7 @@ export const withServer = async <A>(
   const sockets = new Set<net.Socket>();
   const serve = (socket: net.Socket) => {
     sockets.add(socket);
-    socket.on("error", () => undefined); // the client may be gone first
+    socket.on("error", () => undefined); // the client may leave first
     if (listening.atOnce === true) behaviour(socket);
     else socket.once("data", () => behaviour(socket));
   };
@@ -47,7 +47,7 @@ export const withServer = async <A>(
     listening.certificate === undefined
       ? net.createServer({ noDelay: true }, serve)
       : tls.createServer({ key: Certificates.key, cert: listening.certificate, noDelay: true }, serve);
-  server.on("tlsClientError", () => undefined); // the client refuses the certificate: that is the provocation
+  server.on("tlsClientError", () => undefined); // the test provokes a refused certificate
   try {
     return await use(await listen(server));
   } finally {
@@ -56,7 +56,7 @@ export const withServer = async <A>(
   }
 };
 
-/** A port without a listener: it was free a moment ago. */
+/** A port without a listener, which was free a moment ago. */
 export const closedPort = async (): Promise<number> => {
   const server = net.createServer();
   const port = await listen(server);

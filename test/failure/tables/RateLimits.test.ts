@@ -4,12 +4,12 @@ import { timestamp } from "../../../src/failure/tables/Instants.ts";
 import * as RateLimits from "../../../src/failure/tables/RateLimits.ts";
 import * as RetryAfter from "../../../src/failure/tables/RetryAfter.ts";
 
-/** Wed, 21 Oct 2026 07:28:00 GMT, an instant that no clock of this machine shows. */
+/** Wed, 21 Oct 2026 07:28:00 GMT, which this machine's clock never shows. */
 const nowMs = 1_792_567_680_000;
 
 const date = "Wed, 21 Oct 2026 07:28:00 GMT";
 
-/** The headers that Anthropic sends with every response ("Rate limits"), with what is left in the first bucket. */
+/** The headers that Anthropic sends with every response ("Rate limits"), with the requests that remain. */
 const anthropic = (left: string) => ({
   date,
   "anthropic-ratelimit-requests-limit": "50",
@@ -19,7 +19,7 @@ const anthropic = (left: string) => ({
   "anthropic-ratelimit-input-tokens-reset": "2026-10-21T07:34:00Z",
 });
 
-/** OpenAI's ("Rate limits in headers", with the sample values of its table). */
+/** OpenAI's headers ("Rate limits in headers", with the sample values of its table). */
 const openai = (requests: string, tokens: string) => ({
   "x-ratelimit-limit-requests": "60",
   "x-ratelimit-remaining-requests": requests,
@@ -102,13 +102,13 @@ describe("the wait of a refusal without Retry-After", () => {
   for (const [name, headers, expected] of rows)
     it(`is ${name}`, () => assert.strictEqual(refusal(headers).retry_after_ms, expected));
 
-  it("is Retry-After's where there is one, also a shorter one", () => {
+  it("is Retry-After's if there is one, even a shorter one", () => {
     assert.strictEqual(refusal({ ...openai("0", "0"), "retry-after": "2" }).retry_after_ms, 2_000);
     assert.strictEqual(refusal({ ...openai("0", "0"), "retry-after-ms": "300" }).retry_after_ms, 300);
     assert.strictEqual(refusal(openai("0", "0"), "Please try again in 1.5s.").retry_after_ms, 1_500);
   });
 
-  it("is the bucket's in an overload and in a 503 that the provider says itself, and not in a proxy's page", () => {
+  it("is the bucket's in an overload and in the provider's own 503, and not in a proxy's page", () => {
     const headers = openai("0", "1");
     const body = { error: { type: "overloaded_error", message: "Overloaded" } };
     assert.deepInclude(classifyResponse({ status: 529, headers, body }), { kind: "overloaded", retry_after_ms: 1_000 });
@@ -117,7 +117,7 @@ describe("the wait of a refusal without Retry-After", () => {
     assert.notProperty(classifyResponse({ status: 503, headers, body: "<html>" }), "retry_after_ms");
   });
 
-  it("is none where no refusal was: the same headers stand on every response of a success", () => {
+  it("is absent without a refusal: the same headers are part of every success", () => {
     for (const [status, body] of [
       [200, "not a stream"],
       [400, { error: { type: "invalid_request_error", message: "bad" } }],
@@ -131,7 +131,7 @@ describe("the wait of a refusal without Retry-After", () => {
       );
   });
 
-  it("is read from an SDK's error as from a response", () => {
+  it("is read from an SDK's error like from a response", () => {
     class RateLimitError extends Error {
       readonly status = 429;
       readonly headers = new Headers(openai("0", "12"));
@@ -142,7 +142,7 @@ describe("the wait of a refusal without Retry-After", () => {
     assert.deepInclude(classify(called), { kind: "rate_limited", retry_after_ms: 1_000 });
   });
 
-  it("is read from the headers that OpenRouter hands on in the body", () => {
+  it("is read from headers that OpenRouter passes on in the body", () => {
     const metadata = {
       headers: { "X-RateLimit-Limit": "20", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "40" },
     };
@@ -151,7 +151,7 @@ describe("the wait of a refusal without Retry-After", () => {
   });
 });
 
-describe("a clock of this machine that is an hour off", () => {
+describe("the clock of this machine, if it is an hour off", () => {
   for (const [name, off] of [
     ["slow", -3_600_000],
     ["fast", 3_600_000],
@@ -159,7 +159,7 @@ describe("a clock of this machine that is an hour off", () => {
     const at = (headers: Record<string, string>) =>
       classifyResponse({ status: 429, headers: { date, ...headers } }, { nowMs: nowMs + off }).retry_after_ms;
 
-    it(`changes no wait where it is ${name}: dates and epochs are read against the response's own Date`, () => {
+    it(`changes no wait if it is ${name}: dates and epochs are read against the response's own Date`, () => {
       assert.strictEqual(at({ "retry-after": "Wed, 21 Oct 2026 07:28:30 GMT" }), 30_000);
       assert.strictEqual(at({ "retry-after": "Wednesday, 21-Oct-26 07:29:00 GMT" }), 60_000);
       assert.strictEqual(at({ "retry-after": String(nowMs / 1_000 + 12) }), 12_000);
@@ -168,42 +168,42 @@ describe("a clock of this machine that is an hour off", () => {
     });
   }
 
-  it("is not asked at all where the response has a Date", () => {
+  it("is not read at all if the response has a Date", () => {
     const headers = { date, "retry-after": "Wed, 21 Oct 2026 07:28:30 GMT" };
     assert.strictEqual(classifyResponse({ status: 429, headers }).retry_after_ms, 30_000);
   });
 
-  it("counts where the response's Date is none", () => {
+  it("is used if the response's Date is invalid", () => {
     const headers = { date: "yesterday", "retry-after": "Wed, 21 Oct 2026 07:28:30 GMT" };
     assert.strictEqual(classifyResponse({ status: 429, headers }, { nowMs }).retry_after_ms, 30_000);
   });
 });
 
-describe("a wait that is about one request alone", () => {
+describe("a wait that concerns one request alone", () => {
   const alone = (headers: Record<string, string>, message?: string) => refusal(headers, message).only_this;
 
-  it("is one beside buckets that are told and not empty: shorter requests pass", () => {
+  it("applies if reported buckets are not empty: shorter requests pass", () => {
     assert.isTrue(alone({ ...openai("59", "2000"), "retry-after": "20" }));
     assert.isTrue(alone({ ...anthropic("12"), "retry-after": "20" }));
   });
 
-  it("is none where a bucket is empty, or none is told", () => {
+  it("does not apply if a bucket is empty, or none is reported", () => {
     for (const headers of [openai("59", "0"), anthropic("0"), {}, { "x-ratelimit-remaining-tokens": "-1" }])
       assert.isUndefined(alone({ ...headers, "retry-after": "20" }));
   });
 
-  it("is one where the request is larger than its limit, and none where it only came too early", () => {
+  it("applies if the request is larger than its limit, and not if it only came too early", () => {
     const said = (requested: number) =>
       `Rate limit reached for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Used 14567, Requested ${requested}. Please try again in 18.642s.`;
     assert.isTrue(alone({}, said(45_000)));
     assert.isUndefined(alone({}, said(24_754)));
   });
 
-  it("is one where a long context has no room (Anthropic, a 429)", () => {
+  it("applies if there is no room for a long context (Anthropic, a 429)", () => {
     assert.isTrue(alone({ "retry-after": "60" }, "Extra usage is required for long context requests."));
   });
 
-  it("is one with a quota: nobody else waits for it", () => {
+  it("applies to a quota, so that no other run waits for it", () => {
     const body = { error: { code: "insufficient_quota", message: "You exceeded your current quota" } };
     const quota = classifyResponse({ status: 429, headers: { "retry-after": "3600" }, body });
     assert.deepInclude(quota, { kind: "rejected", reason: "quota", only_this: true });
@@ -217,13 +217,13 @@ describe("a wait that is about one request alone", () => {
     });
   });
 
-  it("is none with an overload: the provider has no room for anybody", () => {
+  it("does not apply to an overload, because the provider has no room for any request", () => {
     const body = { error: { type: "overloaded_error", message: "Overloaded" } };
     const headers = { ...openai("59", "2000"), "retry-after": "20" };
     assert.notProperty(classifyResponse({ status: 529, headers, body }), "only_this");
   });
 
-  it("is none with Gemini's RetryInfo of a minute", () => {
+  it("does not apply to Gemini's RetryInfo of a minute", () => {
     const details = [
       {
         "@type": "type.googleapis.com/google.rpc.QuotaFailure",
@@ -239,7 +239,7 @@ describe("a wait that is about one request alone", () => {
 });
 
 describe("buckets", () => {
-  it("survive headers that throw and headers that are none", () => {
+  it("survive headers that throw and invalid headers", () => {
     const hostile = new Proxy(
       {},
       {
@@ -259,7 +259,7 @@ describe("a timestamp of RFC 3339", () => {
     "2026-10-21T09:28:30+02:00",
     "2026-10-20t22:28:30.125-09:00",
   ])
-    it(`is read as Date reads ${text}`, () => assert.strictEqual(timestamp(text), new Date(text).getTime()));
+    it(`is parsed like Date parses ${text}`, () => assert.strictEqual(timestamp(text), new Date(text).getTime()));
 
   for (const text of ["2026-10-21", "2026-10-21T07:28", "2026-13-21T07:28:30Z", "2026-10-21T07:28:30", "now"])
     it(`is not ${text}`, () => assert.isUndefined(timestamp(text)));

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import * as RetryAfter from "../../../src/failure/tables/RetryAfter.ts";
 
-/** Wed, 21 Oct 2026 07:28:00 GMT, an instant that no clock of this machine shows. */
+/** Wed, 21 Oct 2026 07:28:00 GMT, which this machine's clock never shows. */
 const nowMs = 1_792_567_680_000;
 
 describe("RetryAfter.fromHeaders", () => {
@@ -49,7 +49,7 @@ describe("RetryAfter.fromHeaders", () => {
     assert.isUndefined(RetryAfter.fromHeaders({ "retry-after": String(nowMs) }));
   });
 
-  it("reads Headers as it reads a record", () => {
+  it("reads Headers like a record", () => {
     assert.strictEqual(RetryAfter.fromHeaders(new Headers({ "Retry-After": "3" }), nowMs), 3_000);
   });
 

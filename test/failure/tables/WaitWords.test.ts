@@ -44,7 +44,7 @@ describe("WaitWords.read", () => {
   for (const [message, expected] of rows)
     it(`reads "${message.slice(0, 60)}"`, () => assert.strictEqual(WaitWords.read(message, nowMs), expected));
 
-  it("guesses no time of day without a clock, and reads a duration all the same", () => {
+  it("guesses no time of day without a clock, but reads a duration", () => {
     assert.isUndefined(WaitWords.read("resets 12am (UTC)"));
     assert.isUndefined(WaitWords.read("resets at 2026-11-30 00:00"));
     assert.strictEqual(WaitWords.read("resets after 20s"), 20_000);
@@ -74,7 +74,7 @@ describe("WaitWords.read", () => {
       random() < 0.5 ? " " : "",
     );
 
-  it("gives a wait within its bounds for any sentence, or none", () => {
+  it("gives a wait within its bounds for any sentence, or no wait", () => {
     let read = 0;
     for (let times = 0; times < 20_000; times += 1) {
       const text = sentence();
@@ -85,7 +85,7 @@ describe("WaitWords.read", () => {
     assert.isAbove(read, 1_000);
   });
 
-  it("reads no more than the beginning of a message, however often it speaks of a retry", () => {
+  it("reads only the beginning of a message, however often it mentions a retry", () => {
     for (let times = 0; times < 500; times += 1) {
       const start = sentence().padEnd(4_096, "retry ").slice(0, 4_096);
       assert.strictEqual(WaitWords.read(start + " retry in 5s".repeat(2_000), nowMs), WaitWords.read(start, nowMs));

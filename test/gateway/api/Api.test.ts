@@ -1,5 +1,5 @@
 /**
- * Calls the API as any program does: by its addresses, its JSON and its statuses.
+ * Calls the API as any program does, by its addresses, its JSON and its statuses.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Schema } from "effect";
@@ -20,7 +20,7 @@ const called = (path: string, init?: RequestInit) =>
     const response = yield* handle(`/recovery/api${path}`, init);
     if (response === undefined) throw new Error(`nothing at ${path}`);
     const text = yield* Effect.promise(() => response.text());
-    // What a test looks at is compared with what it expects.
+    // The tests compare every field that they read with its expectation.
     return { status: response.status, headers: response.headers, body: JSON.parse(text) as Record<string, unknown> };
   });
 
@@ -38,7 +38,7 @@ const decoded = <A, I>(schema: Schema.Codec<A, I>, body: unknown) =>
   Effect.orDie(Schema.decodeUnknownEffect(Schema.toCodecJson(schema))(body));
 
 describe("the API", () => {
-  it.effect("lists runs newest first, narrowed and paged", () =>
+  it.effect("lists runs newest first, filtered and paged", () =>
     Effect.gen(function* () {
       yield* put([Runs.calm("a", Runs.now), Runs.recovered("b"), Runs.asking("c"), Runs.running("d")]);
       assert.deepStrictEqual(ids(yield* called("/runs")), ["d", "c", "b", "a"]);
@@ -58,7 +58,7 @@ describe("the API", () => {
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
-  it.effect("gives one run, its incidents and its export, and none of an unknown one", () =>
+  it.effect("returns one run, its incidents and its export, and nothing for an unknown one", () =>
     Effect.gen(function* () {
       yield* put([Runs.recovered("run/1 ?")]);
       const id = encodeURIComponent("run/1 ?");
@@ -78,7 +78,7 @@ describe("the API", () => {
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
-  it.effect("lists open questions and takes an answer once", () =>
+  it.effect("lists open questions and accepts an answer once", () =>
     Effect.gen(function* () {
       yield* put([Runs.asking("run_a")]);
       const { questions } = (yield* called("/questions")).body;
@@ -99,7 +99,7 @@ describe("the API", () => {
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
-  it.effect("says why it refuses an answer, and then nothing was done", () =>
+  it.effect("says why it refuses an answer, and then changes nothing", () =>
     Effect.gen(function* () {
       yield* put([Runs.asking("run_a"), Runs.calm("run_b", Runs.now)]);
       const refusals: ReadonlyArray<readonly [string, unknown, number, string]> = [
@@ -122,7 +122,7 @@ describe("the API", () => {
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
-  it.effect("takes a retry where the provider may have run tools unseen from a person who says so only", () =>
+  it.effect("accepts a retry after which hosted tools may run again only with an explicit confirmation", () =>
     Effect.gen(function* () {
       yield* put([Runs.unprovable("run_a")]);
       const { questions } = (yield* called("/questions")).body;
@@ -140,7 +140,7 @@ describe("the API", () => {
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
-  it.effect("takes no answer that a form of another site could have sent", () =>
+  it.effect("accepts no answer that a form of another site could have sent", () =>
     Effect.gen(function* () {
       yield* put([Runs.asking("run_a")]);
       const stop = { revision: 1, choice: "stop" };
@@ -176,7 +176,7 @@ describe("the API", () => {
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
-  it.effect("says its totals and its health", () =>
+  it.effect("reports its totals and its health", () =>
     Effect.gen(function* () {
       yield* put(Runs.album());
       const totals = yield* decoded(Totals, (yield* called("/totals")).body);
@@ -189,7 +189,7 @@ describe("the API", () => {
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
-  it.effect("answers 503 with a reason, and the page as well, while the record cannot be read", () => {
+  it.effect("answers 503 with a reason, and so does the page, while the record cannot be read", () => {
     const locked = Effect.fail(new RecorderError({ reason: "unavailable", run_id: "", message: "locked" }));
     return Effect.gen(function* () {
       for (const path of ["/runs", "/runs/x", "/questions", "/totals", "/health"]) {

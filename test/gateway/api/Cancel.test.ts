@@ -1,20 +1,20 @@
 /**
- * Cancels runs through the API: of the gateway that is asked, and of another one over the same file.
+ * Cancels runs through the API: of the gateway that gets the request, and of another one over the same file.
  */
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Fiber, Metric, Redacted } from "effect";
 import * as RecoveryPage from "../../../src/gateway/page/RecoveryPage.ts";
-import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { folder } from "../../cli/ServeProcess.ts";
+import { found } from "../../Polling.ts";
 import { bodies, type Fronted, front, paths, post, recovery, send, serverOf } from "../GatewayCases.ts";
 import { logging } from "../log/Logged.ts";
 
 const event = `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", choices: [{ index: 0, delta: { content: "x" } }] })}\n\n`;
 
-/** A provider that begins to answer, and never ends. */
+/** A provider that starts an answer and never ends it. */
 const endless = serverOf((request, response) => {
   request.resume();
   response.writeHead(200, { "content-type": "text/event-stream" }).write(event);
@@ -28,7 +28,7 @@ const cancelled = ({ url }: Pick<Fronted, "url">, run: string, headers: Record<s
     ({ status, text }) => ({ status, body: JSON.parse(text) as Record<string, unknown> }),
   );
 
-/** A run that is under way at a gateway: its client has begun to read, or waits for its head. */
+/** A run at a gateway whose client has begun to read, or waits for its head. */
 const begun = Effect.fnUntraced(function* (at: Fronted, reads = true) {
   let has = !reads;
   const onData = () => {
@@ -42,7 +42,7 @@ const begun = Effect.fnUntraced(function* (at: Fronted, reads = true) {
 });
 
 describe("a cancel through the API", () => {
-  it.live("ends a run of the gateway that is asked, breaks its client's response, and is refused behind its end", () =>
+  it.live("ends a run of the gateway that gets it, breaks its client's response, and is refused after its end", () =>
     Effect.gen(function* () {
       const at = yield* front(yield* endless, {}, RecoveryPage.layer);
       const { client, run } = yield* begun(at);
@@ -64,7 +64,7 @@ describe("a cancel through the API", () => {
     ["that its client reads", endless, 200],
     ["whose client waits for its head", silent, 400],
   ] as const)
-    it.live(`is what the access line and the counted request of a run say ${where}`, () =>
+    it.live(`is what the access line and the counted request of a run report ${where}`, () =>
       Effect.gen(function* () {
         const { accessed, services, url } = yield* logging(yield* upstream, {}, "Info");
         let has = status === 400;
@@ -73,11 +73,7 @@ describe("a cancel through the API", () => {
         };
         const client = yield* Effect.forkChild(post(url, "openai-chat", { onData }));
         const all = Context.get(services, RunRecorder).runs();
-        let run: RunRecord | undefined;
-        while (run === undefined) {
-          run = (yield* all).find((it) => has && it.state === "live");
-          yield* Effect.promise(() => new Promise((next) => setImmediate(next)));
-        }
+        const run = yield* found(Effect.map(all, (runs) => runs.find((it) => has && it.state === "live")));
         assert.strictEqual((yield* cancelled({ url }, run.run_id)).status, 200);
         yield* Fiber.join(client);
         const [line] = yield* accessed(1);
@@ -94,7 +90,7 @@ describe("a cancel through the API", () => {
       ),
     );
 
-  it.live("is told to a client that waits for its head, in words behind which it does not ask again", () =>
+  it.live("reaches a client that waits for its head, with an error after which it does not retry", () =>
     Effect.gen(function* () {
       let requests = 0;
       const counting = yield* serverOf((request) => {
@@ -108,7 +104,7 @@ describe("a cancel through the API", () => {
       assert.strictEqual(status, 400);
       assert.strictEqual(headers["x-should-retry"], "false");
       assert.strictEqual(headers["x-recovery-rule"], "user_cancelled");
-      // It was this run that was cancelled: whoever asks the same again is not told of it from memory.
+      // Only this run was cancelled: a new request with the same content is not answered from memory.
       const second = yield* begun(at, false);
       yield* cancelled(at, second.run);
       assert.isUndefined((yield* Fiber.join(second.client)).headers["x-recovery-age"]);
@@ -116,7 +112,7 @@ describe("a cancel through the API", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("takes no word that a form of another site could have sent", () =>
+  it.live("refuses a request that a form of another site could have sent", () =>
     Effect.gen(function* () {
       const at = yield* front(yield* endless, {}, RecoveryPage.layer);
       const { run } = yield* begun(at);
@@ -129,7 +125,7 @@ describe("a cancel through the API", () => {
   );
 
   it.live(
-    "takes no word of a token that may not see the page, of none, or of another site, as its siblings do not",
+    "accepts no request with a token that may not see the page, without one, or of another site, as its siblings do not",
     () =>
       Effect.gen(function* () {
         const [page, plain] = ["a-token-of-24-characters", "another-token-of-some-length"];
@@ -172,7 +168,7 @@ describe("a cancel through the API", () => {
       }).pipe(Effect.scoped),
   );
 
-  it.live("reaches the gateway that drives the run over the same file, and names it", () =>
+  it.live("reaches the gateway that owns the run over the same file, and names it", () =>
     Effect.gen(function* () {
       const db = join(yield* folder, "runs.db");
       const upstream = yield* endless;

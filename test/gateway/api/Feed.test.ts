@@ -1,5 +1,5 @@
 /**
- * Listens to the feed: what it names, what it does not, and what it leaves behind.
+ * Listens to the feed: the runs that it names, those that it does not, and its cleanup.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Layer, Option, Queue, Stream } from "effect";
@@ -21,7 +21,7 @@ const listening = (traffic: Option.Option<Traffic["Service"]> = none, shown: Rea
     const body = Feed.make(yield* RunRecorder, traffic, context, { shown });
     const reader = body.pipeThrough(new TextDecoderStream()).getReader();
     yield* Effect.addFinalizer(() => Effect.promise(() => reader.cancel()));
-    /** The next text, while the virtual clock goes on. */
+    /** The next text, while the virtual clock advances. */
     const next = (ms: number) =>
       Effect.gen(function* () {
         const read = reader.read();
@@ -29,20 +29,20 @@ const listening = (traffic: Option.Option<Traffic["Service"]> = none, shown: Rea
         yield* TestClock.adjust(ms);
         return (yield* Effect.promise(() => read)).value;
       });
-    /** The texts of the next looks. */
+    /** The texts of the next polls. */
     const looks = Effect.forEach([1, 2, 3], () => next(Feed.lookMs));
     return { reader, next, looks };
   });
 
 const nothing = 'data: {"runs":[]}\n\n';
 
-/** Runs that are newer than what is on record: a look's newest are these. */
+/** Runs newer than those on record, which become a poll's newest. */
 const newer = Effect.suspend(() =>
   put(Array.from({ length: Feed.lookRunsMax }, (_, n) => Runs.calm(`newer_${n}`, Runs.now))),
 );
 
 describe("the feed", () => {
-  it.effect("opens at once, says which runs are new or changed, and of the others nothing", () =>
+  it.effect("opens at once, names new or changed runs, and does not mention the others", () =>
     Effect.gen(function* () {
       yield* put([Runs.calm("old", Runs.now), Runs.running("live")]);
       const { looks, next } = yield* listening();
@@ -55,7 +55,7 @@ describe("the feed", () => {
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
-  it.effect("says that a run which waits for an answer has changed, and that it waits no more, however old it is", () =>
+  it.effect("reports that a run which waits for an answer has changed, and that it waits no more, at any age", () =>
     Effect.gen(function* () {
       yield* put([Runs.asking("asks"), Runs.asking("answered")]);
       yield* newer;
@@ -70,7 +70,7 @@ describe("the feed", () => {
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
-  it.effect("says that a run which its reader shows has changed, however old it is, of a bounded number", () =>
+  it.effect("reports that a run which its reader shows has changed, at any age, for a bounded number of runs", () =>
     Effect.gen(function* () {
       const shown = Array.from({ length: Feed.lookShownMax + 1 }, (_, n) => `shown_${n}`);
       yield* put([...shown, "hidden"].map((runId) => Runs.running(runId)));
@@ -98,7 +98,7 @@ describe("the feed", () => {
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
-  it.effect("tells changes of its own process together, each run once, without waiting for a look", () =>
+  it.effect("reports changes of its own process together, each run once, without waiting for a poll", () =>
     Effect.gen(function* () {
       const changes = yield* Queue.unbounded<RunChange>();
       const traffic = Option.some(
@@ -112,7 +112,7 @@ describe("the feed", () => {
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
-  it.effect("stops looking when its reader is gone", () =>
+  it.effect("stops polling when its reader has left", () =>
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
       let looks = 0;

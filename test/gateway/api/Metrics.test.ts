@@ -1,5 +1,5 @@
 /**
- * Reads the metrics as a scraper does: by the rules of Prometheus' text format, and strictly.
+ * Parses the metrics strictly by the rules of Prometheus' text format, as a scraper would.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Metric } from "effect";
@@ -28,7 +28,7 @@ const labelsOf = (text: string): Record<string, string> => {
   return labels;
 };
 
-/** Parses the text format; anything that does not belong there throws. */
+/** Parses the text format, and throws on anything invalid. */
 const parse = (text: string): ReadonlyMap<string, Family> => {
   if (!text.endsWith("\n")) throw new Error("the last line does not end");
   const families = new Map<string, Family>();
@@ -65,7 +65,7 @@ const scraped = (context: Context.Context<never>, status?: Parameters<typeof Met
   Effect.map(Effect.provideContext(Metrics.text(status), context), parse);
 
 describe("the metrics", () => {
-  it.effect("are named as Prometheus asks, with unit and _total, and keep their help", () =>
+  it.effect("are named as Prometheus requires, with unit and _total, and keep their help", () =>
     Effect.gen(function* () {
       const context = registry();
       Measures.measure(Measures.runs, 2, { "stream_recovery.end": "recovered" }, context);
@@ -82,7 +82,7 @@ describe("the metrics", () => {
     }),
   );
 
-  it.effect("give histograms whose buckets add up to their count", () =>
+  it.effect("have histograms whose buckets add up to their count", () =>
     Effect.gen(function* () {
       const context = registry();
       for (const seconds of [0.005, 0.3, 0.31, 40, 5_000]) {
@@ -102,7 +102,7 @@ describe("the metrics", () => {
     }),
   );
 
-  it.effect("give back every label as it was, whatever characters it has", () =>
+  it.effect("return every label unchanged, with any characters", () =>
     Effect.gen(function* () {
       const context = registry();
       const labels = ['a"b', "back\\slash", "new\nline", 'a\\"b\n# TYPE x counter\nx 1', "}", "ü€😀", "", "\\n"];
@@ -115,7 +115,7 @@ describe("the metrics", () => {
     }),
   );
 
-  it.effect("tell the process and the gateway, and leave nothing of that in the program's own registry", () =>
+  it.effect("include the process and the gateway, and add none of that to the program's own registry", () =>
     Effect.gen(function* () {
       const context = registry();
       const status = {

@@ -1,4 +1,4 @@
-/** Asks the API, the metrics, the feed and the page about paths. */
+/** Paths in the API, the metrics, the feed and the page. */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Layer, Option } from "effect";
 import { TestClock } from "effect/testing";
@@ -30,7 +30,7 @@ const trying = (body: unknown, headers: Record<string, string> = { "x-recovery-a
 const all = [Paths.up, Paths.cooling, Paths.down, Paths.returning];
 
 describe("the API of paths", () => {
-  it.effect("lists what is down first, then what returns, then what cools", () =>
+  it.effect("lists paths that are down first, then returning ones, then cooling ones", () =>
     Effect.gen(function* () {
       const { status, text } = yield* asked("/recovery/api/paths");
       assert.strictEqual(status, 200);
@@ -53,7 +53,7 @@ describe("the API of paths", () => {
     ),
   );
 
-  it.effect("has a path asked now, tells what was found, and knows no other", () => {
+  it.effect("has a path probed at once, returns the result, and knows no other path", () => {
     const tried: Array<string> = [];
     const list = () => (tried.includes(Paths.down.path) ? [{ ...Paths.down, state: "returning" as const }] : all);
     return Effect.gen(function* () {
@@ -73,7 +73,7 @@ describe("the API of paths", () => {
     );
   });
 
-  it.effect("asks no path for a page of another site, nor for a body that is none", () => {
+  it.effect("probes no path for a page of another site, nor for an invalid body", () => {
     const tried: Array<string> = [];
     return Effect.gen(function* () {
       assert.strictEqual((yield* trying({ path: Paths.down.path }, {})).status, 400);
@@ -94,7 +94,7 @@ describe("the API of paths", () => {
     );
   });
 
-  it.effect("is empty where the process has no paths, and asks none", () =>
+  it.effect("is empty if the process has no paths, and probes none", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(JSON.parse((yield* asked("/recovery/api/paths")).text), { paths: [] });
       assert.strictEqual((yield* trying({ path: "https://api.openai.com" })).status, 404);
@@ -104,7 +104,7 @@ describe("the API of paths", () => {
 });
 
 describe("the metrics of paths", () => {
-  it.effect("count paths by how they stand, and the runs that wait", () =>
+  it.effect("count paths by their state, and the runs that wait", () =>
     Effect.gen(function* () {
       const { text } = yield* asked("/metrics");
       for (const line of [
@@ -128,7 +128,7 @@ describe("the metrics of paths", () => {
     ),
   );
 
-  it.effect("have a bound: of a thousand paths those that are down have a gauge of their own", () => {
+  it.effect("have a bound: of a thousand paths, those that are down have their own gauge", () => {
     const many = Array.from({ length: 1_000 }, (_, n) => ({ ...Paths.up, path: `https://host-${n}` }));
     return Effect.gen(function* () {
       const gauges = (yield* asked("/metrics")).text.match(/^stream_recovery_gateway_path_down\{.*$/gm) ?? [];
@@ -147,27 +147,29 @@ describe("the metrics of paths", () => {
 });
 
 describe("the page's section of paths", () => {
-  it.effect("says of each that is down or cooling since when, why, what is done, and who waits", () =>
-    Effect.gen(function* () {
-      const { text } = yield* asked("/recovery/");
-      for (const said of ["42 s ago", "nothing listens at its address", "17 times, next in 4 s", "12 runs", "31.0 s"])
-        assert.include(text, said);
-      assert.include(text, `data-path="${Paths.down.path}"`);
-      assert.strictEqual(text.split("data-path=").length, 2, "only what is down can be tried");
-      assert.notInclude(text, Paths.up.path);
-      assert.include(text, 'data-live="true"');
-    }).pipe(
-      Effect.scoped,
-      Effect.provide(
-        Layer.merge(
-          memory,
-          Paths.standing(() => all),
+  it.effect(
+    "says of each path that is down or cooling since when, why, what is being done, and how many runs wait",
+    () =>
+      Effect.gen(function* () {
+        const { text } = yield* asked("/recovery/");
+        for (const said of ["42 s ago", "nothing listens at its address", "17 times, next in 4 s", "12 runs", "31.0 s"])
+          assert.include(text, said);
+        assert.include(text, `data-path="${Paths.down.path}"`);
+        assert.strictEqual(text.split("data-path=").length, 2, "only what is down can be tried");
+        assert.notInclude(text, Paths.up.path);
+        assert.include(text, 'data-live="true"');
+      }).pipe(
+        Effect.scoped,
+        Effect.provide(
+          Layer.merge(
+            memory,
+            Paths.standing(() => all),
+          ),
         ),
       ),
-    ),
   );
 
-  it.effect("is not there where all is well, and bounded where nothing is", () => {
+  it.effect("is absent if all is well, and bounded if nothing is", () => {
     let list: ReadonlyArray<PathStatus> = [Paths.up];
     return Effect.gen(function* () {
       assert.notInclude((yield* asked("/recovery/")).text, "Ways to providers");
@@ -186,7 +188,7 @@ describe("the page's section of paths", () => {
     );
   });
 
-  it.effect("says of a run that waits for what, since when and until when", () =>
+  it.effect("says of a waiting run what it waits for, since when and until when", () =>
     Effect.gen(function* () {
       yield* put([
         [
@@ -208,7 +210,7 @@ describe("the page's section of paths", () => {
 });
 
 describe("the feed of paths", () => {
-  it.effect("says once that a path stands otherwise, and nothing while only a probe was made", () => {
+  it.effect("reports once that a path has changed, and nothing if only a probe was made", () => {
     let list: ReadonlyArray<PathStatus> = [Paths.up];
     return Effect.gen(function* () {
       const context = yield* Effect.context<never>();

@@ -1,4 +1,4 @@
-/** Money stands where an operator has said what models cost: in the totals, on the page and in metrics. */
+/** Costs are shown in money if an operator has configured prices: in the totals, on the page and in metrics. */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Layer, Metric } from "effect";
 import * as Observation from "../../../src/domain/Observation.ts";
@@ -29,7 +29,7 @@ describe("Prices of a configuration", () => {
     assert.isString(pricesIn({ text: "{" }));
   });
 
-  it.effect("say in money what runs cost: in the totals, on the page, in metrics", () =>
+  it.effect("give the cost of runs in money: in the totals, on the page, in metrics", () =>
     Effect.gen(function* () {
       const prices = pricesIn(sources);
       if (typeof prices === "string") return assert.fail(prices);

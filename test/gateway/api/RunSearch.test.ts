@@ -1,5 +1,5 @@
 /**
- * Searches runs: what each parameter means, which field a refusal names, and what a search costs at most.
+ * Searches runs: the meaning of each parameter, the field that a refusal names, and the maximum cost of a search.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Result } from "effect";
@@ -26,7 +26,7 @@ const found = (sent: RunSearch.SearchSent) =>
 const ids = (runs: ReadonlyArray<RunRecord>) => runs.map(({ run_id }) => run_id);
 
 describe("the parameters of a search", () => {
-  it("are all read, and what is empty narrows nothing", () => {
+  it("are all parsed, and an empty one filters nothing", () => {
     assert.deepStrictEqual(parsed({}), Result.succeed({ limit: 100 }));
     const empty = Object.fromEntries(RunSearch.searchFields.map((field) => [field, " "]));
     assert.deepStrictEqual(parsed(empty), Result.succeed({ limit: 100 }));
@@ -62,7 +62,7 @@ describe("the parameters of a search", () => {
     assert.deepStrictEqual(parsed({ broken: "false" }), Result.succeed({ limit: 100 }));
   });
 
-  it("take a moment in every form that a person or a program has", () => {
+  it("accept a time in every format that a person or a program uses", () => {
     const moments: ReadonlyArray<readonly [string, number]> = [
       ["30m", now - 1_800_000],
       ["7d", now - 7 * 86_400_000],
@@ -78,7 +78,7 @@ describe("the parameters of a search", () => {
     }
   });
 
-  it("are refused by name where they cannot be read", () => {
+  it("are refused by name if they are invalid", () => {
     const bad: ReadonlyArray<readonly [RunSearch.SearchField, string]> = [
       ...["yesterday", "1y", "2026-13-01", "2026-11-22T25:00", "-1h", "1e9", "2026-11-22T09:30 CET"].flatMap(
         (moment) => [["since", moment] as const, ["until", moment] as const],
@@ -122,7 +122,7 @@ describe("a search", () => {
     }).pipe(Effect.provide(memory)),
   );
 
-  it.effect("gives every run once over its pages, whatever the size of a page", () =>
+  it.effect("returns every run once over its pages, for any page size", () =>
     Effect.gen(function* () {
       yield* put(
         Array.from({ length: 23 }, (_, n) =>
@@ -147,7 +147,7 @@ describe("a search", () => {
     }).pipe(Effect.provide(memory)),
   );
 
-  it.effect("reads a bounded number of runs, and says where to go on", () =>
+  it.effect("reads a bounded number of runs, and says where to continue", () =>
     Effect.gen(function* () {
       yield* put([Runs.stopped("oldest", now)]);
       yield* put(Array.from({ length: RunSearch.scannedRunsMax + 50 }, (_, n) => Runs.calm(`r${n}`, now)));
@@ -172,7 +172,7 @@ describe("a search", () => {
     }).pipe(Effect.provide(memory)),
   );
 
-  it.effect("gives no wrong run where a recorder knows the old fields of a query only", () =>
+  it.effect("returns no wrong run with a recorder that only knows the old fields of a query", () =>
     Effect.gen(function* () {
       yield* put([Runs.calm("a", now), Runs.calm("b", now - 1, Runs.gpt), Runs.calm("c", now)]);
       const recorder = yield* RunRecorder;

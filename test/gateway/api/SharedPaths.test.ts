@@ -1,31 +1,42 @@
 import { assert, describe, it } from "@effect/vitest";
-import { Context, Effect, Layer } from "effect";
+import { Clock, Context, Effect, Layer } from "effect";
 import { TestClock } from "effect/testing";
 import * as SharedPaths from "../../../src/gateway/api/SharedPaths.ts";
-import type { BusEnvelope } from "../../../src/gateway/workers/BusEnvelope.ts";
-import { type BusEnd, WorkerBus } from "../../../src/gateway/workers/WorkerBus.ts";
+import { WorkerSockets } from "../../../src/gateway/workers/WorkerSockets.ts";
 import type { Probed } from "../../../src/paths/Path.ts";
 import { probeFirstMs } from "../../../src/paths/PathState.ts";
 import { Paths } from "../../../src/paths/Paths.ts";
 import { firstWave } from "../../../src/paths/Waves.ts";
-import { members, newcomer } from "../workers/Members.ts";
+import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import * as MemoryFacts from "../../recorder/shared/MemoryFacts.ts";
 
 const scope = { path: "https://api.example", credential: "c".repeat(32), model: "m" };
-const refusal = { kind: "rate_limited", waitMs: 5_000, onlyThis: false } as const;
 
-const built = ({ bus }: Pick<BusEnd, "bus">) =>
-  Effect.map(Layer.build(Layer.provide(Layer.fresh(SharedPaths.layer), Layer.succeed(WorkerBus, bus))), (context) =>
-    Context.get(context, Paths),
-  );
-
-const two = Effect.gen(function* () {
-  const { ends, router } = yield* members(2);
-  const [first, second] = yield* Effect.forEach(ends, built);
-  if (first === undefined || second === undefined) return yield* Effect.die("too few");
-  return { first, second, router };
+/** A gateway of several workers, and its store. */
+const gateway = Effect.fnUntraced(function* (workers: number) {
+  const clock = yield* Clock.Clock;
+  const store = MemoryFacts.make(() => clock.currentTimeMillisUnsafe());
+  const recorder = yield* Effect.provide(RunRecorder, RunRecorder.layerMemory());
+  const start = (self: number, folder = "mine") => {
+    // Paths only need a worker's place.
+    const sockets = { self, workers, folder } as WorkerSockets["Service"];
+    const services = Layer.merge(
+      Layer.succeed(RunRecorder, { ...recorder, shared: store.process() }),
+      Layer.succeed(WorkerSockets, sockets),
+    );
+    return Effect.map(Layer.build(Layer.provide(Layer.fresh(SharedPaths.layer), services)), (context) =>
+      Context.get(context, Paths),
+    );
+  };
+  return { start, store };
 });
 
-/** A way whose probe finds what `isWell` says; how often it was asked. */
+const two = Effect.gen(function* () {
+  const { start, store } = yield* gateway(2);
+  return { first: yield* start(1), second: yield* start(2), start, store };
+});
+
+/** A path whose probe reports `isWell`, and the number of its probes. */
 const way = (isWell: () => boolean) => {
   const asked = { times: 0 };
   const probe = Effect.sync((): Probed => {
@@ -37,10 +48,10 @@ const way = (isWell: () => boolean) => {
 
 const admission = { scope, maxRetryAfterMs: 60_000, withinMs: 600_000, told: () => {} };
 
-/** What is due now, and what that makes due. */
-const settled = TestClock.adjust(1);
+/** Runs everything that is due, its consequences, and the notifications of them. */
+const settled = Effect.repeat(TestClock.adjust(1), { times: 3 });
 
-/** A request that waits for as long as it must; gives whether it went. */
+/** A request that waits for its path; `went` is true once it was admitted. */
 const waits = Effect.fnUntraced(function* (paths: Paths["Service"]) {
   const it = { went: false };
   const hold = () => (it.went = true);
@@ -48,20 +59,9 @@ const waits = Effect.fnUntraced(function* (paths: Paths["Service"]) {
   return it;
 });
 
-/** A request that keeps what another one heard for no longer than a millisecond, and is answered: the wait is over. */
-const findsItOver = Effect.fnUntraced(function* (paths: Paths["Service"]) {
-  let over = () => {};
-  const hold = (leave: () => void) => (over = leave);
-  yield* Effect.forkScoped(paths.admit({ ...admission, maxRetryAfterMs: 1, hold }), { startImmediately: true });
-  yield* TestClock.adjust(10);
-  paths.answered(scope);
-  over();
-  yield* settled;
-});
-
 const stateOf = (paths: Paths["Service"]) => paths.list().find(({ path }) => path === scope.path)?.state;
 
-describe("an outage that one of several workers has met", () => {
+describe("an outage found by one of several workers", () => {
   it.effect("is asked about at once by each of them, and so is its end", () =>
     Effect.gen(function* () {
       const { first, second } = yield* two;
@@ -70,6 +70,7 @@ describe("an outage that one of several workers has met", () => {
       first.attach(scope.path, one.way);
       second.attach(scope.path, other.way);
       first.answered(scope);
+      yield* settled;
       assert.isTrue(second.hasReached(scope.path));
       isWell = false;
       yield* Effect.forkScoped(first.unconnected(scope, "ECONNREFUSED"), { startImmediately: true });
@@ -80,14 +81,15 @@ describe("an outage that one of several workers has met", () => {
       yield* TestClock.adjust(60_000);
       isWell = true;
       yield* first.tryNow(scope.path);
-      // The other one may have asked just now.
+      yield* settled;
+      // The other one may have probed just now.
       yield* TestClock.adjust(probeFirstMs);
       assert.deepStrictEqual([stateOf(first), stateOf(second)], ["returning", "returning"]);
       assert.deepStrictEqual(waiting, [{ went: true }, { went: true }]);
     }),
   );
 
-  it.effect("is none for a worker that reaches the path, and is told once however long it lasts", () =>
+  it.effect("is none for a worker that reaches the path, and is reported once, however long it lasts", () =>
     Effect.gen(function* () {
       const { first, second } = yield* two;
       const [one, other] = [way(() => false), way(() => true)];
@@ -107,19 +109,18 @@ describe("an outage that one of several workers has met", () => {
     }),
   );
 
-  it.effect("is known to a worker that takes the place of another one, and so is what was reached before it", () =>
+  it.effect("is known to a worker that takes the place of another one, and so are the paths reached before it", () =>
     Effect.gen(function* () {
-      const { first, router, second } = yield* two;
+      const { first, second, start } = yield* two;
       first.attach(scope.path, way(() => false).way);
       first.answered(scope);
       second.answered({ ...scope, path: "https://other.example" });
       yield* Effect.forkScoped(first.unconnected(scope, "ECONNREFUSED"), { startImmediately: true });
       yield* settled;
-      const come = yield* newcomer(2, router, 2);
-      const third = yield* built(come);
-      come.join();
+      const third = yield* start(2);
+      yield* settled;
       assert.isTrue(third.hasReached("https://other.example"));
-      // Nobody can ask it from there yet: a route that nothing has gone by is no way that is down.
+      // It cannot probe the path yet, and a route without any request so far does not count as down.
       assert.isTrue(third.isOpen(scope));
       yield* TestClock.adjust(60_000);
       assert.strictEqual(third.standing(scope, 60_000).path, "up");
@@ -129,12 +130,11 @@ describe("an outage that one of several workers has met", () => {
     }),
   );
 
-  it.effect("is asked about no more often for a sibling's word, where probes work and connections fail", () =>
+  it.effect("causes no additional probes at a sibling's notification, if probes work and connections fail", () =>
     Effect.gen(function* () {
       const asked = Effect.fnUntraced(function* (sibling?: "reaches it" | "fails as well") {
-        const { ends } = yield* members(sibling === undefined ? 1 : 2);
-        const [first, second] = yield* Effect.forEach(ends, built);
-        if (first === undefined) return yield* Effect.die("too few");
+        const { start } = yield* gateway(sibling === undefined ? 1 : 2);
+        const [first, second] = [yield* start(1), sibling === undefined ? undefined : yield* start(2)];
         let isWell = false;
         const [one, other] = [way(() => isWell), way(() => isWell || sibling === "reaches it")];
         first.attach(scope.path, one.way);
@@ -160,7 +160,29 @@ describe("an outage that one of several workers has met", () => {
     }),
   );
 
-  it.effect("lets as many requests go together behind it as one gateway would", () =>
+  it.effect("is reported to no other gateway over the same store, and an invalid notification is ignored (L11)", () =>
+    Effect.gen(function* () {
+      const { first, second, start, store } = yield* two;
+      const stranger = yield* start(1, "another");
+      first.answered(scope);
+      yield* settled;
+      assert.deepStrictEqual(
+        [second, stranger].map((paths) => paths.hasReached(scope.path)),
+        [true, false],
+      );
+      const other = store.process();
+      const word = { gateway: "mine", path: "https://other.example", word: "reached" };
+      for (const value of ["", "{}", JSON.stringify({ ...word, path: 1 }), JSON.stringify({ ...word, word: "gone" })])
+        yield* other.put("path", value, value, 60_000);
+      yield* settled;
+      assert.isFalse(second.hasReached(word.path));
+      yield* other.put("path", "later", JSON.stringify({ ...word, later: "a version that says more" }), 60_000);
+      yield* settled;
+      assert.isTrue(second.hasReached(word.path));
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("lets as many requests go together after it as one gateway would", () =>
     Effect.gen(function* () {
       const { first, second } = yield* two;
       let isWell = false;
@@ -174,130 +196,13 @@ describe("an outage that one of several workers has met", () => {
       );
       isWell = true;
       yield* second.tryNow(scope.path);
-      // The other one has asked just now.
+      yield* settled;
+      // The first worker may have probed just now.
       yield* TestClock.adjust(probeFirstMs);
       assert.lengthOf(
         waiting.filter(({ went }) => went),
         firstWave,
       );
-    }),
-  );
-});
-
-describe("waits that a provider announces to one of several workers", () => {
-  it.effect("hold the same credential and model at each of them, for as long", () =>
-    Effect.gen(function* () {
-      const { first, second } = yield* two;
-      first.refused(scope, refusal);
-      for (const paths of [first, second]) {
-        assert.strictEqual(paths.standing(scope, 60_000).cooldownMs, 5_000);
-        assert.isTrue(paths.isOpen({ ...scope, credential: "d".repeat(32) }));
-        assert.isTrue(paths.isOpen({ ...scope, model: "n" }));
-      }
-      yield* TestClock.adjust(5_000);
-      for (const paths of [first, second]) assert.isTrue(paths.isOpen(scope));
-      second.refused({ ...scope, model: undefined }, { ...refusal, kind: "overloaded" });
-      assert.isFalse(first.isOpen({ ...scope, model: undefined }));
-    }),
-  );
-
-  it.effect("hold at a worker that takes the place of another one, for what is left of them", () =>
-    Effect.gen(function* () {
-      const { first, router, second } = yield* two;
-      const over = { ...scope, model: "over" };
-      first.refused(over, { ...refusal, waitMs: 1_000 });
-      second.refused(scope, refusal);
-      second.refused(scope, { ...refusal, waitMs: 100 });
-      second.refused({ ...scope, model: undefined }, { ...refusal, kind: "overloaded" });
-      yield* TestClock.adjust(2_000);
-      const come = yield* newcomer(2, router, 2);
-      const third = yield* built(come);
-      assert.isTrue(third.isOpen(scope));
-      come.join();
-      assert.strictEqual(third.standing(scope, 60_000).cooldownMs, 3_000);
-      assert.isFalse(third.isOpen({ ...scope, model: undefined }));
-      assert.isTrue(third.isOpen(over));
-      assert.isTrue(third.isOpen({ ...scope, credential: "d".repeat(32) }));
-    }),
-  );
-
-  it.effect("are told to one that comes for as long as each of them holds, whatever else does", () =>
-    Effect.gen(function* () {
-      const { first, router } = yield* two;
-      first.refused(scope, { ...refusal, waitMs: 60_000 });
-      yield* findsItOver(first);
-      assert.isTrue(first.isOpen(scope));
-      first.refused(scope, { ...refusal, kind: "overloaded", waitMs: 60_000 });
-      const come = yield* newcomer(2, router, 2);
-      const third = yield* built(come);
-      come.join();
-      assert.deepStrictEqual(
-        third.list().flatMap(({ cooldowns }) => cooldowns.map(({ kind }) => kind)),
-        ["overloaded"],
-      );
-    }),
-  );
-
-  it.effect("are as old for one that comes as they are", () =>
-    Effect.gen(function* () {
-      const { first, router } = yield* two;
-      first.refused(scope, { ...refusal, waitMs: 100_000 });
-      const crowded = { ...scope, model: "crowded" };
-      first.refused(crowded, { ...refusal, kind: "overloaded", waitMs: 100_000 });
-      yield* TestClock.adjust(50_000);
-      const come = yield* newcomer(2, router, 2);
-      const third = yield* built(come);
-      come.join();
-      for (const paths of [first, third]) {
-        assert.strictEqual(paths.standing(scope, 60_000).cooldownMs, 10_000);
-        assert.strictEqual(paths.standing(scope, 200_000).cooldownMs, 50_000);
-        assert.isFalse(paths.isOpen(crowded));
-        assert.isTrue(paths.isOpen({ ...crowded, credential: "d".repeat(32) }));
-      }
-    }),
-  );
-
-  it.effect("are not brought back by a second one that tells of them, and a longer one is", () =>
-    Effect.gen(function* () {
-      const { first, router, second } = yield* two;
-      first.refused(scope, { ...refusal, waitMs: 60_000 });
-      const come = yield* newcomer(3, router, 3);
-      const third = yield* built(come);
-      const late: Array<BusEnvelope> = [];
-      router.join(3, {
-        send: (it) => (it._tag === "Notice" && it.from === 2 ? late.push(it) > 0 : come.port.send(it)),
-      });
-      yield* findsItOver(third);
-      assert.isAbove(late.length, 0);
-      for (const it of late.splice(0)) come.port.send(it);
-      assert.isTrue(third.isOpen(scope));
-      second.refused(scope, { ...refusal, waitMs: 90_000 });
-      for (const it of late.splice(0)) come.port.send(it);
-      assert.strictEqual(third.standing(scope, 600_000).cooldownMs, 90_000);
-    }),
-  );
-
-  it.effect("hold no other request where they are about one alone, and no word that is none holds any (L11)", () =>
-    Effect.gen(function* () {
-      const { first, router, second } = yield* two;
-      first.refused(scope, { ...refusal, onlyThis: true });
-      first.refused({ ...scope, path: "x".repeat(3_000) }, refusal);
-      const word = { ...scope, kind: "rate_limited", waitMs: 5_000 };
-      const tell = (body: unknown): BusEnvelope => ({ _tag: "Notice", topic: "path_refused", from: 1, to: 2, body });
-      for (const body of [
-        null,
-        {},
-        { ...word, waitMs: -1 },
-        { ...word, waitMs: Number.NaN },
-        { ...word, kind: "later" },
-      ])
-        router.route(1, tell(body));
-      for (const body of [null, {}, { path: 1, word: "down" }, { path: scope.path, word: "gone" }])
-        router.route(1, { ...tell(body), topic: "path_found" });
-      assert.isTrue(second.isOpen(scope));
-      assert.lengthOf(second.list(), 0);
-      router.route(1, tell({ ...word, later: "a version that says more" }));
-      assert.isFalse(second.isOpen(scope));
     }),
   );
 });

@@ -28,13 +28,13 @@ const nodes = Effect.gen(function* () {
   return { first: yield* node, second: yield* node, node, store };
 });
 
-/** Lets what was told come through. */
+/** Delivers the notifications. */
 const told = TestClock.adjust(1);
 
 const cooldownMs = (paths: Paths["Service"]): number => paths.standing(scope, 60_000).cooldownMs;
 
-describe("waits that a provider announces to one of several gateways", () => {
-  it.effect("hold at each of them, for as long as the provider has said, and at one that starts meanwhile", () =>
+describe("delays that a provider announces to one of several gateways", () => {
+  it.effect("hold at each of them, for the announced time, and at one that starts meanwhile", () =>
     Effect.gen(function* () {
       const { first, node, second } = yield* nodes;
       first.refused(scope, refusal);
@@ -51,7 +51,7 @@ describe("waits that a provider announces to one of several gateways", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("are as old at a gateway that starts meanwhile as they are", () =>
+  it.effect("are as old at a gateway that starts meanwhile as they really are", () =>
     Effect.gen(function* () {
       const { first, node } = yield* nodes;
       first.refused(scope, { ...refusal, waitMs: 100_000 });
@@ -63,7 +63,7 @@ describe("waits that a provider announces to one of several gateways", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("are found by the next look where their word was lost", () =>
+  it.effect("are found by the next look if their notification was lost", () =>
     Effect.gen(function* () {
       const { first, second, store } = yield* nodes;
       yield* told;
@@ -77,10 +77,10 @@ describe("waits that a provider announces to one of several gateways", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("are heard once: what a gateway has found out since stands", () =>
+  it.effect("are applied once: later knowledge of a gateway is kept", () =>
     Effect.gen(function* () {
       const { first, second, store } = yield* nodes;
-      // What another run has heard is kept for so long at most, from when it was heard.
+      // A delay that another run got is kept for a limited time from then on.
       const keptMs = (paths: Paths["Service"]) => paths.standing(scope, 2_000).cooldownMs;
       first.refused(scope, refusal);
       yield* told;
@@ -88,12 +88,12 @@ describe("waits that a provider announces to one of several gateways", () => {
       const before = [keptMs(first), keptMs(second)];
       store.say({ _tag: "Look" });
       yield* told;
-      // One that a gateway has put itself is no news to it either.
+      // A delay that a gateway has stored itself is not new to it either.
       assert.deepStrictEqual(
         [keptMs(first), keptMs(second)],
         before.map((ms) => ms - 1),
       );
-      // One of its requests goes before the wait is over, and is answered.
+      // One of its requests is sent before the delay is over, and is answered.
       const left: Array<() => void> = [];
       const asks = {
         scope,
@@ -114,7 +114,7 @@ describe("waits that a provider announces to one of several gateways", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("are told once where every request of a storm hears the same", () =>
+  it.effect("are reported once if every request of a storm gets the same delay", () =>
     Effect.gen(function* () {
       const { first, store } = yield* nodes;
       yield* told;
@@ -128,7 +128,7 @@ describe("waits that a provider announces to one of several gateways", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("hold no other request where they are about one alone, and hold here while the store is away", () =>
+  it.effect("hold no other request if they are about one alone, and hold here while the store is away", () =>
     Effect.gen(function* () {
       const { first, second, store } = yield* nodes;
       first.refused(scope, { ...refusal, onlyThis: true });
@@ -142,7 +142,7 @@ describe("waits that a provider announces to one of several gateways", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("make no defect of what no version of this program has put there (L11)", () =>
+  it.effect("cause no defect if the store contains a value that no version of this program has written (L11)", () =>
     Effect.gen(function* () {
       const { second, store } = yield* nodes;
       const other = store.process();

@@ -1,17 +1,18 @@
 /**
- * Counts runs, and counts what the counting reads.
+ * Checks the counts of runs, and the number of records that counting reads.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Layer } from "effect";
 import { TestClock } from "effect/testing";
 import * as Totals from "../../../src/gateway/api/Totals.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import * as E from "../../recorder/Entries.ts";
 import * as Runs from "../page/PageRuns.ts";
 import { put } from "../page/Server.ts";
 
 const memory = RunRecorder.layerMemory({ runsMax: 20_000 });
 
-/** A recorder that counts how many records it has given. */
+/** A recorder that counts the records it returns. */
 const counting = Effect.gen(function* () {
   const recorder = yield* RunRecorder;
   const given = { records: 0 };
@@ -28,7 +29,7 @@ const counting = Effect.gen(function* () {
 });
 
 describe("the totals", () => {
-  it.effect("say what became of runs, by rule, by provider and model, and what was thrown away", () =>
+  it.effect("count the ends of runs by rule, by provider and model, and the discarded content", () =>
     Effect.gen(function* () {
       yield* put(Runs.album());
       const totals = yield* yield* Totals.make(yield* RunRecorder);
@@ -67,7 +68,20 @@ describe("the totals", () => {
     }).pipe(Effect.provide(memory)),
   );
 
-  it.effect("do not count a recovery that a person had to answer for", () =>
+  it.effect("omit a run whose record may be incomplete, until its own process has ended it", () =>
+    Effect.gen(function* () {
+      const recorder = yield* RunRecorder;
+      const lost = E.ended({ state: "stopped", reason: "process_lost", assumed: true });
+      yield* recorder.write("r", [E.begun("r"), E.attempt(1), lost]);
+      const totals = yield* Totals.make(recorder);
+      assert.deepInclude(yield* totals, { runs: 0, stopped: 0 });
+      yield* recorder.write("r", [E.ended()]);
+      yield* TestClock.adjust("1 minute");
+      assert.deepInclude(yield* totals, { runs: 1, completed: 1 });
+    }).pipe(Effect.provide(Layer.fresh(memory))),
+  );
+
+  it.effect("do not count a recovery that needed a person's answer", () =>
     Effect.gen(function* () {
       yield* put([Runs.asking("a")]);
       const recorder = yield* RunRecorder;
@@ -82,7 +96,7 @@ describe("the totals", () => {
     }).pipe(Effect.provide(memory)),
   );
 
-  it.effect("read what is new, not what is on record", () =>
+  it.effect("read new records only, not all of them", () =>
     Effect.gen(function* () {
       yield* put(Array.from({ length: 1_000 }, (_, n) => Runs.calm(`run_${n}`, Runs.now + n)));
       yield* put([
@@ -118,7 +132,7 @@ describe("the totals", () => {
     }).pipe(Effect.provide(memory)),
   );
 
-  it.effect("forget what was pruned with the next recount, and what a look missed that failed", () =>
+  it.effect("forget deleted runs at the next recount, and include runs that a failed poll missed", () =>
     Effect.gen(function* () {
       yield* put(Array.from({ length: 120 }, (_, n) => Runs.calm(`run_${n}`, Runs.now + n)));
       const { recorder } = yield* counting;

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Metric, Redacted } from "effect";
 import { Traffic } from "../../../src/gateway/api/Traffic.ts";
 import type { GatewayProgram } from "../../../src/gateway/GatewayLayers.ts";
-import { turn } from "../../Polling.ts";
+import { found } from "../../Polling.ts";
 import { paths, send } from "../GatewayCases.ts";
 import { logging } from "../log/Logged.ts";
 import { again, ask, attach, eventsOf, longMs, providerOf, whole } from "./AttachCases.ts";
@@ -28,9 +28,9 @@ const left = (program: GatewayProgram = {}) =>
     const run = String(head.headers["x-recovery-run"]);
     const { status } = Context.get(it.services, Traffic);
     const isIn = (state: string) =>
-      Effect.gen(function* () {
-        while (!(yield* status).attachable?.some((one) => one.run_id === run && one.state === state)) yield* turn;
-      });
+      found(
+        Effect.map(status, ({ attachable }) => attachable?.find((one) => one.run_id === run && one.state === state)),
+      );
     yield* isIn("left");
     return { ...it, provider, sent, first, run, isIn };
   });

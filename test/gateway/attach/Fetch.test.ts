@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber } from "effect";
 import OpenAI from "openai";
 import { recoveringFetch } from "../../../src/adapters/fetch/FetchRecovery.ts";
-import { eventually, turn } from "../../Polling.ts";
+import { eventually, found } from "../../Polling.ts";
 import { gateTo } from "../Gate.ts";
 import { bodies, front, paths, serverOf } from "../GatewayCases.ts";
 import { again, ask, eventsOf, longMs, stage, whole } from "./AttachCases.ts";
@@ -92,7 +92,7 @@ describe("A fetch that attaches", () => {
       const provider = yield* it.nth(0);
       provider.send(5);
       const shown = Buffer.concat(events.slice(0, 5)).byteLength;
-      while ((yield* it.attachable)[0]?.bytes !== shown) yield* turn;
+      yield* found(Effect.map(it.attachable, ([one]) => (one?.bytes === shown ? one : undefined)));
       provider.response.destroy();
       assert.isTrue(yield* Effect.promise(() => failed));
       assert.deepStrictEqual(methods, ["POST", "GET"]);

@@ -1,117 +1,126 @@
 import { assert, describe, it } from "@effect/vitest";
-import { Effect } from "effect";
+import { Clock, Effect } from "effect";
 import { TestClock } from "effect/testing";
-import { runsMax } from "../../../src/gateway/attach/AttachRegistry.ts";
-import { gatherMs, HeldElsewhere, held } from "../../../src/gateway/attach/HeldElsewhere.ts";
-import type { BusEnvelope } from "../../../src/gateway/workers/BusEnvelope.ts";
-import { members } from "../workers/Members.ts";
+import { HeldElsewhere, heldMs } from "../../../src/gateway/attach/HeldElsewhere.ts";
+import * as MemoryFacts from "../../recorder/shared/MemoryFacts.ts";
+
+const owners = (held: HeldElsewhere, of: string) => [...held.ownersOf(of)].toSorted();
 
 const key = (n: number): string => n.toString(16).padStart(64, "0");
 
-/** Workers, what each has heard of the others, and the messages that were sent. */
-const workers = Effect.fnUntraced(function* (count: number) {
-  const { ends, router } = yield* members(count);
-  const sent: Array<{ readonly held: ReadonlyArray<string>; readonly over: ReadonlyArray<string> }> = [];
-  yield* ends[1]?.bus.on(held, (told) => sent.push(told)) ?? Effect.void;
-  const all = yield* Effect.forEach(ends, ({ bus }) => HeldElsewhere.make(bus));
-  const [first, second, third] = all;
-  if (first === undefined || second === undefined || third === undefined) return yield* Effect.die("too few");
-  return { first, second, third, sent, router, ends };
+/** Lets what was told come through: it is put, heard and read. */
+const told = Effect.repeat(TestClock.adjust(1), { times: 3 });
+
+/** Three workers of a gateway, what each knows of the others, and their store. */
+const workers = Effect.gen(function* () {
+  const clock = yield* Clock.Clock;
+  const store = MemoryFacts.make(() => clock.currentTimeMillisUnsafe());
+  const start = (self: number, folder = "mine") => HeldElsewhere.make({ self, folder }, store.process());
+  const [first, second, third] = [yield* start(1), yield* start(2), yield* start(3)];
+  return { first, second, third, start, store };
 });
 
 describe("what a worker knows of runs that others hold", () => {
-  it.effect(
-    "is told at once of a run that its reader has left, and of what has begun within a moment in one message",
-    () =>
-      Effect.gen(function* () {
-        const { first, second, sent, third } = yield* workers(3);
-        assert.isTrue(second.isEmpty);
-        first.holds(key(1), "now");
-        assert.deepStrictEqual([second.ownersOf(key(1)), third.ownersOf(key(1))], [[1], [1]]);
-        assert.deepStrictEqual(first.ownersOf(key(1)), [], "its own runs it knows without");
-        for (const n of [2, 3, 4]) first.holds(key(n), "soon");
-        first.over(key(4));
-        assert.isTrue(second.ownersOf(key(2)).length === 0);
-        yield* TestClock.adjust(gatherMs);
-        assert.deepStrictEqual(sent, [
-          { held: [key(1)], over: [] },
-          { held: [key(2), key(3)], over: [] },
-        ]);
-        first.holds(key(5), "soon");
-        first.hurry();
-        assert.deepStrictEqual(second.ownersOf(key(5)), [1]);
-      }),
+  it.effect("is told of a run that its reader has left, also where it starts later, until the run is over", () =>
+    Effect.gen(function* () {
+      const { first, second, start, third } = yield* workers;
+      yield* told;
+      assert.isTrue(second.isEmpty);
+      first.holds(key(1));
+      yield* told;
+      assert.deepStrictEqual([owners(second, key(1)), owners(third, key(1))], [[1], [1]]);
+      assert.deepStrictEqual(owners(first, key(1)), [], "its own runs it knows without");
+      const later = yield* start(2);
+      yield* told;
+      assert.deepStrictEqual(owners(later, key(1)), [1]);
+      first.over(key(1));
+      first.holds(key(2));
+      yield* told;
+      assert.deepStrictEqual([owners(second, key(1)), owners(second, key(2))], [[], [1]]);
+    }).pipe(Effect.scoped),
   );
 
   it.effect("holds a key until the last run of it is over, at each of its workers", () =>
     Effect.gen(function* () {
-      const { first, second, third } = yield* workers(3);
-      first.holds(key(1), "now");
-      first.holds(key(1), "now");
-      third.holds(key(1), "now");
-      assert.deepStrictEqual(second.ownersOf(key(1)), [1, 3]);
+      const { first, second, third } = yield* workers;
+      first.holds(key(1));
+      first.holds(key(1));
+      third.holds(key(1));
+      yield* told;
+      assert.deepStrictEqual(owners(second, key(1)), [1, 3]);
+      const known = Effect.fnUntraced(function* () {
+        // A row that is gone rings no bell: what comes next does.
+        third.holds(key(2));
+        yield* told;
+        return owners(second, key(1));
+      });
       first.over(key(1));
-      yield* TestClock.adjust(gatherMs);
-      assert.deepStrictEqual(second.ownersOf(key(1)), [1, 3]);
+      assert.deepStrictEqual(yield* known(), [1, 3]);
       first.over(key(1));
-      assert.deepStrictEqual(second.ownersOf(key(1)), [1, 3]);
-      yield* TestClock.adjust(gatherMs);
-      assert.deepStrictEqual(second.ownersOf(key(1)), [3]);
-      third.over(key(1));
-      third.holds(key(1), "soon");
-      third.over(key(1));
-      yield* TestClock.adjust(gatherMs);
-      assert.isTrue(second.isEmpty);
-    }),
+      yield* told;
+      third.over(key(2));
+      assert.deepStrictEqual(yield* known(), [3]);
+    }).pipe(Effect.scoped),
   );
 
-  it.effect("forgets a worker that has died, and tells one that comes later what there is", () =>
+  it.effect("is nothing of another gateway over the same store, and nothing for ever of a worker that has died", () =>
     Effect.gen(function* () {
-      const { ends, first, router, second, third } = yield* workers(3);
-      first.holds(key(1), "now");
-      third.holds(key(2), "now");
-      router.leave(1);
-      assert.deepStrictEqual([second.ownersOf(key(1)), second.ownersOf(key(2))], [[], [3]]);
-      // Its pipe may still hold what it said: nobody would take that back.
-      router.route(1, { _tag: "Notice", topic: "runs_held", from: 1, to: 2, body: { held: [key(1)], over: [] } });
-      assert.deepStrictEqual(second.ownersOf(key(1)), []);
-      router.leave(2);
-      assert.isUndefined(third.ownersOf(key(9))[0]);
-      const later = yield* HeldElsewhere.make(ends[1]?.bus ?? (yield* Effect.die("none")));
-      router.join(2, ends[1]?.port ?? (yield* Effect.die("none")));
-      assert.deepStrictEqual(later.ownersOf(key(2)), [3]);
-    }),
+      const { first, second, start, store } = yield* workers;
+      const stranger = yield* start(1, "another");
+      stranger.holds(key(1));
+      first.holds(key(2));
+      yield* told;
+      assert.deepStrictEqual([owners(second, key(1)), owners(stranger, key(2))], [[], []]);
+      yield* TestClock.adjust(heldMs);
+      store.say({ _tag: "Look" });
+      yield* told;
+      assert.isTrue(second.isEmpty);
+    }).pipe(Effect.scoped),
   );
 
-  it.effect("keeps no more of a worker than that may hold, and takes no word that is none (L11)", () =>
+  it.effect("makes no defect of what no version of this program has put there, nor of a store that is away", () =>
     Effect.gen(function* () {
-      const { first, router, second } = yield* workers(3);
-      const tell = (body: unknown): BusEnvelope => ({ _tag: "Notice", topic: "runs_held", from: 1, to: 2, body });
-      const many = Array.from({ length: runsMax }, (_, n) => key(n));
-      for (const wrong of [
-        null,
-        [],
-        { held: [key(1)] },
-        { held: ["sk-one"], over: [] },
-        { held: [key(1).toUpperCase().replace("1", "F")], over: [] },
-        { held: [...many, key(runsMax)], over: [] },
-        { held: [1], over: [] },
-      ])
-        router.route(1, tell(wrong));
+      const { first, second, store } = yield* workers;
+      const other = store.process();
+      const held = { folder: "mine", worker: 1, key: key(1) };
+      for (const value of ["", "null", "{}", JSON.stringify({ ...held, key: "sk-one" })])
+        yield* other.put("held", value, value, 60_000);
+      yield* told;
       assert.isTrue(second.isEmpty);
-      router.route(1, tell({ held: many, over: [], later: "a version that says more" }));
-      assert.isFalse(second.isEmpty);
-      // The word that one of them is over may be lost: what is told later counts more than what was told first.
-      router.route(1, tell({ held: [key(0)], over: [] }));
-      first.holds(key(runsMax + 1), "now");
-      assert.deepStrictEqual(second.ownersOf(key(runsMax + 1)), [1]);
-      assert.deepStrictEqual([second.ownersOf(key(0)), second.ownersOf(key(1))], [[1], []]);
-      router.route(1, tell({ held: [], over: many }));
-      assert.isFalse(second.isEmpty);
-      router.route(1, tell({ held: [], over: [key(runsMax + 1)] }));
-      assert.isTrue(second.isEmpty);
-      first.holds(key(runsMax + 2), "now");
-      assert.deepStrictEqual(second.ownersOf(key(runsMax + 2)), [1]);
-    }),
+      yield* other.put("held", "later", JSON.stringify({ ...held, later: "a version that says more" }), 60_000);
+      yield* told;
+      assert.deepStrictEqual(owners(second, key(1)), [1]);
+      store.isAway = true;
+      first.holds(key(2));
+      first.over(key(2));
+      yield* told;
+      assert.deepStrictEqual(owners(second, key(2)), []);
+    }).pipe(Effect.scoped),
+  );
+
+  it.effect("is told by gateways with an address, to gateways that have one", () =>
+    Effect.gen(function* () {
+      const { first, store } = yield* workers;
+      const place = (origin: string, self = 0, folder?: string) => ({ self, folder, origin });
+      const [a, b] = ["https://a.test", "https://b.test:8787"];
+      const start = (at: ReturnType<typeof place>) => HeldElsewhere.make(at, store.process());
+      const [one, same, other] = [yield* start(place(a)), yield* start(place(a)), yield* start(place(b))];
+      const [near, far] = [yield* start(place(b, 1, "theirs")), yield* start(place(b, 2, "theirs"))];
+      one.holds(key(1));
+      near.holds(key(2));
+      other.holds(key(2));
+      yield* told;
+      assert.deepStrictEqual(owners(other, key(1)), [a]);
+      assert.deepStrictEqual(owners(far, key(1)), [a]);
+      assert.deepStrictEqual(owners(same, key(1)), [], "its own address leads to itself");
+      assert.deepStrictEqual(owners(first, key(1)), [], "it reaches no address");
+      assert.deepStrictEqual(owners(one, key(2)), [b]);
+      assert.deepStrictEqual(owners(far, key(2)), [1], "a worker of its own gateway has a socket");
+      other.over(key(2));
+      near.over(key(2));
+      one.holds(key(3));
+      yield* told;
+      assert.deepStrictEqual(owners(one, key(2)), []);
+    }).pipe(Effect.scoped),
   );
 });

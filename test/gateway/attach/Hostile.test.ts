@@ -2,7 +2,7 @@
 import { connect } from "node:net";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
-import { eventually, turn } from "../../Polling.ts";
+import { eventually, found } from "../../Polling.ts";
 import { bodies, paths, send } from "../GatewayCases.ts";
 import { again, ask, attach, type Client, eventsOf, type Stage, stage, whole } from "./AttachCases.ts";
 import { holder, holders } from "./RecordedCases.ts";
@@ -205,7 +205,7 @@ describe("Those that race for a run", () => {
     Effect.gen(function* () {
       const it = yield* left();
       const readers = Array.from({ length: 20 }, () => attach(it, it.run, mine));
-      while (((yield* it.attachable)[0]?.attached ?? 0) < 20) yield* turn;
+      yield* found(Effect.map(it.attachable, ([one]) => ((one?.attached ?? 0) >= 20 ? true : undefined)));
       it.provider.finish();
       assert.deepStrictEqual(yield* bodiesOf(readers), [bytesOfNth(0)]);
       assert.lengthOf(it.asked, 1);
@@ -266,7 +266,7 @@ describe("A response that becomes too long while its client is away", () => {
       first.leave();
       const run = yield* it.lingers("left");
       provider.send(9);
-      while ((yield* it.attachable).length > 0) yield* turn;
+      yield* found(Effect.map(it.attachable, ({ length }) => (length === 0 ? true : undefined)));
       for (const method of ["GET", "HEAD", "DELETE"]) {
         const own = yield* whole(attach(it, run, mine, method));
         assert.strictEqual(own.head?.statusCode, 410, method);

@@ -4,7 +4,7 @@ import { runInNewContext } from "node:vm";
 import { assert, describe, it } from "@effect/vitest";
 import { Clock, Deferred, Effect, Exit, Fiber, Scope } from "effect";
 import { TestClock } from "effect/testing";
-import { Deadlines } from "../../../src/adapters/relay/deadline/Deadlines.ts";
+import { Alarms } from "../../../src/adapters/relay/Alarms.ts";
 import { Attachments } from "../../../src/gateway/attach/Attachments.ts";
 import { type AttachWish, attachWishOf } from "../../../src/gateway/attach/AttachWish.ts";
 import type { LingeringRun } from "../../../src/gateway/attach/LingeringRun.ts";
@@ -94,11 +94,11 @@ const begun = begunBeside(undefined);
 const siblingsThat = (asked: () => void) => {
   const told: Array<string> = [];
   const siblings: Pick<Siblings, "mightAnswer" | "repeated"> & {
-    readonly held: Pick<Siblings["held"], "holds" | "hurry" | "over">;
+    readonly held: Pick<Siblings["held"], "holds" | "over">;
   } = {
     mightAnswer: () => true,
     repeated: () => Effect.as(Effect.sync(asked), false),
-    held: { holds: (key) => told.push(key), hurry: () => undefined, over: () => undefined },
+    held: { holds: (key) => told.push(key), over: () => undefined },
   };
   // A lingering run asks its siblings for nothing else.
   return { told, siblings: siblings as Siblings };
@@ -254,7 +254,7 @@ describe("A client of a run that lingers", () => {
       first.gone();
       yield* TestClock.adjust(lingerMs - 1);
       yield* serving(run, second);
-      assert.strictEqual(Deadlines.of(yield* Clock.Clock).size, 0, "nothing is due while somebody reads");
+      assert.strictEqual(Alarms.of(yield* Clock.Clock).size, 0, "nothing is due while somebody reads");
       yield* TestClock.adjust(5 * lingerMs);
       assert.isUndefined(run.stop);
       second.gone();
@@ -269,7 +269,7 @@ describe("A client of a run that lingers", () => {
 
   it.effect("leaves nothing that is due behind a run that is forgotten", () =>
     Effect.gen(function* () {
-      const deadlines = Deadlines.of(yield* Clock.Clock);
+      const alarms = Alarms.of(yield* Clock.Clock);
       const gateway = yield* Scope.make();
       const { attachments, run } = yield* Scope.provide(begun, gateway);
       const other = attachments.begin({
@@ -282,11 +282,11 @@ describe("A client of a run that lingers", () => {
         yield* serving(lingering, client);
         client.gone();
       }
-      assert.strictEqual(deadlines.size, 2);
+      assert.strictEqual(alarms.size, 2);
       attachments.cancel(run);
-      assert.strictEqual(deadlines.size, 1);
+      assert.strictEqual(alarms.size, 1);
       yield* Scope.close(gateway, Exit.void);
-      assert.strictEqual(deadlines.size, 0);
+      assert.strictEqual(alarms.size, 0);
     }),
   );
 

@@ -6,7 +6,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { assert } from "@effect/vitest";
 import { Effect, Redacted, type Scope } from "effect";
 import { type ProtocolId, protocols } from "../../../src/provider/Protocols.ts";
-import { eventually, turn } from "../../Polling.ts";
+import { eventually, found, turn } from "../../Polling.ts";
 import { decode } from "../../provider/Decoded.ts";
 import { bytesOf, recordings } from "../../Recordings.ts";
 import { bodies } from "../GatewayCases.ts";
@@ -253,7 +253,7 @@ export const afterCancel: Way = (one) =>
 /** Comes back when the time of its run is over. */
 export const tooLate: Way = (one) =>
   Effect.gen(function* () {
-    while ((yield* one.play.stage.attachable).length > 0) yield* turn;
+    yield* found(Effect.map(one.play.stage.attachable, ({ length }) => (length === 0 ? true : undefined)));
     yield* isPaidAnew(one);
   });
 

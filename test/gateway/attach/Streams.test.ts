@@ -2,7 +2,7 @@ import { connect } from "node:net";
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Metric, Redacted } from "effect";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
-import { turn } from "../../Polling.ts";
+import { found, until } from "../../Polling.ts";
 import { front, paths, serverOf } from "../GatewayCases.ts";
 import { again, ask, attach, clientOf, eventsOf, longMs, stage, whole } from "./AttachCases.ts";
 
@@ -211,7 +211,7 @@ describe("A run without its client", () => {
       yield* whole(second);
       yield* it.until((runs) => runs[0]?.end);
       assert.lengthOf(yield* it.runs, 1);
-      while ((yield* it.gateway.serving) > 0) yield* turn;
+      yield* found(Effect.map(it.gateway.serving, (serving) => (serving === 0 ? true : undefined)));
       assert.strictEqual(repeats(it.services), before + 1);
     }),
   );
@@ -240,7 +240,7 @@ describe("A run without its client", () => {
           headers: { "content-type": "application/json", ...headers },
         });
       const first = asking();
-      while (requests === 0) yield* turn;
+      yield* until(() => requests > 0);
       first.leave();
       yield* whole(first);
       const second = asking(again);

@@ -1,4 +1,4 @@
-/** The official SDKs read a response that went on behind a break as the whole one that it is (DESIGN.md, 16). */
+/** The official SDKs read a response that was continued after a break as a whole one (DESIGN.md, 16). */
 import { createOpenAI } from "@ai-sdk/openai";
 import { assert, describe, it } from "@effect/vitest";
 import { streamText } from "ai";
@@ -16,7 +16,7 @@ const said: Said = {
   call: { name: "read", input: { path: "lock.ts" } },
 };
 
-/** What readers put together in which pieces, or count of two requests: the text is what all of them have. */
+/** Removes the differences between readings that split the text differently or count two requests. */
 const together = (value: unknown): unknown => {
   if (Array.isArray(value)) return joined(value.map(together));
   if (typeof value !== "object" || value === null) return value;
@@ -34,7 +34,7 @@ const counted = new Set([
   "sequence_number",
 ]);
 
-/** Neighbours that are alike but for their text are one. */
+/** Merges neighbours that differ only in their text. */
 const joined = (list: ReadonlyArray<unknown>): ReadonlyArray<unknown> => {
   const out: Array<unknown> = [];
   for (const one of list) {
@@ -56,7 +56,7 @@ const textsOf = (last: unknown, one: unknown): object | undefined => {
   return alike ? { ...last, text } : undefined;
 };
 
-/** Responses that OpenAI does not store, which the shared readers do not ask for: one that it stores is never gone on with. */
+/** Responses that OpenAI does not store, which the shared readers do not request: a stored response is never continued. */
 const unstored: ReadonlyArray<SdkReader> = [
   {
     name: "openai, responses.stream()",
@@ -88,9 +88,9 @@ const readers = [
   ...unstored,
 ].filter(({ protocol }) => protocols.get(protocol).splice !== undefined);
 
-describe("an SDK behind a gateway with --continue-text auto", () => {
+describe("an SDK with a gateway that has --continue-text auto", () => {
   for (const { name, protocol, read } of readers) {
-    it.live(`${name} (${protocol}) reads what it reads of a response that never broke`, () =>
+    it.live(`${name} (${protocol}) reads the same as from a response that never broke`, () =>
       Effect.gen(function* () {
         const events = written(protocol, said, { number: 1, piece: 7 });
         const firstText = events.findIndex((event) => readAs(protocol, event).text !== "");
@@ -108,6 +108,6 @@ describe("an SDK behind a gateway with --continue-text auto", () => {
   }
 });
 
-/** Calls that the continuation makes have its own names. */
+/** Removes the numbers of calls, because those of a continuation have their own names. */
 const named = (value: unknown): unknown =>
   JSON.parse(JSON.stringify(value).replaceAll(/"(call|toolu|fc|rs)_\d+"/g, '"$1"'));

@@ -1,6 +1,6 @@
 /**
- * The same clients through the gateway, on a provider that breaks and that we did not write: aimock with its error answers,
- * its chaos rates and its interruptions.
+ * The same clients through the gateway, with a faulty provider that we did not write: aimock with its error answers, its chaos
+ * rates and its interruptions.
  */
 import { LLMock } from "@copilotkit/aimock";
 import { assert, describe, it } from "@effect/vitest";
@@ -13,13 +13,13 @@ import { clients } from "./Runtimes.ts";
 type Fixture = Parameters<LLMock["addFixture"]>[0];
 type Answer = Fixture["response"];
 
-/** What aimock does to the first request, beside answering it. */
+/** A fault of aimock in the first request, in addition to its answer. */
 interface Fault {
   readonly name: string;
   readonly options?: Omit<Fixture, "match" | "response">;
   /** Sent instead of the answer. */
   readonly instead?: Answer;
-  /** Text may have been shown before it: a live answer may end with an error. */
+  /** True if text may have been shown before it, so that a live answer may end with an error. */
   readonly later?: boolean;
 }
 
@@ -37,23 +37,23 @@ const faults: ReadonlyArray<Fault> = [
   { name: "529", instead: { error: { message: "overloaded", type: "overloaded_error" }, status: 529 } },
 ];
 
-/** What a turn asks for. */
+/** The answer of a turn. */
 const answerOf = (kind: "text" | "call", protocol: ProtocolId): Answer => {
   if (kind === "text") return { content: "Twelve rooms are free — “A 12” among them, with a view of the harbour." };
   const toolCalls = [{ name: "book_room", arguments: JSON.stringify({ room: "A 12", night: "2026-11-21" }) }];
-  // Gemini itself ends a call with STOP; behind aimock's own FUNCTION_CALL the AI SDK runs no tool.
+  // Gemini itself ends a call with STOP. After aimock's own FUNCTION_CALL the AI SDK runs no tool.
   return { toolCalls, ...(protocol === "google-gemini" ? { finishReason: "stop" } : {}) };
 };
 
-/** UTF-16 code units of a chunk: small, so that there are many. */
+/** Size of a chunk in UTF-16 code units, small enough for many chunks. */
 const chunkSize = 6;
 
 const prompt = "Book room A 12 for tonight.";
 
-/** aimock knows Gemini by `/v1beta` only. */
+/** aimock only serves Gemini at `/v1beta`. */
 const genaiV1 = "@google/genai";
 
-/** Starts aimock: the fault on the first request, the answer on every other one. */
+/** Starts aimock with the fault in the first request, and the answer in all others. */
 const broken = (fault: Fault, answer: Answer) =>
   Effect.acquireRelease(
     Effect.promise(async () => {
@@ -121,7 +121,7 @@ const bases: Readonly<Record<ProtocolId, string>> = {
   "google-gemini": "/v1beta",
 };
 
-/** Through a gateway, and how often aimock was asked. */
+/** A turn through a gateway, and the number of requests to aimock. */
 const through = (
   runtime: ConformanceRuntime,
   protocol: ProtocolId,
@@ -136,7 +136,7 @@ const through = (
     return { turn, requests: mock.getRequests().length };
   }).pipe(Effect.scoped);
 
-/** What the client makes of a healthy answer, directly. */
+/** A turn with a healthy answer, directly. */
 const directly = (runtime: ConformanceRuntime, protocol: ProtocolId, answer: Answer) =>
   Effect.gen(function* () {
     const mock = yield* broken({ name: "nothing" }, answer);
@@ -173,10 +173,10 @@ const cell = (
     );
     assert.deepStrictEqual(whole.turn, direct.turn, `${name}, on_complete`);
     const harmless = fault.name === "nothing" || fault.options?.chaos?.latencyMs !== undefined;
-    // An answer may be over before it would have been cut.
+    // An answer may have ended before the time of the cut.
     if (harmless || fault.later !== true)
       assert.strictEqual(whole.requests, direct.requests + (harmless ? 0 : 1), `${name}: requests`);
-    // What was shown is the beginning of the answer, and nothing else is ever told as a success.
+    // Shown text is the beginning of the answer, and only a whole answer is reported as a success.
     if (live.turn.ok || fault.later !== true || kind === "call")
       assert.deepStrictEqual(live.turn, direct.turn, `${name}, live`);
     else assert.isTrue(direct.turn.text.startsWith(live.turn.text), `${name}, live: ${live.turn.text}`);
@@ -185,7 +185,7 @@ const cell = (
 
 describe("real clients through the gateway, on aimock", () => {
   for (const { name, runtime } of clients.filter((client) => client.name !== genaiV1)) {
-    it.live(`${name}: a whole answer is the direct one, whatever aimock did before`, () =>
+    it.live(`${name}: a whole answer equals the direct one, whatever aimock did before`, () =>
       Effect.gen(function* () {
         const made = yield* runtime;
         for (const protocol of made.protocols) {

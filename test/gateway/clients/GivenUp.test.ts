@@ -10,7 +10,7 @@ import { rules } from "../../../src/policy/Rules.ts";
 import { protocols } from "../../../src/provider/Protocols.ts";
 import { interruptedRun } from "./InterruptedRun.ts";
 
-/** What pi 0.73 looks for in a message, as it stands there: the judge, which is not the guard of the sources. */
+/** The words that pi 0.73 looks for in a message, copied from pi. The sources have a different guard. */
 const pi =
   /overloaded|provider.?returned.?error|rate.?limit|too many requests|429|500|502|503|504|service.?unavailable|server.?error|internal.?error|network.?error|connection.?error|connection.?refused|connection.?lost|websocket.?closed|websocket.?error|other side closed|fetch failed|upstream.?connect|reset before headers|socket hang up|ended without|stream ended before message_stop|http2 request did not get a response|timed? out|timeout|terminated|retry delay/i;
 
@@ -28,14 +28,14 @@ const kindsOf = (): ReadonlyArray<Failure> =>
       case "cancelled":
         return [{ kind, by: "provider" }];
       default:
-        return [{ kind: kind as "unknown" }]; // every other kind has no field of its own
+        return [{ kind: kind as "unknown" }]; // all other kinds need no further field
     }
   });
 
 const strange = ["", "429", "503 Service Unavailable", "a\r\nx-evil: 1", "é", "x".repeat(128), "rate_limit_exceeded"];
 const codes = [undefined, ...TransportCodes.codes, ...Http2Errors.nodeCodes, ...strange];
 
-/** Some clients read all of a document as the message. */
+/** Some clients read a whole document as the message. */
 const documentsOf = (told: GivenUp): ReadonlyArray<string> =>
   protocols.ids.map((id) =>
     JSON.stringify(refusalOf(told, protocols.get(id), { status: 424, asksByWords: true }).document),
@@ -43,15 +43,15 @@ const documentsOf = (told: GivenUp): ReadonlyArray<string> =>
 
 const refusal: RelayRefusal = { head: { status: 503, statusText: "", headers: [] }, body: [], whole: true };
 
-describe("the words of a run that was given up", () => {
-  it("have none by which a client asks again, whatever broke", () => {
+describe("the message of a failed run", () => {
+  it("contains no word by which a client asks again, for any failure", () => {
     const all = new Set<string>();
-    const documents: Array<string> = [];
+    const documents = new Set<string>();
     for (const kind of kindsOf()) {
       for (const code of codes) {
         const failure = { ...kind, ...(code === undefined ? {} : { code }) };
         for (const rule of Rule.literals) all.add(givenUp(interruptedRun({ failure, rule })).message);
-        documents.push(...documentsOf(givenUp(interruptedRun({ failure }))));
+        for (const text of documentsOf(givenUp(interruptedRun({ failure })))) documents.add(text);
       }
     }
     assert.isAbove(all.size, 500);
@@ -59,7 +59,7 @@ describe("the words of a run that was given up", () => {
     for (const message of all) assert.match(message, /^stream-recovery gateway: [\w ():',.;-]+\.$/);
   });
 
-  it("tell an outage that lasted too long from a wait that is too long", () => {
+  it("distinguishes an outage that lasted too long from a wait that is too long", () => {
     const told = (failure: Failure) => givenUp(interruptedRun({ failure, rule: "outage_too_long", attempts: 1 }));
     const away = told({ kind: "transport", operation: "connect", code: "path_down" });
     assert.strictEqual(
@@ -71,7 +71,7 @@ describe("the words of a run that was given up", () => {
     for (const { code, headers } of [away, cooling]) assert.strictEqual(headerOf(headers, "x-recovery-code"), code);
   });
 
-  it("have no number of attempts that reads as a status", () => {
+  it("contains no number of attempts that reads as a status", () => {
     for (let attempts = 1; attempts < 6_000; attempts++) {
       const { message } = givenUp(interruptedRun({ attempts }));
       assert.isFalse(pi.test(message), message);
@@ -81,7 +81,7 @@ describe("the words of a run that was given up", () => {
     assert.notInclude(givenUp(interruptedRun({ attempts: 1 })).message, "attempt");
   });
 
-  it("say the code on the screen, in the document and in a header", () => {
+  it("contains the code on the screen, in the document and in a header", () => {
     for (const code of ["EPROTO", "CERT_HAS_EXPIRED"]) {
       const told = givenUp(interruptedRun({ failure: { kind: "transport", operation: "connect", code } }));
       assert.include(told.message, `the model provider could not be reached (${code}).`);
@@ -99,11 +99,11 @@ describe("the words of a run that was given up", () => {
     }
   });
 
-  it("say a code that is such a word in the header only, and text of unknown origin nowhere", () => {
+  it("contains a code that is such a word only in the header, and text of unknown origin nowhere", () => {
     const named = givenUp(interruptedRun({ failure: { kind: "transport", code: "UND_ERR_CONNECT_TIMEOUT" } }));
     assert.strictEqual(headerOf(named.headers, "x-recovery-code"), "UND_ERR_CONNECT_TIMEOUT");
     assert.notInclude(named.message, "TIMEOUT");
-    // opencode reads all of a refusal for the codes of Node, and asks again without end.
+    // opencode searches a whole refusal for Node's codes, and retries without end.
     const refused = givenUp(
       interruptedRun({ failure: { kind: "transport", operation: "connect", code: "ECONNREFUSED" } }),
     );
@@ -118,7 +118,7 @@ describe("the words of a run that was given up", () => {
     assert.include(givenUp(interruptedRun({ failure: deep })).message, "(EX)");
   });
 
-  it("say from memory how old they are", () => {
+  it("states its age if it comes from memory", () => {
     const told = givenUp(interruptedRun());
     const { headers, message } = recalled({ told, ageMs: 4_999 });
     assert.include(message, "4 s ago");
@@ -127,8 +127,8 @@ describe("the words of a run that was given up", () => {
     for (let ageMs = 0; ageMs <= 60_000; ageMs += 500) assert.isFalse(pi.test(recalled({ told, ageMs }).message));
   });
 
-  it("the guard knows the words of the sentences that the run itself was told", () => {
-    // Sentences of rules and failures reach people elsewhere; to a client they would be a reason to ask again.
+  it("is checked by a guard that knows the words of the run's own sentences", () => {
+    // Sentences of rules and failures reach people elsewhere; a client would retry because of them.
     assert.isTrue(saysPassing("The model provider is overloaded"));
     assert.isTrue(saysPassing("The model provider had an internal error (status 502)"));
     assert.isTrue(saysPassing("the connection lost its way: connection lost"));
@@ -139,30 +139,30 @@ describe("the words of a run that was given up", () => {
 });
 
 describe("isGivenUp", () => {
-  it("is what was retried, what repeats a spent budget, and what broke without a response", () => {
+  it("is true for a retried failure, a repeated exhausted budget, and a break without a response", () => {
     assert.isTrue(isGivenUp(interruptedRun({ attempts: 4 }, refusal), false));
     assert.isTrue(isGivenUp(interruptedRun({ attempts: 1 }, refusal), true));
     assert.isTrue(isGivenUp(interruptedRun({ attempts: 1, failure: { kind: "truncated" } }), false));
-    // The gateway itself had no descriptor for a connection.
+    // The gateway itself had no file descriptor for a connection.
     const own = { kind: "transport", code: "EMFILE", operation: "connect" } as const;
     assert.isFalse(isGivenUp(interruptedRun({ attempts: 1, failure: own }), false));
     assert.isTrue(isGivenUp(interruptedRun({ attempts: 1, rule: "not_retryable" }), false));
   });
 
-  it("is no refusal of the provider's that was not retried, and none that would come again", () => {
+  it("is false for a provider's refusal that was not retried, and for one that would be repeated", () => {
     assert.isFalse(isGivenUp(interruptedRun({ attempts: 1 }, refusal), false));
     assert.isFalse(isGivenUp(interruptedRun({ attempts: 1, rule: "retry_after_too_long" }, refusal), true));
     assert.isFalse(isGivenUp(interruptedRun({ attempts: 3, rule: "not_retryable" }, refusal), true));
   });
 
-  it("is no gateway that closes or cannot record, and no client that left", () => {
+  it("is false for a gateway that closes or cannot record, and for a client that left", () => {
     for (const reason of ["refused", "record_failed"] as const)
       assert.isFalse(isGivenUp(interruptedRun({ reason }), false));
     for (const rule of ["lifecycle_closed", "user_cancelled", "caller_interrupted"] as const)
       assert.isFalse(isGivenUp(interruptedRun({ rule }), true));
   });
 
-  it("every rule that can end a run says why, or how often it was tried", () => {
+  it("every rule that can end a run states its reason, or the number of tries", () => {
     for (const rule of Rule.literals) {
       if (rules[rule].action === "auto_retry_once") continue;
       assert.match(

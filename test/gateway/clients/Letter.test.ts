@@ -1,5 +1,5 @@
 /**
- * The judge of `npm run agents`: each letter for what it stands for, and only for that.
+ * The judge of `npm run agents`: each letter stands for one result only.
  */
 import { assert, describe, it } from "@effect/vitest";
 import type { Fault } from "../../../scripts/agents/Faults.ts";
@@ -27,7 +27,7 @@ const call = (request: number) => ({
   input: "{}",
 });
 
-/** What follows once a command has run: the model is told, and says something. */
+/** The request after a command has run: the model gets its output, and says something. */
 const told = row(3, { body_hash: "told", body_bytes: 2_000, text: texts(3, 2) });
 const third = texts(3, 2).join("");
 
@@ -97,7 +97,7 @@ describe("the judge of the agents' turns", () => {
     ["T", "half an answer passes for a whole one", { text: texts(1, 3).join(""), gateway: true }],
   ];
   for (const [letter, what, seen] of endless) {
-    it(`a fault that never stops, ${letter}: ${what}`, () => {
+    it(`an endless fault, ${letter}: ${what}`, () => {
       const log = [cut(1, { text: texts(1, 3) }), cut(2, { text: texts(2, 3) })];
       const cell = judge(fault(false, "always"), { ...nothing, log, ...seen });
       assert.strictEqual(cell.letter, letter);
@@ -105,14 +105,14 @@ describe("the judge of the agents' turns", () => {
     });
   }
 
-  it("each answer's call runs once where the fault never stops and the model asks anew", () => {
+  it("the call of each answer runs once if the fault never ends and the model asks again", () => {
     const log = [1, 2, 3].map((n) => cut(n, { calls: [call(n)], body_hash: `${n}`, body_bytes: 1_000 + 900 * n }));
     assert.notStrictEqual(judge(fault(true, "always"), { ...nothing, marks: ran(1, 2, 3), log }).letter, "X");
     const repeated = log.map((it, at) => (at === 2 ? { ...it, body_hash: "2", body_bytes: 2_800 } : it));
     assert.strictEqual(judge(fault(true, "always"), { ...nothing, marks: ran(1, 2, 3), log: repeated }).letter, "X");
   });
 
-  it("of several plays the worst stands, and of these the dearest", () => {
+  it("of several plays the worst counts, and of equal ones the most expensive", () => {
     const cell = (letter: Letter, requests = 1) => ({ letter, requests, note: "" });
     assert.strictEqual(worst([cell("R"), cell("X"), cell("E")]).letter, "X");
     assert.strictEqual(worst([cell("D"), cell("R")]).letter, "D");

@@ -13,7 +13,7 @@ const manner = (headers: Headers, protocol = "openai-chat", settings: Parameters
 
 const agent = (text: string): Headers => ({ "User-Agent": text });
 
-/** What each client was seen to send. */
+/** The headers that each client was seen to send. */
 const seen: ReadonlyArray<readonly [client: string, headers: Headers]> = [
   ["codex", agent("codex_exec/0.169.0 (Debian 12.0.0; x86_64) unknown")],
   ["codex", { "user-agent": "anything", originator: "codex_cli_rs" }],
@@ -55,15 +55,15 @@ const seen: ReadonlyArray<readonly [client: string, headers: Headers]> = [
   ["unknown", {}],
 ];
 
-describe("a client's manner", () => {
-  it("is found by what the client was seen to send", () => {
+describe("the treatment of a client", () => {
+  it("is found by the headers that the client was seen to send", () => {
     for (const [client, headers] of seen) assert.strictEqual(manner(headers).client, client, JSON.stringify(headers));
     const shipped = new Set(clientRows.map(({ name }) => name));
     for (const [client] of seen) shipped.delete(client);
     assert.deepStrictEqual([...shipped], [], "every row was seen");
   });
 
-  it("of an unknown client is what no client takes for whole", () => {
+  it("for an unknown client never looks like a whole response", () => {
     const unknown: Manner = {
       client: "unknown",
       reveal: "live",
@@ -83,7 +83,7 @@ describe("a client's manner", () => {
     assert.deepStrictEqual(manner({}, "a protocol of its own"), unknown);
   });
 
-  it("of every known client tells of a break, and breaks the body if a clean end was not measured", () => {
+  it("for every known client reports a break, and breaks the body if a clean end was not measured", () => {
     for (const [client, headers] of seen) {
       const { ending, onBreak, status } = manner(headers);
       if (client === "unknown") continue;
@@ -124,7 +124,7 @@ describe("a client's manner", () => {
     }
   });
 
-  it("holds everything back from copilot where nothing in its stream ends it", () => {
+  it("holds everything back from copilot if no event in its stream can end it", () => {
     const copilot = { "x-initiator": "agent" };
     assert.deepStrictEqual(
       protocols.ids.map((id) => manner(copilot, id).reveal),
@@ -143,7 +143,7 @@ describe("a client's manner", () => {
     assert.strictEqual(patience({ ...qwen, "x-stainless-timeout": "30" }), 25_000);
     assert.strictEqual(patience({ "x-initiator": "user", "x-stainless-timeout": "600" }), 240_000);
     assert.strictEqual(patience({ "x-initiator": "user", "x-stainless-timeout": "60" }), 30_000);
-    // Its in-stream ending is right, and what stands between it and the gateway may cut a silent connection after 60 s.
+    // Its in-stream ending is correct, and a proxy before the gateway may cut a silent connection after 60 s.
     assert.strictEqual(
       patience({ ...agent("claude-cli/2.1.330 (external, sdk-cli)"), "x-stainless-timeout": "600" }),
       45_000,
@@ -159,7 +159,7 @@ describe("a client's manner", () => {
     assert.strictEqual(patience({ "x-stainless-timeout": "60" }, 90_000), 30_000, "a request's own wait counts");
   });
 
-  it("hands a held response over before qwen-code ends it, and earlier where that is configured", () => {
+  it("hands a held response over before qwen-code ends it, and earlier if configured", () => {
     const qwen = agent("QwenCode/0.24.4 (linux; x64)");
     assert.strictEqual(manner(qwen).holdMaxMs, 840_000);
     assert.strictEqual(manner(qwen, "openai-chat", { holdMaxMs: 60_000 }).holdMaxMs, 60_000);
@@ -167,7 +167,7 @@ describe("a client's manner", () => {
     assert.strictEqual(manner({}, "openai-chat", { holdMaxMs: 60_000 }).holdMaxMs, 60_000);
   });
 
-  it("reveals as the request asks, then as the client's configuration, the configuration, the table say", () => {
+  it("reveals by the request, then the client's configuration, then the general configuration, then the table", () => {
     const headers = Object.entries({ "x-initiator": "user" });
     const protocol = "openai-chat";
     const clients = { copilot: { reveal: "live" } } as const;
@@ -179,7 +179,7 @@ describe("a client's manner", () => {
     assert.strictEqual(reveal({ headers: [], protocol }, { clients }), "live");
   });
 
-  it("ends as the client's configuration, then the configuration, then the table say", () => {
+  it("ends by the client's configuration, then the general configuration, then the table", () => {
     const codex = agent("codex_exec/0.169.0");
     const clients = { codex: { onBreak: "abort" }, unknown: { ending: "clean" } } as const;
     assert.strictEqual(manner(codex, "openai-responses", { onBreak: "as_provider" }).onBreak, "as_provider");
@@ -189,14 +189,14 @@ describe("a client's manner", () => {
   });
 });
 
-describe("a configuration's clients", () => {
+describe("the clients of a configuration", () => {
   const decode = Schema.decodeUnknownExit(ClientOverrides, { onExcessProperty: "error" });
   const problem = (clients: unknown): string => {
     const exit = decode(clients);
     return Exit.isSuccess(exit) ? "" : String(exit.cause);
   };
 
-  it("change shipped rows, and have rows of their own that are asked first", () => {
+  it("change shipped rows, and may have their own rows, which are matched first", () => {
     const decoded = decode({
       codex: { patienceMs: 60_000 },
       "our-agent": { match: { userAgent: "OpenAI/JS 9" }, as: "claude-code", ending: "broken" },
@@ -219,7 +219,7 @@ describe("a configuration's clients", () => {
     assert.strictEqual(of({}).client, "unknown");
   });
 
-  it("are refused with the path of what is wrong", () => {
+  it("are refused with the path of the error", () => {
     assert.strictEqual(problem({}), "");
     assert.match(problem({ codex: { match: { userAgent: "x" } } }), /no match[\s\S]*codex/);
     assert.match(problem({ mine: {} }), /expected a match[\s\S]*mine/);
@@ -234,7 +234,7 @@ describe("a configuration's clients", () => {
     assert.match(problem(many), /at most 64/);
   });
 
-  it("of the names of inherited members change nothing", () => {
+  it("with the names of inherited members change nothing", () => {
     assert.isNotEmpty(problem(JSON.parse('{"__proto__":{"reveal":"on_complete"}}')));
     assert.isNotEmpty(problem({ constructor: { reveal: "on_complete" } }));
     const own = decode({ constructor: { match: { userAgent: "C/" } } });

@@ -1,5 +1,5 @@
 /**
- * Puts a gateway in front of the provider of every turn of a conformance run: the client gets another base URL, nothing else.
+ * Puts a gateway before the provider of every turn of a conformance run. Only the client's base URL changes.
  */
 import { Effect } from "effect";
 import type { GatewayProgram } from "../../../src/gateway/GatewayLayers.ts";
@@ -7,20 +7,20 @@ import { runConformance } from "../../../src/testing/conformance/Conformance.ts"
 import { type ConformanceCell, type ConformanceRuntime, conformanceFaults } from "../../../src/testing/index.ts";
 import { front } from "../GatewayCases.ts";
 
-/** What became of every turn. */
+/** The results of all turns. */
 export interface Judged {
   readonly cells: ReadonlyArray<ConformanceCell>;
-  /** Prompts of the turns in which the client repeated a request by itself: they name fault and protocol. */
+  /** Prompts of the turns in which the client repeated a request by itself; they name fault and protocol. */
   readonly repeated: ReadonlyArray<string>;
 }
 
-/** How long the healthy silence is, in milliseconds: longer than any answer takes to begin. */
+/** Duration of the healthy silence, in milliseconds, longer than any answer takes to begin. */
 const silenceMs = 1_500;
 
-/** How long a turn may take, in milliseconds: SDKs wait up to 8 s between two of their own retries. */
+/** Maximum duration of a turn, in milliseconds. SDKs wait up to 8 s between two of their own retries. */
 const limitMs = 30_000;
 
-/** A silence for ever is found by the clocks after minutes; the tests of the clocks have it. */
+/** All faults except an endless silence, which a watchdog only detects after minutes and which has its own tests. */
 const faults = conformanceFaults.map(({ id }) => id).filter((id) => id !== "stall");
 
 /** Judges a runtime with a gateway between it and each provider. */
@@ -53,7 +53,7 @@ const behind = (
         base_url: moved(task.base_url),
         endpoint: moved(task.endpoint),
       });
-      // As in the kit: what a turn rejects with is read whether it is an error or a defect.
+      // Like the kit, reads the rejection of a turn whether it is an error or a defect.
       const told = Effect.isEffect(turn) ? turn : Effect.promise(() => turn);
       return yield* Effect.ensuring(
         told,

@@ -1,6 +1,6 @@
 /**
- * What the gateway writes into a response by itself is read by the official SDKs over real sockets: a no-op changes nothing of
- * what they put together, a status is not asked for again, and each ending makes them throw with our sentence.
+ * Bytes that the gateway itself writes into a response, read by the official SDKs over real sockets: a no-op changes nothing in their
+ * result, a status is not retried, and each ending makes them throw with our sentence.
  */
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -16,12 +16,12 @@ import { written } from "../../../src/provider/protocol/StreamEvent.ts";
 import { interruptedRun } from "./InterruptedRun.ts";
 import { sdkReaders } from "./SdkReaders.ts";
 
-/** What the server writes for the next request. */
+/** Writes the response to the next request. */
 let play: (response: ServerResponse, agent: string) => Promise<void> = async () => {};
 
 let requests = 0;
 
-/** What is answered before a head; undefined answers by a stream. */
+/** The answer before a head; undefined answers with a stream. */
 let refusal: GivenUpRefusal | undefined;
 
 const server = createServer((request, response) => {
@@ -43,7 +43,7 @@ let origin = "";
 beforeAll(async () => {
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`; // it listens at a port, not at a path
+  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`; // it listens on a port, not at a path
 });
 afterAll(() => {
   server.closeAllConnections();
@@ -68,7 +68,7 @@ const events = (id: ProtocolId, recording = recordings[id][0]): ReadonlyArray<st
 const dataOf = (event: string): Json.JsonRecord | undefined =>
   Json.record(Json.parse(/^data: ?(.*)$/m.exec(event)?.[1] ?? "")?.json);
 
-/** A response with no-ops before its first event, and twice behind each but the terminal ones. */
+/** A response with no-ops before its first event, and two after each except the terminal ones. */
 const interleaved = (id: ProtocolId, recording: string, agent: string): ReadonlyArray<string> => {
   const { firstNoOp } = mannerOf({ headers: [["user-agent", agent]], protocol: id });
   const protocol = protocols.get(id);
@@ -88,7 +88,7 @@ const interleaved = (id: ProtocolId, recording: string, agent: string): Readonly
 const pieces = (all: ReadonlyArray<string>) => async (response: ServerResponse) => {
   for (const piece of all) {
     response.write(piece);
-    // A write of its own: clients read what comes together in one piece.
+    // A separate write, because clients read bytes that arrive together in one piece.
     await passed(1);
   }
   response.end();
@@ -97,7 +97,7 @@ const pieces = (all: ReadonlyArray<string>) => async (response: ServerResponse) 
 describe("a no-op", () => {
   for (const { fails = [], name, protocol, read } of sdkReaders) {
     for (const recording of recordings[protocol].filter((it) => !fails.includes(it))) {
-      it(`changes nothing of what ${name} puts together of ${protocol}/${recording}`, async () => {
+      it(`changes nothing in the result of ${name} for ${protocol}/${recording}`, async () => {
         play = pieces(events(protocol, recording));
         const whole = await read(origin, 0);
         play = (response, agent) => pieces(interleaved(protocol, recording, agent))(response);
@@ -121,7 +121,7 @@ const thrown = async (read: Promise<unknown>): Promise<string> => {
 
 describe("a status before the head", () => {
   for (const { name, protocol, read } of sdkReaders) {
-    it(`is asked once by ${name}, which throws our sentence (${protocol})`, async () => {
+    it(`is requested once by ${name}, which throws our sentence (${protocol})`, async () => {
       refusal = refusalOf(told, protocols.get(protocol), { status: 400, asksByWords: true });
       requests = 0;
       const said = await thrown(read(origin, 3));
@@ -136,9 +136,9 @@ describe("an ending", () => {
   for (const end of ["clean", "reset"] as const) {
     for (const events0 of [0, 1, 4]) {
       for (const { name, protocol, read } of sdkReaders) {
-        // Both lose the reason with a reset: it is why the end is clean where that is known to be right.
+        // Both lose the reason after a reset, so their end is clean if that is known to be correct.
         if (end === "reset" && name.startsWith("AI SDK")) continue;
-        it(`behind ${events0} events and a ${end} end makes ${name} throw our sentence (${protocol})`, async () => {
+        it(`after ${events0} events and with a ${end} end makes ${name} throw our sentence (${protocol})`, async () => {
           play = async (response) => {
             const shown = events(protocol).slice(0, events0);
             for (const event of shown) response.write(event);

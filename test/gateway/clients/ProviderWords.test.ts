@@ -20,14 +20,14 @@ const verbatim = { asksByWords: false };
 const careful = { asksByWords: true };
 
 describe("a provider's words", () => {
-  it("come first, and then what the gateway has done", () => {
+  it("come first, followed by the gateway's own", () => {
     assert.strictEqual(
       sentenceOf(told("Weekly limit reached, resets 12am (UTC)", "weekly_limit"), verbatim),
       `stream-recovery gateway: the model provider says "Weekly limit reached, resets 12am (UTC)" (weekly_limit): the model provider takes no more requests for now. 4 attempts were made. Nothing more is tried.`,
     );
   });
 
-  it("keep all but the words by which a client asks again", () => {
+  it("are kept except for the words by which a client asks again", () => {
     const text = sentenceOf(
       told("Rate limit reached for org blue: 12 of 12 per minute. Please try again in 20s.", "429"),
       careful,
@@ -38,7 +38,7 @@ describe("a provider's words", () => {
     assert.strictEqual(all, givenUpBy("").message);
   });
 
-  it("make no client ask again, whatever they are", () => {
+  it("make no client ask again, for any text", () => {
     const words =
       "overloaded rate limit try again 429 15030 timeout connection lost econnreset blue reached a . : […] _".split(
         " ",
@@ -69,7 +69,7 @@ describe("a provider's words", () => {
     assert.include(sentenceOf(givenUpBy("no healthy upstream"), verbatim), 'says "no healthy upstream"');
   });
 
-  it("hold the title of a web page, which the gateway's own message does not", () => {
+  it("contain the title of a web page, which the gateway's own message does not", () => {
     const page: RelayRefusal = {
       head: { status: 200, statusText: "", headers: [["content-type", "text/html"]] },
       body: [new TextEncoder().encode("<html><title>Sign in as blue</title></html>")],
@@ -78,19 +78,19 @@ describe("a provider's words", () => {
     const given = givenUp(interruptedRun({ failure: { kind: "protocol", reason: "not_a_stream" } }, page));
     const { said, ...own } = given;
     assert.notInclude(JSON.stringify(own), "blue");
-    for (const of of [verbatim, careful])
+    for (const words of [verbatim, careful])
       assert.include(
-        sentenceOf(given, of),
+        sentenceOf(given, words),
         '(text/html) came in place of the model provider\'s response, with the title "Sign in as blue"',
       );
   });
 
-  it("are none where nothing was said", () => {
+  it("are absent if the provider sent none", () => {
     for (const body of ["", "{}", '{"error":{"message":"…"}}'])
       assert.strictEqual(sentenceOf(givenUpBy(body), verbatim), givenUpBy(body).message);
   });
 
-  it("have no credential in them", () => {
+  it("contain no credential", () => {
     const keys = [
       "sk-ant-REDACTED",
       "sk-ab***xyz9",
@@ -115,7 +115,7 @@ describe("a provider's words", () => {
     assert.doesNotThrow(() => JSON.parse(redact(json, [])));
   });
 
-  it("are remembered only within their limit", () => {
+  it("are remembered only up to their limit", () => {
     assert.isBelow(toldBodyCharactersMax, 65_536);
     assert.strictEqual(givenUpBy("x".repeat(10_000)).said?.response?.body.length, 10_000);
   });

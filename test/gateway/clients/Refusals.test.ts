@@ -1,4 +1,4 @@
-/** A provider's refusal that stays, through the gateway: its own words reach the person, and its client's repeat costs nothing. */
+/** A provider's lasting refusal through the gateway: its own words reach the person, and its client's repeat costs nothing. */
 import type { IncomingHttpHeaders, RequestListener } from "node:http";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
@@ -8,7 +8,7 @@ type ProtocolId = (typeof protocols)[number];
 
 const secret = "sk-test-1234567890abcdef";
 
-/** Refusals in the shape of each protocol, with words that are no trigger and words that are. */
+/** Refusals in the format of each protocol, with words that trigger retries and words that do not. */
 const errors: Record<ProtocolId, (message: string) => object> = {
   "openai-chat": (message) => ({ error: { message, type: "rate_limit_exceeded", code: "rate_limit_exceeded" } }),
   "openai-responses": (message) => ({ error: { message, type: "rate_limit_exceeded", code: "rate_limit_exceeded" } }),
@@ -17,7 +17,7 @@ const errors: Record<ProtocolId, (message: string) => object> = {
 };
 const message = `Overloaded: too many of your team "blue" are here, key ${secret}`;
 
-/** Every event that a stream can be refused by. */
+/** Every event with which a stream can be refused. */
 const inStream = (protocol: ProtocolId): string => {
   const error = errors[protocol](message);
   if (protocol === "openai-responses")
@@ -47,12 +47,12 @@ const agents = {
   unknown: "curl/8.5.0",
 } as const;
 
-/** One retry, whatever a run may spend by default. */
+/** A budget of one retry, whatever the default is. */
 const budget = { max_not_processed: 1, max_auto_retries: 1 };
 
 const asks = (url: string, protocol: ProtocolId, client: keyof typeof agents, stream = true) => {
   const path = paths[protocol].replace("streamGenerateContent?alt=sse", stream ? "$&" : "generateContent");
-  // Of several clients none repeats the request of another.
+  // No client repeats the request of another.
   const body = JSON.stringify({
     ...bodies[protocol],
     user: client,
@@ -68,11 +68,11 @@ const asks = (url: string, protocol: ProtocolId, client: keyof typeof agents, st
 
 const messageOf = ({ text }: Got): string => JSON.parse(text).error.message;
 
-/** What pi takes for a fault that passes, as it stands there. */
+/** The words that pi considers a transient fault, copied from pi. */
 const pi =
   /overloaded|provider.?returned.?error|rate.?limit|too many requests|429|500|502|503|504|service.?unavailable|server.?error|internal.?error|network.?error|connection.?error|timed? out|timeout|terminated|retry delay/i;
 
-describe.concurrent("a refusal that stays", () => {
+describe.concurrent("a lasting refusal", () => {
   for (const protocol of protocols) {
     for (const stream of [true, false]) {
       it.live(`is quoted to a client with a row, ${protocol}, stream ${stream}`, () =>
@@ -122,7 +122,7 @@ describe.concurrent("a refusal that stays", () => {
       );
     }
 
-    it.live(`says to pi what is no reason to ask again, ${protocol}`, () =>
+    it.live(`gives pi no reason to ask again, ${protocol}`, () =>
       Effect.gen(function* () {
         const { url } = yield* front(yield* serverOf(refusing(protocol, [])), { budget });
         const got = yield* asks(url, protocol, "pi");
@@ -152,7 +152,7 @@ describe.concurrent("a refusal that stays", () => {
     );
   }
 
-  it.live("is told by a status, not by a head of the gateway's own, whatever its budget", () =>
+  it.live("is reported with a status, not after a head of the gateway's own, whatever its budget", () =>
     Effect.gen(function* () {
       for (const stream of [true, false]) {
         const seen: Array<IncomingHttpHeaders> = [];
@@ -167,7 +167,7 @@ describe.concurrent("a refusal that stays", () => {
     }),
   );
 
-  it.live("of an account without money is not asked again, under any status and in any place", () =>
+  it.live("of an account without credit is not retried, with any status and in any place", () =>
     Effect.gen(function* () {
       const spent = { code: 1113, msg: "Insufficient balance", success: false };
       for (const [status, body] of [

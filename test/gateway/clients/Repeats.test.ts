@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber, Redacted } from "effect";
+import { until } from "../../Polling.ts";
 import { bodies, front, fronted, paths, post, send, serverOf } from "../GatewayCases.ts";
 
 const always = { answers: [{ content: [{ text: 1 }], break: { kind: "rst", at: "before_head" } }] } as const;
@@ -9,7 +10,7 @@ const metadata = (text: string) =>
   JSON.stringify(bodies["openai-responses"]).replace(/\}$/, `,"client_metadata":${text}}`);
 
 describe.concurrent("A client's repeat, through the gateway", () => {
-  it.live("shares the budget however its JSON is spelt, and without streaming", () =>
+  it.live("shares the budget with any spelling of its JSON, and without streaming", () =>
     Effect.gen(function* () {
       const { server, url } = yield* fronted(always);
       const ask = (body: string) =>
@@ -25,22 +26,19 @@ describe.concurrent("A client's repeat, through the gateway", () => {
     }),
   );
 
-  it.live("is told from memory only until a run of the same request has completed: programs sample", () =>
+  it.live("is answered from memory only until a run of the same request has completed: programs sample", () =>
     Effect.gen(function* () {
       const asked: Array<ServerResponse> = [];
       const at = yield* serverOf((_, response) => void asked.push(response));
       const { url } = yield* front(at, { budget: { max_auto_retries: 0 } });
-      const until = (count: number) =>
-        Effect.gen(function* () {
-          while (asked.length < count) yield* Effect.promise(() => new Promise((next) => setImmediate(next)));
-        });
+      const isAsked = (count: number) => until(() => asked.length >= count);
       const ask = (headers = {}) => Effect.forkChild(post(url, "openai-chat", { headers }));
       const complete = (response: ServerResponse | undefined) => {
         response?.writeHead(200, { "content-type": "text/event-stream" });
         response?.end('data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n');
       };
       const runs = [yield* ask(), yield* ask()] as const;
-      yield* until(2);
+      yield* isAsked(2);
       asked[0]?.destroy();
       const marked = { "x-stainless-retry-count": "1" };
       const first = yield* Effect.raceFirst(Fiber.join(runs[0]), Fiber.join(runs[1]));
@@ -50,13 +48,13 @@ describe.concurrent("A client's repeat, through the gateway", () => {
       complete(asked[1]);
       assert.deepStrictEqual((yield* Fiber.joinAll(runs)).map(({ status }) => status).sort(), [200, 400]);
       const again = yield* ask(marked);
-      yield* until(3);
+      yield* isAsked(3);
       complete(asked[2]);
       assert.strictEqual((yield* Fiber.join(again)).status, 200);
     }),
   );
 
-  it.live("is its own, where two tokens send the same bytes without a credential", () =>
+  it.live("is a separate one if two tokens send the same bytes without a credential", () =>
     Effect.gen(function* () {
       const token = (name: string) => ({
         name,

@@ -1,20 +1,19 @@
 /**
  * Client libraries as runtimes of the conformance kit, each as its documentation shows it and with its own retries: those of
- * the command line, and those that it does not bring.
+ * the command line, and further ones.
  */
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { GoogleGenAI } from "@google/genai";
-import { AIMessageChunk } from "@langchain/core/messages";
-import { ChatOpenAI } from "@langchain/openai";
 import { jsonSchema, streamText, tool } from "ai";
 import { Effect } from "effect";
+import { type LangChain, langChain } from "../../../scripts/langchain/LangChain.ts";
 import { aiSdkRuntime } from "../../../src/cli/conformance/AiSdkRuntime.ts";
 import { anthropicRuntime } from "../../../src/cli/conformance/AnthropicRuntime.ts";
 import { openAiRuntime } from "../../../src/cli/conformance/OpenAiRuntime.ts";
 import type { ConformanceRuntime, ConformanceTask } from "../../../src/testing/index.ts";
 
-/** @langchain/openai: the chunks put together, its parsed calls run at the end. */
-const langchain: ConformanceRuntime = {
+/** @langchain/openai: the chunks are joined, and the parsed calls run at the end. */
+const langChainRuntime = ({ AIMessageChunk, ChatOpenAI }: LangChain): ConformanceRuntime => ({
   name: "LangChain",
   protocols: ["openai-chat"],
   turn: async ({ api_key, base_url, model, prompt, screen, signal, tools }) => {
@@ -32,12 +31,12 @@ const langchain: ConformanceRuntime = {
     }
     for (const { args, name } of all.tool_calls ?? []) await named(tools, name)?.execute(args);
   },
-};
+});
 
 /**
- * @google/genai: parts as they come, calls run at the end.
+ * @google/genai: parts as they arrive, calls run at the end.
  *
- * @param options what its documentation offers beside the defaults, which ask at `/v1`
+ * @param options documented options other than the defaults, which use `/v1`
  */
 const genai = (name: string, options: { readonly apiVersion?: string }): ConformanceRuntime => ({
   name,
@@ -85,7 +84,7 @@ const aiSdkCompatible: ConformanceRuntime = {
         ]),
       ),
       abortSignal: signal,
-      onError: () => undefined, // the error part says it too; the default prints it
+      onError: () => undefined, // the error part has it, too, and the default prints it
     });
     for await (const part of result.stream) {
       if (part.type === "text-delta") screen.write(part.text);
@@ -100,7 +99,7 @@ export const clients = [
   { name: "@anthropic-ai/sdk", runtime: anthropicRuntime({ name: "@anthropic-ai/sdk" }) },
   { name: "AI SDK with openai, anthropic and google", runtime: aiSdkRuntime({ name: "AI SDK" }) },
   { name: "AI SDK with openai-compatible", runtime: Effect.succeed(aiSdkCompatible) },
-  { name: "LangChain", runtime: Effect.succeed(langchain) },
+  ...(langChain === undefined ? [] : [{ name: "LangChain", runtime: Effect.succeed(langChainRuntime(langChain)) }]),
   { name: "@google/genai", runtime: Effect.succeed(genai("@google/genai", {})) },
   {
     name: "@google/genai at v1beta",

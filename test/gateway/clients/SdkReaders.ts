@@ -1,5 +1,5 @@
 /**
- * The official SDKs as readers of a stream: what each puts together, or the error that it throws.
+ * The official SDKs as readers of a stream: the joined result, or the error that they throw.
  */
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createGoogleGenerativeAI } from "@ai-sdk/google";
@@ -7,24 +7,23 @@ import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import Anthropic from "@anthropic-ai/sdk";
 import { GoogleGenAI } from "@google/genai";
-import { AIMessageChunk } from "@langchain/core/messages";
-import { ChatOpenAI } from "@langchain/openai";
 import { type LanguageModel, streamText } from "ai";
 import OpenAI from "openai";
+import { type LangChain, langChain } from "../../../scripts/langchain/LangChain.ts";
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 
-/** One way in which an SDK reads a stream. */
+/** An SDK's way to read a stream. */
 export interface SdkReader {
   readonly name: string;
   readonly protocol: ProtocolId;
-  /** Recordings that it cannot read as they are. */
+  /** Recordings that it cannot read. */
   readonly fails?: ReadonlyArray<string>;
   /**
-   * Asks and reads to the end.
+   * Sends a request and reads to the end.
    *
-   * @param origin of the server, without a path
-   * @param retries how often the SDK may ask again by itself
-   * @returns what it put together, as plain data
+   * @param origin address of the server, without a path
+   * @param retries maximum retries of the SDK itself
+   * @returns the joined result, as plain data
    */
   readonly read: (origin: string, retries: number) => Promise<unknown>;
 }
@@ -36,7 +35,7 @@ const openai = (origin: string, maxRetries: number) => new OpenAI({ apiKey, base
 const anthropic = (origin: string, maxRetries: number) => new Anthropic({ apiKey, baseURL: origin, maxRetries });
 const asked = { model, max_tokens: 99, messages };
 
-/** All chunks as they came, without those that say nothing. */
+/** All chunks as they arrive, without empty ones. */
 const chunksOf = async <A>(stream: AsyncIterable<A>, says: (chunk: A) => boolean): Promise<ReadonlyArray<A>> => {
   const found: Array<A> = [];
   for await (const chunk of stream) if (says(chunk)) found.push(chunk);
@@ -47,13 +46,13 @@ const chatSays = ({ choices, usage }: OpenAI.ChatCompletionChunk): boolean =>
   (usage ?? undefined) !== undefined ||
   choices.some(({ delta, finish_reason }) => finish_reason !== null || Object.keys(delta).length > 0);
 
-/** What differs from one reading to the next: times, and names that the SDK makes. */
+/** Fields that differ between readings: times, and names that the SDK generates. */
 const measured = new Set(["performance", "request", "headers", "timestamp", "toolCallId", "messageId"]);
 
 const aiSdk = async (chosen: LanguageModel, maxRetries: number): Promise<unknown> => {
   const result = streamText({ model: chosen, prompt: "hi", maxRetries, onError: () => undefined });
   const parts: Array<unknown> = [];
-  // Where a text begins and ends is a part too: a no-op must not close and open one.
+  // The start and the end of a text are parts, too: a no-op must not close and open a text.
   for await (const part of result.fullStream) {
     if (part.type === "error") throw part.error;
     parts.push(part);
@@ -68,16 +67,30 @@ const aiSdk = async (chosen: LanguageModel, maxRetries: number): Promise<unknown
   );
 };
 
-const langchain = async (origin: string, maxRetries: number, useResponsesApi: boolean): Promise<unknown> => {
-  const configuration = { baseURL: `${origin}/v1` };
-  const chat = new ChatOpenAI({ model, apiKey, configuration, maxRetries, useResponsesApi });
-  let all: AIMessageChunk | undefined;
-  for await (const chunk of await chat.stream("hi")) all = all === undefined ? chunk : all.concat(chunk);
-  const { content, id, response_metadata, tool_calls, usage_metadata } = all ?? new AIMessageChunk("");
-  return { content, id, response_metadata, tool_calls, usage_metadata };
-};
+const langChainReader =
+  ({ AIMessageChunk, ChatOpenAI }: LangChain, useResponsesApi: boolean): SdkReader["read"] =>
+  async (origin, maxRetries) => {
+    const configuration = { baseURL: `${origin}/v1` };
+    const chat = new ChatOpenAI({ model, apiKey, configuration, maxRetries, useResponsesApi });
+    let all = new AIMessageChunk("");
+    for await (const chunk of await chat.stream("hi")) all = all.concat(chunk);
+    const { content, id, response_metadata, tool_calls, usage_metadata } = all;
+    return { content, id, response_metadata, tool_calls, usage_metadata };
+  };
 
-/** The readers of all protocols. */
+const langChainReaders: ReadonlyArray<SdkReader> =
+  langChain === undefined
+    ? []
+    : [
+        { name: "LangChain", protocol: "openai-chat", read: langChainReader(langChain, false) },
+        {
+          name: "LangChain",
+          protocol: "openai-responses",
+          fails: ["reasoning-text"], // it requires a summary, which the recorded reasoning lacks
+          read: langChainReader(langChain, true),
+        },
+      ];
+
 export const sdkReaders: ReadonlyArray<SdkReader> = [
   {
     name: "openai, raw",
@@ -102,14 +115,13 @@ export const sdkReaders: ReadonlyArray<SdkReader> = [
     read: (origin, retries) =>
       aiSdk(createOpenAICompatible({ name: "c", apiKey, baseURL: `${origin}/v1` })(model), retries),
   },
-  { name: "LangChain", protocol: "openai-chat", read: (origin, retries) => langchain(origin, retries, false) },
   {
     name: "openai, raw",
     protocol: "openai-responses",
     read: async (origin, retries) =>
       chunksOf(
         await openai(origin, retries).responses.create({ model, input: "hi", stream: true }),
-        ({ type }) => (type as string) !== "keepalive", // its types do not have the event that OpenAI sends
+        ({ type }) => (type as string) !== "keepalive", // its types lack this event of OpenAI
       ),
   },
   {
@@ -121,12 +133,6 @@ export const sdkReaders: ReadonlyArray<SdkReader> = [
     name: "AI SDK, openai.responses",
     protocol: "openai-responses",
     read: (origin, retries) => aiSdk(createOpenAI({ apiKey, baseURL: `${origin}/v1` }).responses(model), retries),
-  },
-  {
-    name: "LangChain",
-    protocol: "openai-responses",
-    fails: ["reasoning-text"], // it looks for a summary that the recorded reasoning does not have
-    read: (origin, retries) => langchain(origin, retries, true),
   },
   {
     name: "anthropic, raw",
@@ -163,4 +169,5 @@ export const sdkReaders: ReadonlyArray<SdkReader> = [
     protocol: "google-gemini",
     read: (origin, retries) => aiSdk(createGoogleGenerativeAI({ apiKey, baseURL: `${origin}/v1beta` })(model), retries),
   },
+  ...langChainReaders,
 ];

@@ -1,5 +1,5 @@
 /**
- * The HTTP stacks that are always here, and Python and curl if they are found, read the gateway's broken response slowly. `npm run stacks`
+ * The HTTP stacks that are always present, and Python and curl if they are found, read the gateway's broken response slowly. `npm run stacks`
  * plays every stack and every ending.
  */
 import { assert, describe, it } from "@effect/vitest";
@@ -31,7 +31,7 @@ describe("A broken response of 2 MB, read slowly", () => {
 
   const [byLine] = named("Python http.client-line");
   if (byLine !== undefined && hasCommand(byLine.needs))
-    it.live("would be whole to Python's reader by line, if its body merely stopped", () =>
+    it.live("would be whole to Python's line reader if its body merely stopped", () =>
       Effect.gen(function* () {
         const seen = yield* trial(byLine, "stop");
         assert.deepStrictEqual([seen.error, seen.lost], [undefined, 0]);

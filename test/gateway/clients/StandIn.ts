@@ -1,84 +1,83 @@
 /**
- * Plays a turn as a client's measured rule says: what it counts while it waits, what it asks again, and what it shows.
+ * Plays a turn by a client's measured rule: the events that keep it waiting, the failures that it retries, and the text it shows.
  *
- * Nothing of the package is used here: a stand-in reads bytes on its own, as the client does.
+ * It uses nothing of the package: a stand-in reads bytes independently, like the client.
  */
 import { request as httpRequest, type IncomingMessage } from "node:http";
 
-/** What a client takes from one frame of a response. */
+/** The content that a client reads from one frame of a response. */
 export interface Taken {
   readonly text?: string;
-  /** The response is whole. */
+  /** True if the response is whole. */
   readonly whole?: boolean;
   readonly problem?: Problem;
-  /** An event that the client does not know where it stands, and that ends it. */
+  /** True for an event that the client does not know at this position, and that ends it. */
   readonly broken?: boolean;
 }
 
-/** An error inside a stream. */
 export interface Problem {
-  /** Its type, or its code where the protocol has codes. */
+  /** Its type, or its code if the protocol has codes. */
   readonly code: string;
   readonly message: string;
-  /** How it came: an event of its own, the response's end, or a line that is no event. */
+  /** Its form: a separate event, the response's end, or a line that is no event. */
   readonly as: "error" | "nested" | "failed" | "bare";
 }
 
-/** A frame: a comment, an event, or a line that is none. */
+/** A frame: a comment, an event, or any other line. */
 export interface Frame {
   readonly kind: "comment" | "event" | "bare";
   readonly json: unknown;
   readonly data: string;
 }
 
-/** What a client does about something: asks again, stops and says it, takes it for the whole, or does not look at it. */
+/** A client's reaction: it retries, stops with an error, accepts the response as whole, or ignores the frame. */
 export type Act = "again" | "stops" | "whole" | "ignores";
 
-/** How one client behaves. */
+/** The rule of one client. */
 export interface ClientRule {
   readonly name: string;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** The body of its request by the number of the request, and whether it streams. */
+  /** The body of its request, by the number of the request, and for a stream or a document. */
   readonly body: (request: number, streams: boolean) => object;
   readonly take: (frame: Frame, before: ReadonlyArray<Frame>) => Taken;
-  /** What keeps it waiting. */
+  /** Returns true for a frame that keeps it waiting. */
   readonly counts: (frame: Frame) => boolean;
-  /** Most requests of a turn. */
+  /** Maximum requests of a turn. */
   readonly most: number;
   readonly refused: (status: number, retry: string | undefined, message: string) => Act;
   readonly problem: (problem: Problem, before: ReadonlyArray<Frame>) => Act;
-  /** A body that ends cleanly before it is whole. */
+  /** Reaction to a body that ends cleanly before it is whole. */
   readonly cleanEnd: Act;
-  /** A connection that breaks inside a body; before a head every client asks again. */
+  /** Reaction to a connection that breaks inside a body; before a head every client retries. */
   readonly reset: Act;
-  /** A connection that breaks behind an error event makes it forget the error. */
+  /** True if a broken connection after an error event makes it forget the error. */
   readonly resetEats?: boolean;
-  /** Its request behind an error event does not stream, and is its last; behind a broken connection it streams again. */
+  /** True if its request after an error event is a last one without streaming. After a broken connection it streams again. */
   readonly lastIsWhole?: boolean;
 }
 
-/** What a user sees of a turn. */
+/** The result of a turn as the user sees it. */
 export interface Screen {
   readonly text: string;
-  /** Undefined: the turn succeeded. */
+  /** Undefined if the turn succeeded. */
   readonly error: string | undefined;
   readonly requests: number;
 }
 
-/** How one request went. */
+/** The result of one request. */
 interface Went {
   readonly act: Act;
   readonly text: string;
   readonly error: string;
-  /** An error event said it. */
+  /** True if an error event caused it. */
   readonly said?: boolean;
 }
 
 /**
  * Plays a turn.
  *
- * @param onCount told of everything that keeps the client waiting, with the number of such things so far
+ * @param onCount called with the number of frames so far that keep the client waiting
  */
 export const play = async (
   rule: ClientRule,
@@ -146,7 +145,7 @@ const readStream = async (
     if (taken.broken === true) failed ??= { act: "again", message: "unexpected event" };
     before.push(frame);
   });
-  // A request that does not stream wants a document; the fault provider writes streams only.
+  // A request that does not stream expects a document, but the fault provider only writes streams.
   if (!streams) return { act: "stops", text: "", error: "not a document" };
   if (failed !== undefined) {
     const eaten = broken && rule.resetEats === true;
@@ -161,7 +160,7 @@ const readStream = async (
   return { act: broken ? rule.reset : rule.cleanEnd, text, error: broken ? "connection reset" : "stream ended" };
 };
 
-/** Reads a body frame by frame, and says whether its connection broke. */
+/** Reads a body frame by frame, and returns true if its connection broke. */
 const collect = (
   response: IncomingMessage,
   onFrame: (frame: Frame) => void,
@@ -198,14 +197,14 @@ const parsed = (text: string): unknown => {
   }
 };
 
-/** A value inside of JSON, by its path. */
+/** A value inside JSON, by its path. */
 export const at = (json: unknown, ...path: ReadonlyArray<string | number>): unknown =>
   path.reduce<unknown>(
     (value, step) => (typeof value === "object" && value !== null ? Reflect.get(value, step) : undefined),
     json,
   );
 
-/** The same as text; undefined for anything else. */
+/** The same as text; undefined for any other type. */
 export const textAt = (json: unknown, ...path: ReadonlyArray<string | number>): string | undefined => {
   const value = at(json, ...path);
   return typeof value === "string" ? value : undefined;

@@ -1,9 +1,9 @@
 /**
- * Reads the frames of each protocol as a client does that knows the protocol and nothing of the gateway.
+ * Reads the frames of each protocol like a client that knows the protocol and nothing of the gateway.
  */
 import { at, type ClientRule, type Frame, type Problem, type Taken, textAt } from "./StandIn.ts";
 
-/** What a stand-in needs of a protocol. */
+/** The parts of a rule that depend on the protocol. */
 export type Wire = Pick<ClientRule, "path" | "body" | "take">;
 
 const problemOf = (error: unknown, as: Problem["as"]): Problem => ({
@@ -39,7 +39,7 @@ const responses: Wire = {
         const created = before.find(isType("response.created"));
         const other =
           created !== undefined && textAt(created.json, "response", "id") !== textAt(json, "response", "id");
-        // "Lifecycle response identity changed": of two responses the helper reads none.
+        // "Lifecycle response identity changed": the helper rejects a second response.
         return { broken: other };
       }
       case "response.output_text.delta":
@@ -80,7 +80,7 @@ const gemini: Wire = {
   path: "/v1beta/models/m:streamGenerateContent?alt=sse",
   body: () => ({ contents: [{ role: "user", parts: [{ text: "x" }] }] }),
   take: ({ json, kind }) => {
-    // Whatever is no event lands in the text that it parses as JSON next.
+    // Anything that is no event is added to the text that it parses as JSON next.
     if (kind === "comment") return { broken: true };
     if (at(json, "error") !== undefined)
       return { problem: problemOf(at(json, "error"), kind === "bare" ? "bare" : "error") };
@@ -91,7 +91,6 @@ const gemini: Wire = {
   },
 };
 
-/** The protocols by their ids. */
 export const wires = {
   "openai-chat": chat,
   "openai-responses": responses,

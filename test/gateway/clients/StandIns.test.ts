@@ -1,6 +1,6 @@
 /**
- * Every client's rule, as it was measured, in front of the gateway: what its turn costs and shows where the provider breaks once
- * or without end. These run without the agents: `npm run agents` runs them for real.
+ * Every client's measured rule with the gateway: the cost and the result of its turn if the provider breaks once or without end.
+ * These tests need no agents; `npm run agents` plays the real ones.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
@@ -22,7 +22,7 @@ const inText =
     return { content, break: { kind, at: "event", n: last + 1 } };
   };
 
-/** What breaks. */
+/** The faults of a provider. */
 const faults: Readonly<Record<string, (client: StandIn) => Answer>> = {
   reset: () => ({ break: { kind: "rst", at: "before_head" } }),
   "text cut": inText("rst"),
@@ -31,14 +31,14 @@ const faults: Readonly<Record<string, (client: StandIn) => Answer>> = {
   "server error": () => ({ status: 500 }),
 };
 
-/** The faults behind text that has been shown. */
+/** The faults after shown text. */
 const shown = ["text cut", "text clean end"];
 
 interface Turn extends Screen {
   readonly seen: number;
 }
 
-/** Plays a turn against a provider, through the gateway where one is given. */
+/** Plays a turn against a provider, through the gateway if one is given. */
 const turn = (client: StandIn, answers: ReadonlyArray<Answer>, program: GatewayProgram | undefined) =>
   Effect.gen(function* () {
     const provider = yield* FaultProvider.make({ script: { answers: [...answers] } });
@@ -49,14 +49,14 @@ const turn = (client: StandIn, answers: ReadonlyArray<Answer>, program: GatewayP
 
 const whole = Array.from({ length: 6 }, (_, n) => `r2.${n}·`).join("");
 
-/** Plays the turn of every fault at once: what a turn waits for is its own retries. */
+/** Plays the turn of every fault at once, because a turn only waits for its own retries. */
 const everyFault = (play: (title: string, fault: (client: StandIn) => Answer) => Effect.Effect<void>) =>
   Effect.forEach(Object.entries(faults), ([title, fault]) => play(title, fault), { concurrency: "unbounded" });
 
-describe("measured clients in front of the gateway", () => {
+describe.concurrent("measured clients with the gateway", () => {
   for (const client of standIns) {
     describe(client.name, () => {
-      it.live("on_complete: a fault that happens once is not seen, and costs one request more", () =>
+      it.live("on_complete: a fault that happens once is invisible, and costs one additional request", () =>
         everyFault((title, fault) =>
           Effect.gen(function* () {
             const got = yield* turn(client, [fault(client), { content }], { reveal: "on_complete" });
@@ -69,7 +69,7 @@ describe("measured clients in front of the gateway", () => {
       const mended =
         client.mends === undefined ? [] : client.mends === "cuts" ? shown : [...shown, "in-stream overload"];
       for (const title of mended) {
-        it.live(`live: ${title} once is left to the client, which mends it as it does without the gateway`, () =>
+        it.live(`live: ${title} once is left to the client, which recovers it as it does without the gateway`, () =>
           Effect.gen(function* () {
             const fault = faults[title];
             if (fault === undefined) return assert.fail(title);
@@ -93,12 +93,12 @@ describe("measured clients in front of the gateway", () => {
         );
 
       for (const reveal of ["live", "on_complete"] as const) {
-        it.live(`${reveal}: a fault that never stops ends the turn, cheaply and with its reason`, () =>
+        it.live(`${reveal}: an endless fault ends the turn cheaply, with its reason`, () =>
           everyFault((title, fault) =>
             Effect.gen(function* () {
               const direct = yield* turn(client, [fault(client)], undefined);
               const { error, seen } = yield* turn(client, [fault(client)], { reveal });
-              // One request of the client may cost four: what the gateway tries by itself.
+              // The gateway's own tries may cost four requests per request of the client.
               const most = client.requestsMax ?? Math.max(direct.seen, 4);
               assert.isAtMost(seen, most, `${title}: requests`);
               const left = reveal === "live" && client.looksMending === true && shown.includes(title);

@@ -1,27 +1,27 @@
 /**
- * Names the clients that were measured, each with its rule: what it counts, what it asks again, and what ends it.
+ * The measured clients, each with its rule: the events that keep it waiting, the failures that it retries, and the ends of its turn.
  *
- * Waits between requests are left out, so that a turn of the most patient client takes no longer than its requests do. Where a
- * client asks without end, its rule stops at a number that no turn behind the gateway may come near.
+ * Delays between requests are omitted, so that a turn of the most patient client takes only as long as its requests. For a client that
+ * retries without end, the rule stops at a number that no turn through the gateway may come near.
  */
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 import { type ClientRule, type Frame, type Problem, textAt } from "./StandIn.ts";
 import { wires } from "./StandInWires.ts";
 
-/** A client over one protocol. */
+/** A client with one protocol. */
 export interface StandIn extends ClientRule {
   readonly protocol: ProtocolId;
-  /** Most requests that a turn may cost behind the gateway where the fault never stops; left out: as many as directly. */
+  /** Maximum requests of a turn through the gateway if the fault never ends; by default as many as directly. */
   readonly requestsMax?: number;
-  /** It retries after a broken response and takes its text back: behind cuts only, or behind error events too. */
+  /** Set if it retries after a broken response and withdraws its text: after cuts only, or after error events, too. */
   readonly mends?: "cuts" | "errors";
-  /** It asks again behind a broken response and keeps the text that it has shown: in `live` it has to be told, or shows it twice. */
+  /** True if it retries after a broken response and keeps its shown text, which `live` would repeat without an error. */
   readonly keepsText?: boolean;
-  /** It cannot be told from an agent that mends a shown response that broke: in `live` it gets the broken connection. */
+  /** True if it looks like an agent that recovers a shown response: in `live` it gets the broken connection. */
   readonly looksMending?: boolean;
 }
 
-/** Most requests of a client that asks without end. */
+/** Maximum requests of a client that retries without end. */
 const endless = 20;
 
 const anything = (): boolean => true;
@@ -29,11 +29,11 @@ const events = ({ kind }: Frame): boolean => kind !== "comment";
 
 const retryable = (status: number): boolean => status === 408 || status === 409 || status === 429 || status >= 500;
 
-/** OpenAI's and Anthropic's SDKs, and what is built on them. */
+/** OpenAI's and Anthropic's SDKs, and clients built on them. */
 const sdkRefused: ClientRule["refused"] = (status, retry) =>
   retry === "false" ? "stops" : retry === "true" || retryable(status) ? "again" : "stops";
 
-/** Agents that ask again whatever a refusal says, but for statuses that say that the request is wrong. */
+/** Agents that retry any refusal except for statuses that mean a wrong request. */
 const butFor =
   (...statuses: ReadonlyArray<number>): ClientRule["refused"] =>
   (status) =>
@@ -47,7 +47,7 @@ const mustBe =
 const invalid = mustBe("invalid_request_error");
 const always = (act: "again" | "stops") => () => act;
 
-/** Responses' error has to be nested; one that is flat is asked again. */
+/** The error in Responses must be nested; a flat one is retried. */
 const nestedInvalid: ClientRule["problem"] = ({ as, code }) =>
   as !== "error" && (code === "invalid_prompt" || code === "invalid_request_error") ? "stops" : "again";
 
@@ -67,7 +67,7 @@ const standIn = (
 
 const codex = standIn("openai-responses", "codex", "codex_exec/0.169.0 (Debian 12.0.0; x86_64)", {
   headers: { originator: "codex_exec" },
-  // A repeat has other bytes: the keys stand in another order.
+  // A repeat has other bytes, because its keys have another order.
   body: (request) => {
     const metadata = [
       ["a", "1"],
@@ -90,7 +90,7 @@ const codex = standIn("openai-responses", "codex", "codex_exec/0.169.0 (Debian 1
 
 const claudeCode = standIn("anthropic-messages", "claude-code", "claude-cli/2.1.332 (external, sdk-cli)", {
   headers: { "x-app": "cli" },
-  // The repeat that does not stream asks for fewer tokens.
+  // The repeat without streaming requests fewer tokens.
   body: (_, stream) => ({
     ...{ model: "m", max_tokens: stream ? 128_000 : 64_000, stream },
     messages: [{ role: "user", content: "x" }],
@@ -121,7 +121,7 @@ const openCode = [
   standIn("anthropic-messages", "opencode, anthropic", openCodeAgent, {
     ...openCodeRule,
     refused: butFor(400, 424),
-    // As the first event an error is asked again, whatever it says.
+    // An error as the first event is always retried.
     problem: (problem, before) =>
       before.some(({ json }) => textAt(json, "type") === "message_start") ? invalid(problem, before) : "again",
   }),
@@ -158,7 +158,7 @@ const qwenCode = standIn("openai-chat", "qwen-code", "QwenCode/0.24.4 (linux; x6
   reset: "stops",
 });
 
-/** What pi takes for a fault that passes, wherever it stands in a message. */
+/** The words that pi considers a transient fault, anywhere in a message. */
 const passing =
   /overloaded|rate.?limit|429|500|502|503|504|service.?unavailable|server.?error|internal.?error|network.?error|connection.?error|connection.?lost|fetch failed|socket hang up|ended without|terminated|timed? ?out|timeout|retry delay/i;
 
@@ -186,7 +186,7 @@ const pi = [
   standIn("anthropic-messages", "pi, anthropic", piAgent, newerPiRule),
 ];
 
-/** An agent that the table does not know, over an SDK that says so in a header: it retries like pi. */
+/** An agent that the table does not know, over an SDK that names itself in a header. It retries like pi. */
 const unknownAgents = [
   standIn("openai-chat", "unknown over OpenAI's SDK", "an-agent/1.0", {
     ...newerPiRule,
@@ -268,7 +268,7 @@ const sdkRule = {
 const likePi = { ...sdkRule, looksMending: true } as const;
 const sdks = [
   standIn("openai-chat", "OpenAI SDK, chat", "OpenAI/JS 7.57.0", likePi),
-  // `response.failed` alone is no error to it: the nested error event is.
+  // To it `response.failed` alone is no error, but the nested error event is.
   standIn("openai-responses", "OpenAI SDK, responses", "OpenAI/JS 7.57.0", {
     ...likePi,
     problem: ({ as }) => (as === "failed" ? "ignores" : "stops"),
@@ -277,7 +277,7 @@ const sdks = [
   standIn("google-gemini", "google-genai SDK", "google-genai-sdk/3.1.0 gl-node/v24.21.0", sdkRule),
 ];
 
-/** Every client over every protocol that it was measured with. */
+/** Every client with every protocol in which it was measured. */
 export const standIns: ReadonlyArray<StandIn> = [
   codex,
   claudeCode,

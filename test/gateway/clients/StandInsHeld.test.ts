@@ -1,6 +1,6 @@
 /**
- * Every measured client in front of the gateway while a healthy response is held: what the gateway sends meanwhile is what the
- * client counts, and nothing that it shows.
+ * Every measured client with the gateway while a healthy response is held: the gateway sends what the client counts as progress,
+ * and nothing that it shows.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Deferred, Effect } from "effect";
@@ -9,16 +9,16 @@ import { front, serverOf } from "../GatewayCases.ts";
 import { play } from "./StandIn.ts";
 import { type StandIn, standIns } from "./StandIns.ts";
 
-/** So many things that keep the client waiting come before the rest of the response does. */
+/** Events that keep the client waiting before the rest of the response comes. */
 const counted = 3;
 
-/** How often the gateway says something, in milliseconds. */
+/** Interval of the gateway's keep-alives, in milliseconds. */
 const keepAliveMs = 20;
 
-/** The client says that it waits one second for a head: the gateway withholds it for half of that. */
+/** The client announces that it waits one second for a head, so the gateway withholds it for half of that. */
 const impatient = { "x-stainless-timeout": "1" };
 
-/** A provider that stops in the middle of its response until it is told to go on. */
+/** A provider that stops in the middle of its response until the test continues it. */
 const slowProvider = (
   { protocol }: StandIn,
   content: Answers.AnswerOptions["content"],
@@ -53,9 +53,9 @@ const held = (client: StandIn, reveal: "live" | "on_complete", content: Answers.
     return { ...screen, seen: provider.requests() };
   }).pipe(Effect.scoped);
 
-describe("measured clients while a response is held", () => {
+describe.concurrent("measured clients while a response is held", () => {
   for (const client of standIns) {
-    it.live(`${client.name}, on_complete: a slow text is kept waiting for, and comes whole`, () =>
+    it.live(`${client.name}, on_complete: waits for a slow text and gets it whole`, () =>
       Effect.gen(function* () {
         const text = Array.from({ length: 4 }, (_, n) => `r1.${n}·`).join("");
         assert.deepStrictEqual(yield* held(client, "on_complete", [{ text: 4 }]), {
@@ -64,7 +64,7 @@ describe("measured clients while a response is held", () => {
       }),
     );
 
-    it.live(`${client.name}, live: a long call is kept waiting for`, () =>
+    it.live(`${client.name}, live: waits for a long call`, () =>
       Effect.gen(function* () {
         const call = [{ tool: "shell", input: { command: "x".repeat(200) } }];
         assert.deepStrictEqual(yield* held(client, "live", call), {

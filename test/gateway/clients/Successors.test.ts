@@ -1,5 +1,5 @@
 /**
- * The check of `npm run agents` for successors of the pinned agents.
+ * The check of `npm run agents` for newer versions of the pinned agents.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { agents } from "../../../scripts/agents/Agents.ts";
@@ -11,7 +11,7 @@ const versions = (newest: Readonly<Record<string, string | undefined>>) => ({
   newest: (name: string) => newest[name],
 });
 
-describe("the successors of pinned agents", () => {
+describe("newer versions of pinned agents", () => {
   it("are named with both versions, and a package in its newest version is not", () => {
     const { found, unknown } = successorsOf(["one", "two"], versions({ one: "1.0.0", two: "1.0.1" }));
     assert.lengthOf(found, 1);
@@ -19,13 +19,13 @@ describe("the successors of pinned agents", () => {
     assert.isUndefined(unknown);
   });
 
-  it("are unknown without a network, which one sentence says", () => {
+  it("are unknown without a network, which is reported in one sentence", () => {
     const { found, unknown } = successorsOf(["one", "two"], versions({ two: "1.0.1" }));
     assert.deepStrictEqual(found, []);
     assert.match(unknown ?? "", /cannot ask for the newest version of one: without a network/);
   });
 
-  it("are looked for with exact versions", () => {
+  it("are searched for with exact versions", () => {
     for (const { packageName } of agents) assert.match(pinned(packageName) ?? "", /^\d+\.\d+\.\d+/, packageName);
   });
 });

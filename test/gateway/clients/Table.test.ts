@@ -1,5 +1,5 @@
 /**
- * Real clients, unmodified but for their base URL, through the gateway, against each fault of the conformance kit, in both modes.
+ * Real clients with only their base URL changed, through the gateway, against each fault of the conformance kit, in both modes.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
@@ -7,12 +7,12 @@ import type { ConformanceFaultId } from "../../../src/testing/index.ts";
 import { line, through } from "./Matrix.ts";
 import { clients } from "./Runtimes.ts";
 
-/** The client has shown text when these break: a byte client cannot take it back, so that the answer ends with an error. */
+/** The client has shown text before these breaks. A byte client cannot withdraw it, so the answer ends with an error. */
 const afterText: ReadonlyArray<ConformanceFaultId> = ["text_cut", "text_clean_end", "overload_in_text"];
 
 describe("real clients through the gateway", () => {
   for (const { name, runtime } of clients) {
-    it.live(`${name}, on_complete: every fault is recovered, and the client never asks again`, () =>
+    it.live(`${name}, on_complete: every fault is recovered, and the client never retries`, () =>
       Effect.gen(function* () {
         const { cells, repeated } = yield* through("on_complete", yield* runtime);
         assert.isAbove(cells.length, 10);
@@ -22,7 +22,7 @@ describe("real clients through the gateway", () => {
     );
 
     it.live(
-      `${name}, live: what was not shown is recovered, and behind shown text there is an error and nothing worse`,
+      `${name}, live: unshown content is recovered, and shown text is followed by an error and nothing worse`,
       () =>
         Effect.gen(function* () {
           const { cells, repeated } = yield* through("live", yield* runtime);
@@ -30,7 +30,7 @@ describe("real clients through the gateway", () => {
           const expected = (fault: ConformanceFaultId) => (afterText.includes(fault) ? "E" : "R");
           const wrong = cells.filter((cell) => cell.letter !== expected(cell.fault) || cell.false_abort);
           assert.deepStrictEqual(wrong.map(line), []);
-          // A broken connection behind text is no client's reason to ask again: no duplicate can come of it.
+          // No client retries after a connection that broke behind text, so nothing can be duplicated.
           assert.deepStrictEqual(repeated, []);
         }),
     );

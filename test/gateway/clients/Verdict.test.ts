@@ -1,5 +1,5 @@
 /**
- * The verdict of `npm run agents`: which turns behind the gateway are named as worse or dearer than they may be.
+ * The verdict of `npm run agents`, which names turns through the gateway that are worse or cost more than permitted.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { gatewayOrigin } from "../../../scripts/agents/Agent.ts";
@@ -16,7 +16,7 @@ const turn = (way: Way, letter: Letter, requests: number, more: Partial<Played> 
   ...more,
 });
 
-/** A turn with its direct one, and how many faults are found in it. */
+/** A turn and its direct counterpart, with the number of faults found in it. */
 const cases: ReadonlyArray<readonly [string, Measure, Played, Played, number]> = [
   ["as without the gateway", "once", turn("direct", "E", 1), turn("live", "E", 1), 0],
   ["better", "once", turn("direct", "T", 1), turn("live", "E", 1), 0],
@@ -42,22 +42,22 @@ describe("the verdict on the agents' turns", () => {
     });
   }
 
-  it("an agent without a number of its own may cost what it costs directly", () => {
+  it("an agent without its own limit may cost as much as directly", () => {
     const of = (way: Way, requests: number) => turn(way, "E", requests, { agent: "cline", measure: "always" });
     assert.deepStrictEqual(worse([of("direct", 7), of("live", 7)], agents), []);
     assert.strictEqual(worse([of("direct", 7), of("live", 8)], agents).length, 1);
-    // What the gateway tries by itself is no repeat of the agent's.
+    // The gateway's own tries are no repeats of the agent.
     assert.deepStrictEqual(worse([of("direct", 1), of("live", 4)], agents), []);
     assert.strictEqual(worse([of("direct", 1), of("live", 5)], agents).length, 1);
   });
 
-  it("what is refused every time costs no more requests than any other fault", () => {
+  it("a fault that is refused every time costs no more requests than any other fault", () => {
     const of = (requests: number) => turn("live", "E", requests, { fault: "429", measure: "always" });
     assert.deepStrictEqual(worse([of(4)], agents), []);
     assert.strictEqual(worse([of(5)], agents).length, 1);
   });
 
-  it("a later play of a turn takes the place of an earlier one", () => {
+  it("a later play of a turn replaces an earlier one", () => {
     const earlier = [turn("live", "E", 1), turn("direct", "R", 2)];
     const later = [turn("live", "R", 2), turn("live", "R", 2, { measure: "always" })];
     const letters = merge(earlier, later).map((it) => `${it.way} ${it.measure} ${it.cells[0].letter}`);
@@ -72,7 +72,7 @@ describe("the verdict on the agents' turns", () => {
     }
   });
 
-  it("every agent has a name of its own, and a tool whose call can be told from another's", () => {
+  it("every agent has a unique name, and a tool whose call is distinguishable from another's", () => {
     assert.strictEqual(new Set(agents.map(({ name }) => name)).size, agents.length);
     for (const { shell } of agents) assert.isTrue(shell.tool !== "" && shell.parameter !== "");
   });

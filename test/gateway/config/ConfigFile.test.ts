@@ -291,6 +291,12 @@ describe("readConfig", () => {
     ]);
   });
 
+  it("refuses the delivery log with a sentence that says what replaces it", () => {
+    assert.deepStrictEqual(problemsIn({ delivery_log: true }), [
+      "$.delivery_log: expected no such key: give each gateway the address at which the others reach it by `advertise` instead",
+    ]);
+  });
+
   it("refuses what would fail with every request", () => {
     const found = problemsIn({
       listen: { tls: { cert: "ca.pem", key: "other.pem" } },

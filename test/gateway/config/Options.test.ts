@@ -1,7 +1,7 @@
 /** Every option of the gateway and of `serve` is one entry of a table, and has everything that follows from it. */
 import { readFileSync } from "node:fs";
 import { assert, describe, it } from "@effect/vitest";
-import { Effect, Option, Redacted } from "effect";
+import { ConfigProvider, Effect, Option, Redacted } from "effect";
 import { flags as flagTable } from "../../../scripts/tables/Flags.ts";
 import { servedText } from "../../../src/cli/serve/ServedText.ts";
 import { pairFlags, type Typed } from "../../../src/cli/serve/ServeFlags.ts";
@@ -12,7 +12,7 @@ import { fixedIn } from "../../../src/gateway/config/FixedOptions.ts";
 import { GatewayError, settingsOf } from "../../../src/gateway/config/GatewayOptions.ts";
 import { type Entry, entriesOf, isParts, limit, withValue } from "../../../src/gateway/config/Option.ts";
 import { entries, groups, limits } from "../../../src/gateway/config/Options.ts";
-import type { ProgramOptions } from "../../../src/gateway/config/ProgramOptions.ts";
+import { type ProgramOptions, problemOf } from "../../../src/gateway/config/ProgramOptions.ts";
 
 const docs = (name: string) => readFileSync(new URL(`../../../docs/${name}`, import.meta.url), "utf8");
 
@@ -192,4 +192,66 @@ describe("each option", () => {
       if (variable !== undefined) assert.include(gateway, `\`${variable}\``);
     }
   });
+});
+
+describe("the address that a gateway advertises", () => {
+  const advertise = entries.find(({ name }) => name === "advertise") ?? assert.fail("it is an option");
+  const expected = "expected https://HOST[:PORT], or http://HOST[:PORT] of a loopback address, and nothing else, got ";
+
+  it("is an origin with https, or with http on the loopback interface", () => {
+    for (const address of [
+      "https://gateway-1.internal:8787",
+      "https://10.0.0.7",
+      "https://[fd00::7]:443",
+      "https://a.test/",
+    ])
+      assert.deepStrictEqual(filed(advertise, address), { advertise: address });
+    for (const address of ["http://127.0.0.1:8787", "http://localhost:1", "http://[::1]:8787", "http://127.8.9.1"])
+      assert.deepStrictEqual(filed(advertise, address), { advertise: address });
+  });
+
+  it.effect("is refused otherwise, by the file, the flag and the program, with what was expected and given", () =>
+    Effect.gen(function* () {
+      const wrongs = {
+        "http://gateway-1.internal:8787": "http://gateway-1.internal:8787",
+        "http://10.0.0.7:8787": "http://10.0.0.7:8787",
+        "http://127.0.0.1.example:8787": "http://127.0.0.1.example:8787",
+        "https://user:secret@gateway:8787": "https://gateway:8787…",
+        "https://gateway:8787/secret": "https://gateway:8787…",
+        "https://gateway:8787?secret": "https://gateway:8787…",
+        "https://gateway#secret": "https://gateway…",
+        "unix:///secret": "unix://…",
+        "gateway-1": "no URL",
+        [`https://${"a".repeat(600)}`]: `https://${"a".repeat(72)}…`,
+      };
+      for (const [wrong, given] of Object.entries(wrongs)) {
+        assert.strictEqual(filed(advertise, wrong), `$.advertise: ${expected}${given}`);
+        assert.deepStrictEqual(yield* typed({ advertise: wrong }), { wrong: [`--advertise: ${expected}${given}`] });
+        const refused = settingsOf({ advertise: wrong });
+        assert.strictEqual(refused instanceof GatewayError && refused.message, `advertise: ${expected}${given}`);
+      }
+    }),
+  );
+
+  it("needs a store that other gateways can share", () => {
+    const advertised = { advertise: "https://gateway-1.internal:8787" };
+    assert.match(problemOf({ ...advertised, db: "memory" }) ?? "", /^advertise: .* name one by --db/);
+    for (const db of ["runs.db", "postgres://h/d"]) assert.isUndefined(problemOf({ ...advertised, db }));
+  });
+
+  it.effect("replaces the delivery log, whose variable is refused unless it is empty", () =>
+    Effect.gen(function* () {
+      const given = (value: string) =>
+        Effect.provide(
+          typed({}),
+          ConfigProvider.layer(ConfigProvider.fromUnknown({ STREAM_RECOVERY_DELIVERY_LOG: value })),
+        );
+      assert.deepStrictEqual(yield* given("true"), {
+        wrong: [
+          "$STREAM_RECOVERY_DELIVERY_LOG: expected no such variable: give each gateway the address at which the others reach it by STREAM_RECOVERY_ADVERTISE instead",
+        ],
+      });
+      assert.property(yield* given(""), "program");
+    }),
+  );
 });

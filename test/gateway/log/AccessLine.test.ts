@@ -5,6 +5,7 @@ import { assert, describe, it, vi } from "@effect/vitest";
 import { Effect, Logger } from "effect";
 import * as GatewayLog from "../../../src/gateway/log/GatewayLog.ts";
 import { FaultProvider, type FaultProviderOptions } from "../../../src/testing/index.ts";
+import { until } from "../../Polling.ts";
 import { paths, post, recovery, send, serverOf } from "../GatewayCases.ts";
 import { logging } from "./Logged.ts";
 
@@ -175,7 +176,7 @@ describe("the access line", () => {
           assert.deepStrictEqual(messages(), []);
           yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)));
           assert.deepStrictEqual(messages(), []);
-          while (written.length === 0) yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)));
+          yield* until(() => written.length > 0);
           assert.deepStrictEqual(messages(), [["one", "two"]]);
           yield* Effect.logInfo("three");
           yield* Effect.logWarning("four");

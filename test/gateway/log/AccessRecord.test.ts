@@ -22,15 +22,6 @@ const interrupted = new RunInterrupted({
   message: "It failed.",
 });
 
-const flowedOn = new RunInterrupted({
-  reason: "taken_over",
-  run_id: "gw_1",
-  rule: "already_complete",
-  failure: { kind: "cancelled", by: "lifecycle" },
-  attempts: 1,
-  message: "It is whole.",
-});
-
 const cancelled = new RunInterrupted({
   reason: "do_not_retry",
   run_id: "gw_1",
@@ -46,15 +37,6 @@ describe("the record of a request", () => {
     assert.isUndefined(it.record.seams);
     for (const attempt of [2, 3]) it.followed({ _tag: "Continued", attempt, at: 7, proof: "anchor" }, "gw_1");
     assert.strictEqual(it.record.seams, 2);
-  });
-
-  it("says of a whole response whose run was taken over that it is completed", () => {
-    const { access: it } = access();
-    it.followed(flowedOn, "gw_1");
-    it.headed(200);
-    it.ended("whole");
-    const { failure, outcome, rule } = it.record;
-    assert.deepStrictEqual([outcome, rule, failure], ["completed", "already_complete", undefined]);
   });
 
   it("says where it went, what became of it, and how long it took", () => {

@@ -1,9 +1,10 @@
 import { assert, describe, it } from "@effect/vitest";
-import { Effect } from "effect";
+import { Clock, Effect } from "effect";
+import { TestClock } from "effect/testing";
 import { MadeId } from "../../../src/gateway/owners/MadeId.ts";
 import * as ResponseOwners from "../../../src/gateway/owners/ResponseOwners.ts";
-import { WorkerBus } from "../../../src/gateway/workers/WorkerBus.ts";
-import { members, newcomer } from "../workers/Members.ts";
+import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import * as MemoryFacts from "../../recorder/shared/MemoryFacts.ts";
 
 describe("the owners of stored responses", () => {
   it("are forgotten by a token's own later responses, and by no other token's", () => {
@@ -13,7 +14,6 @@ describe("the owners of stored responses", () => {
     assert.strictEqual(memory.find("a"), "colleague");
     assert.strictEqual(memory.find("x99"), "attacker");
     assert.isUndefined(memory.find("x0"));
-    assert.lengthOf(memory.all(), 4);
   });
 
   it("are those that made an id first, because some servers let a client choose it", () => {
@@ -21,27 +21,26 @@ describe("the owners of stored responses", () => {
     memory.keep("one", "a");
     memory.keep("two", "a");
     assert.strictEqual(memory.find("a"), "one");
-    assert.deepStrictEqual(memory.all(), [{ token: "one", digest: "a" }]);
   });
 });
 
-describe("the owners that several workers know", () => {
-  it.effect("are those of each of them, also at a worker that begins later", () =>
+describe("the owners that the processes of a store know", () => {
+  it.effect("are those of each of them, also at a process that starts later", () =>
     Effect.gen(function* () {
-      const { ends, router } = yield* members(2);
-      const made = ({ bus }: (typeof ends)[number]) => Effect.provideService(ResponseOwners.make, WorkerBus, bus);
-      const [first, second] = yield* Effect.forEach(ends, made);
-      if (first === undefined || second === undefined) return yield* Effect.die("too few");
+      const clock = yield* Clock.Clock;
+      const store = MemoryFacts.make(() => clock.currentTimeMillisUnsafe());
+      const recorder = yield* Effect.provide(RunRecorder, RunRecorder.layerMemory());
+      const start = () =>
+        Effect.provideService(ResponseOwners.make, RunRecorder, { ...recorder, shared: store.process() });
+      const [first, second] = [yield* start(), yield* start()];
       first.keep("one", "resp_1");
-      assert.strictEqual(yield* second.ownerOf("resp_1", "one"), "own");
-      assert.strictEqual(yield* second.ownerOf("resp_1", "two"), "other");
-      assert.strictEqual(yield* second.ownerOf("resp_2", "one"), "unknown");
-      router.leave(2);
-      const come = yield* newcomer(2, router, 2);
-      const third = yield* made(come);
-      come.join();
-      assert.strictEqual(yield* third.ownerOf("resp_1", "two"), "other");
-    }),
+      yield* TestClock.adjust(1);
+      for (const owners of [second, yield* start()]) {
+        assert.strictEqual(yield* owners.ownerOf("resp_1", "one"), "own");
+        assert.strictEqual(yield* owners.ownerOf("resp_1", "two"), "other");
+        assert.strictEqual(yield* owners.ownerOf("resp_2", "one"), "unknown");
+      }
+    }).pipe(Effect.scoped),
   );
 });
 

@@ -1,5 +1,5 @@
 /**
- * Puts the page behind the gateway itself: through its token, its Host and Origin checks and its feed.
+ * The page behind the gateway itself, with its token, its Host and Origin checks and its feed.
  */
 import { afterAll, assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber } from "effect";
@@ -36,7 +36,7 @@ const text = (url: string, init?: RequestInit) =>
 describe("the page behind the gateway", { timeout: browserTestMs }, () => {
   afterAll(closed);
 
-  it.live("shows its runs and its metrics to a client with the token, and nothing of a key or a prompt", () =>
+  it.live("shows its runs and its metrics to a client with the token, and no part of a key or a prompt", () =>
     Effect.gen(function* () {
       const server = yield* FaultProvider.make({ script: cutAfterText });
       const { url } = yield* front(server.url, { token, reveal: "on_complete" }, RecoveryPage.layer);
@@ -66,7 +66,7 @@ describe("the page behind the gateway", { timeout: browserTestMs }, () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("takes no answer from a page of another site", () =>
+  it.live("accepts no answer from a page of another site", () =>
     Effect.gen(function* () {
       const server = yield* FaultProvider.make({});
       const { url } = yield* front(server.url, {}, RecoveryPage.layer);
@@ -81,9 +81,9 @@ describe("the page behind the gateway", { timeout: browserTestMs }, () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live.skipIf(missing !== undefined)("lets a person answer for a client that waits", () =>
+  it.live.skipIf(missing !== undefined)("lets a person answer for a waiting client", () =>
     Effect.gen(function* () {
-      // The provider may have run a tool before it broke, so that the retry wants a second word.
+      // The provider may have run a tool before it broke, so the retry requires a confirmation.
       const unproven = { answers: [{ break: { kind: "rst", at: "after_head" } }, { content: [{ text: 6 }] }] } as const;
       const tools = [{ type: "mcp", server_label: "shop" }];
       const body = JSON.stringify({ model: "m", stream: true, messages: [{ role: "user", content: "?" }], tools });

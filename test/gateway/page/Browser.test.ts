@@ -1,5 +1,5 @@
 /**
- * Uses the page as a person does, in a real browser, on runs of the real processor.
+ * Uses the page like a person, in a real browser, with runs of the real processor.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -61,7 +61,7 @@ const cutAfterText = {
 describe.skipIf(missing !== undefined)("the page in a browser", { timeout: browserTestMs }, () => {
   afterAll(closed);
 
-  it.live("shows a run from its start over its break to its recovery, without being loaded again", () =>
+  it.live("shows a run from its start over its break to its recovery, without a reload", () =>
     Effect.gen(function* () {
       const server = yield* pageServer;
       const { complaints, page, requests } = yield* tab();
@@ -83,7 +83,7 @@ describe.skipIf(missing !== undefined)("the page in a browser", { timeout: brows
     }).pipe(Effect.scoped, Effect.provide(processing)),
   );
 
-  it.live("takes an answer by click, and the waiting run goes on at once", () =>
+  it.live("accepts an answer by click, and the waiting run continues at once", () =>
     Effect.gen(function* () {
       const server = yield* pageServer;
       const { page } = yield* tab();
@@ -99,7 +99,7 @@ describe.skipIf(missing !== undefined)("the page in a browser", { timeout: brows
     }).pipe(Effect.scoped, Effect.provide(processing)),
   );
 
-  it.live("takes an answer by keyboard alone, and shows where the focus is", () =>
+  it.live("accepts an answer by keyboard alone, and shows the focus", () =>
     Effect.gen(function* () {
       const server = yield* pageServer;
       const { page } = yield* tab();
@@ -118,12 +118,12 @@ describe.skipIf(missing !== undefined)("the page in a browser", { timeout: brows
       yield* Fiber.join(fiber);
       const [record] = yield* (yield* RunRecorder).runs();
       assert.strictEqual(record?.end?.reason, "accepted_partial");
-      // The button is gone; the focus is in the view, not at the beginning of the document.
+      // The button is gone, and the focus is in the view, not at the beginning of the document.
       yield* steps(() => page.locator("#view:focus").waitFor());
     }).pipe(Effect.scoped, Effect.provide(processing)),
   );
 
-  it.live("asks twice where a call may run again, and Escape is no", () =>
+  it.live("asks for a confirmation if a call may run again, and Escape declines it", () =>
     Effect.gen(function* () {
       yield* put([Runs.asking("run_a")]);
       const recorder = yield* RunRecorder;
@@ -145,7 +145,7 @@ describe.skipIf(missing !== undefined)("the page in a browser", { timeout: brows
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
-  it.live("cancels a run once that is said twice, and says who has cancelled it", () =>
+  it.live("cancels a run after a confirmation, and shows who has cancelled it", () =>
     Effect.gen(function* () {
       const server = yield* pageServer;
       const recorder = yield* RunRecorder;
@@ -173,14 +173,14 @@ describe.skipIf(missing !== undefined)("the page in a browser", { timeout: brows
     }).pipe(Effect.scoped, Effect.provide(processing)),
   );
 
-  it.live("says why an answer was refused that somebody else gave first", () =>
+  it.live("says why an answer was refused after another person's", () =>
     Effect.gen(function* () {
       yield* put([Runs.asking("run_a")]);
       const server = yield* pageServer;
       const { page } = yield* tab();
       const recorder = yield* RunRecorder;
       const first = recorder.answer({ run_id: "run_a", revision: 1, choice: "stop", by: "person" });
-      // The other answer comes when the button has been clicked: a page that sees it first has no such button any more.
+      // The other answer comes after the click, because a page that sees it first has no such button.
       yield* steps(() =>
         page.route("**/answer", async (route) => {
           await Effect.runPromise(first);
@@ -195,7 +195,7 @@ describe.skipIf(missing !== undefined)("the page in a browser", { timeout: brows
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
-  it.live("looks by itself while its feed is down", () =>
+  it.live("polls while its feed is down", () =>
     Effect.gen(function* () {
       const server = yield* pageServer;
       const { page } = yield* tab();
@@ -244,7 +244,7 @@ describe.skipIf(missing !== undefined)("the page in a browser", { timeout: brows
           const [download] = await Promise.all([page.waitForEvent("download"), page.locator(id).click()]);
           return readFileSync(await download.path(), "utf8");
         });
-      // A JSON document of ours.
+      // The document is our own export.
       const exported = JSON.parse(yield* got("#export")) as {
         readonly export: string;
         readonly incidents: ReadonlyArray<unknown>;
@@ -255,7 +255,7 @@ describe.skipIf(missing !== undefined)("the page in a browser", { timeout: brows
   );
 
   for (const colorScheme of ["light", "dark"] as const) {
-    it.live(`fits a phone, is readable in ${colorScheme} and asks for nothing from elsewhere`, () =>
+    it.live(`fits a phone, is readable in ${colorScheme} and requests nothing from other hosts`, () =>
       Effect.gen(function* () {
         const long = "x".repeat(128);
         const wide = { id: long, model: long };
@@ -304,7 +304,7 @@ describe.skipIf(missing !== undefined)("the page in a browser", { timeout: brows
     );
   }
 
-  it.live("draws a seam where the text goes on: over the piece's beginning, seen on either ground", () =>
+  it.live("draws a seam where text was continued, over the piece's beginning and visible on either background", () =>
     Effect.gen(function* () {
       yield* put([Seams.joined("run_sewn")]);
       const server = yield* pageServer;
@@ -338,7 +338,7 @@ describe.skipIf(missing !== undefined)("the page in a browser", { timeout: brows
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
-  it.live("opens the file of a run from disk, without a request or a complaint", () =>
+  it.live("opens the file of a run from disk, without a request or an error", () =>
     Effect.gen(function* () {
       const folder = yield* Effect.acquireRelease(
         Effect.sync(() => mkdtempSync(join(tmpdir(), "run-picture-"))),
@@ -360,7 +360,7 @@ describe.skipIf(missing !== undefined)("the page in a browser", { timeout: brows
     }).pipe(Effect.scoped),
   );
 
-  it.live("keeps markup in labels what it is: text", () =>
+  it.live("shows markup in labels as plain text", () =>
     Effect.gen(function* () {
       const evil = `"'><img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`;
       const provider = { id: evil, model: evil };
@@ -400,7 +400,7 @@ describe.skipIf(missing !== undefined)("the page in a browser", { timeout: brows
   );
 });
 
-/** Wall clock of the photograph: it looks the same whenever it is taken. */
+/** Wall clock of the photograph, which must look the same each time. */
 const photographed = Layer.effect(
   Clock.Clock,
   Effect.map(Clock.Clock, (clock) => ({

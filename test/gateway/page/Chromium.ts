@@ -1,5 +1,5 @@
 /**
- * Opens pages in headless Chromium, and keeps an account of everything that they ask for.
+ * Opens pages in headless Chromium, and records everything that they request.
  */
 import { existsSync } from "node:fs";
 import { Effect, type Scope } from "effect";
@@ -7,12 +7,12 @@ import { type Browser, type BrowserContext, type BrowserContextOptions, chromium
 
 const executablePath = process.env.CHROMIUM_PATH ?? "/usr/bin/chromium";
 
-/** Why there is no browser here; undefined where there is one. */
+/** The reason why there is no browser; undefined if there is one. */
 export const missing: string | undefined = existsSync(executablePath)
   ? undefined
   : `${executablePath} does not exist: apt-get install chromium, or set CHROMIUM_PATH`;
 
-/** Longest wait for something on a page, in milliseconds: two cores may be busy with other tests. */
+/** Maximum wait for something on a page, in milliseconds. Two cores may be busy with other tests. */
 const patienceMs = 20_000;
 
 const args = [
@@ -28,38 +28,38 @@ const args = [
 
 export interface Tab {
   readonly page: Page;
-  /** Every address that the page asked for. */
+  /** Every address that the page requested. */
   readonly requests: ReadonlyArray<string>;
-  /** What its console said and what it threw. */
+  /** Its console messages and its errors. */
   readonly complaints: ReadonlyArray<string>;
 }
 
-/** Longest test in a browser, in milliseconds. */
+/** Time limit of a browser test, in milliseconds. */
 export const browserTestMs = 60_000;
 
 let started: Promise<Browser> | undefined;
 
-/** One browser a test file, with a profile of its own; every tab has cookies, cache and downloads of its own. */
+/** One browser per test file, with a separate profile. Every tab has its own cookies, cache and downloads. */
 const browser = (): Promise<Browser> => {
   started ??= chromium.launch({ executablePath, args, timeout: browserTestMs });
   return started;
 };
 
-/** Ends the browser, if one was started: what a test file does last. */
+/** Ends the browser, if one was started. A test file calls it last. */
 export const closed = async (): Promise<void> => (await started)?.close();
 
 /** Opens one tab that closes with the scope. */
 export const tab = (options: BrowserContextOptions = {}): Effect.Effect<Tab, never, Scope.Scope> =>
   Effect.flatMap(profile(options), tabOf);
 
-/** A profile of its own, which closes with the scope: its tabs share locks and channels, as those of a person do. */
+/** A separate profile, which closes with the scope. Its tabs share locks and channels, like those of a person. */
 export const profile = (options: BrowserContextOptions = {}): Effect.Effect<BrowserContext, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.promise(async () => (await browser()).newContext(options)),
     (it) => Effect.promise(() => it.close()),
   );
 
-/** Opens one more tab of a profile. */
+/** Opens another tab in a profile. */
 export const tabOf = (context: BrowserContext): Effect.Effect<Tab> =>
   Effect.gen(function* () {
     const page = yield* Effect.promise(() => context.newPage());
@@ -74,10 +74,9 @@ export const tabOf = (context: BrowserContext): Effect.Effect<Tab> =>
     return { page, requests, complaints };
   });
 
-/** Runs steps in a tab. */
 export const steps = <A>(play: () => Promise<A>): Effect.Effect<A> => Effect.promise(play);
 
-/** Whether something of the page stands out on the right: a person would have to scroll sideways. */
+/** The elements that overflow the page on the right, so that a person would have to scroll sideways. */
 export const overflow = (page: Page): Promise<ReadonlyArray<string>> =>
   page.evaluate(`(() => {
     const width = document.documentElement.clientWidth;
@@ -87,7 +86,7 @@ export const overflow = (page: Page): Promise<ReadonlyArray<string>> =>
     return document.documentElement.scrollWidth > width ? ["the document", ...wide] : wide;
   })()`);
 
-/** Contrast of an element's text against what lies behind it (WCAG 2.2, 1.4.3), by the colours that are drawn. */
+/** Contrast of an element's text against its background (WCAG 2.2, 1.4.3), by the drawn colours. */
 export const contrast = (page: Page, selector: string): Promise<number> =>
   page.evaluate(`((selector) => {
     const rgb = (text) => text.match(/[\\d.]+/g).map(Number);

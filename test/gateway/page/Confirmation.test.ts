@@ -1,6 +1,6 @@
 /**
- * Answers the same questions on the page, through the API and on the command line: a retry that may run something again needs a
- * second word at each of them, and no other answer does.
+ * Answers the same questions on the page, through the API and on the command line. A retry that may run something again needs a
+ * confirmation in each of them, and no other answer does.
  */
 import * as NodeServices from "@effect/platform-node/NodeServices";
 import { assert, describe, it } from "@effect/vitest";
@@ -16,7 +16,7 @@ import { pageServer, put } from "./Server.ts";
 
 const id = "run_a";
 
-/** A question about a break of an attempt with these facts. */
+/** The question of a broken attempt with these facts. */
 const question = (facts: Parameters<typeof Runs.facts>[0]): ReadonlyArray<Entry> => {
   const its = Runs.facts(facts);
   const incident = Runs.broken(id, 1, Runs.now, { provider: Runs.gpt, facts: its });
@@ -31,7 +31,7 @@ const question = (facts: Parameters<typeof Runs.facts>[0]): ReadonlyArray<Entry>
 
 const provided = { ...Runs.call(0, "web_search", "mutating", "input_complete"), executor: "provider" } as const;
 
-/** Questions, and what their retry may run again. */
+/** Questions, and the calls that their retry may run again. */
 const questions: Readonly<Record<string, readonly [ReadonlyArray<Entry>, ReadonlyArray<string>]>> = {
   "a tool that started": [Runs.asking(id, Runs.now - 100), ["read_file (0.0)", "bash (0.1)"]],
   "tools that the provider may have run unseen": [
@@ -42,7 +42,7 @@ const questions: Readonly<Record<string, readonly [ReadonlyArray<Entry>, Readonl
   "text alone": [question({ shown: "text", text_through: 1 }), []],
 };
 
-/** Asks for a retry everywhere, without a second word and with it, each time of a record that nobody has answered. */
+/** Requests a retry everywhere, without and with a confirmation, each time with an unanswered record. */
 const everywhere = (entries: ReadonlyArray<Entry>, sure: boolean) => {
   const fresh = <A, E2>(run: Effect.Effect<A, E2, RunRecorder | Scope.Scope | NodeServices.NodeServices>) =>
     Effect.andThen(put([entries]), run).pipe(
@@ -70,7 +70,7 @@ const everywhere = (entries: ReadonlyArray<Entry>, sure: boolean) => {
   return Effect.all({ api: fresh(api), cli: fresh(cli) });
 };
 
-/** What the page's button has to confirm; undefined where it needs no second word. */
+/** The text that the page's button must confirm; undefined if it needs no confirmation. */
 const pageConfirms = (entries: ReadonlyArray<Entry>, path: string) =>
   Effect.gen(function* () {
     yield* put([entries]);
@@ -85,7 +85,7 @@ const pageConfirms = (entries: ReadonlyArray<Entry>, path: string) =>
 describe("a retry", () => {
   for (const [what, [entries, repeats]] of Object.entries(questions)) {
     const isRisky = repeats.length > 0;
-    it.effect(`over ${what} ${isRisky ? "is confirmed" : "needs no second word"} everywhere`, () =>
+    it.effect(`over ${what} ${isRisky ? "is confirmed" : "needs no confirmation"} everywhere`, () =>
       Effect.gen(function* () {
         const plain = yield* everywhere(entries, false);
         assert.deepStrictEqual([plain.api.taken, plain.cli.taken], [!isRisky, !isRisky]);

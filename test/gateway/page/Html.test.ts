@@ -1,6 +1,3 @@
-/**
- * Puts untrusted text into HTML.
- */
 import { assert, describe, it } from "@effect/vitest";
 import { html, label, none } from "../../../src/gateway/page/Html.ts";
 
@@ -13,7 +10,7 @@ describe("a template of HTML", () => {
     assert.include(markup, "&quot; onload=&quot;x");
   });
 
-  it("takes HTML, lists and numbers, and leaves out what is not there", () => {
+  it("accepts HTML, lists and numbers, and omits undefined values", () => {
     const rows = ["a", "<i>"].map((it) => html`<li>${it}</li>`);
     assert.strictEqual(
       html`<ul>${rows}</ul>${3}${false}${undefined}${none}`.markup,
@@ -21,12 +18,12 @@ describe("a template of HTML", () => {
     );
   });
 
-  it("takes no character that a document cannot have, or that turns its words round", () => {
+  it("replaces characters that a document cannot contain or that reverse its text", () => {
     assert.strictEqual(html`${"a\u0000\u0007b\u202ec\u2066d\ud800"}`.markup, "a\ufffd\ufffdb\ufffdc\ufffdd\ufffd");
     assert.strictEqual(html`${"a\n\tb 😀 ü"}`.markup, "a\n\tb 😀 ü");
   });
 
-  it("keeps a label's direction to itself", () => {
+  it("isolates a label's direction", () => {
     assert.strictEqual(label("שלום <").markup, '<bdi class="label">שלום &lt;</bdi>');
   });
 });

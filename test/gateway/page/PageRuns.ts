@@ -1,5 +1,5 @@
 /**
- * Puts runs of every look on record, always the same: what the page is tested and photographed with.
+ * Stores runs of every appearance, always the same, for tests and photographs of the page.
  */
 import { type AttemptFacts, fresh as freshFacts } from "../../../src/domain/AttemptFacts.ts";
 import type { Failure } from "../../../src/domain/Failure.ts";
@@ -45,7 +45,7 @@ export const begun = (run_id: string, provider: Provider, at: number): RunRecord
   at,
   budget: defaultBudget,
   policy: "default",
-  // A program holds the request, and can take the run up again.
+  // A program has the request, and can take the run up again.
   transcript: "0".repeat(64),
 });
 
@@ -61,7 +61,7 @@ export const noted = (at_ms: number, attempt: number, event: Evidence["event"], 
   evidence: { at_ms, attempt, event, ...(detail === undefined ? {} : { detail }) },
 });
 
-/** An incident as the policy decides it. */
+/** An incident as the policy would decide it. */
 export const broken = (
   run_id: string,
   attempt: number,
@@ -138,7 +138,7 @@ export const recovered = (run_id = "run_0600fi7k2m9q", at = now - 47_000): Reado
   ];
 };
 
-/** A tool had started, and its outcome is unknown. The run is parked: no process drives it. */
+/** A run whose tool has started and has an unknown outcome. It is parked without an owner. */
 export const asking = (
   run_id = "run_0600fi7n1w4d",
   at = now - 190_000,
@@ -166,7 +166,7 @@ export const asking = (
   ];
 };
 
-/** A break where the provider may have run tools of its own: nothing of the stream told of one. */
+/** A break while the provider may have run its own tools, unseen in the stream. */
 export const unprovable = (run_id: string, at = now - 190_000, provider = gpt): ReadonlyArray<RunRecord.Entry> => {
   const hosted = { ...guarded, reason: "provider_tools", provider: { read_only: 0, mutating: 0, unknown: 1 } } as const;
   const its = facts({ side_effects: hosted, progress: "started" });
@@ -180,7 +180,7 @@ export const unprovable = (run_id: string, at = now - 190_000, provider = gpt): 
   ];
 };
 
-/** A run that goes on. */
+/** A run in progress. */
 export const running = (
   run_id = "run_0600fi7p8x2c",
   at = now - 9_400,
@@ -192,7 +192,7 @@ export const running = (
   { _tag: "FactsRaised", attempt: 1, facts: facts({ shown: "reasoning", progress: "reasoning" }) },
 ];
 
-/** A run in which nothing broke. */
+/** A run without a break. */
 export const calm = (run_id: string, at: number, provider = claude, lasted = 6_200): ReadonlyArray<RunRecord.Entry> => [
   begun(run_id, provider, at),
   attempted(

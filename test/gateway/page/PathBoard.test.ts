@@ -1,4 +1,4 @@
-/** Uses the page's section of paths as a person does, in a real browser. */
+/** Uses the page's section of paths like a person, in a real browser. */
 import { afterAll, assert, describe, it } from "@effect/vitest";
 import { Clock, Effect, Layer } from "effect";
 import type { PathStatus } from "../../../src/paths/Paths.ts";
@@ -10,7 +10,7 @@ import { pageServer, put } from "./Server.ts";
 
 const memory = RunRecorder.layerMemory();
 
-/** The cases as they stand at another moment. */
+/** The cases, moved to another time. */
 const at = (path: PathStatus, now: number): PathStatus => {
   const by = now - Runs.now;
   const next = path.nextProbeAt === undefined ? {} : { nextProbeAt: path.nextProbeAt + by };
@@ -20,50 +20,47 @@ const at = (path: PathStatus, now: number): PathStatus => {
 
 const pictures = process.env.PAGE_PICTURES;
 
-describe.skipIf(missing !== undefined)("the page's ways to providers, in a browser", { timeout: browserTestMs }, () => {
+describe.skipIf(missing !== undefined)("the page's section of paths, in a browser", { timeout: browserTestMs }, () => {
   afterAll(closed);
 
-  it.live(
-    "come and go as paths change, without being loaded again; Try now asks the path and says what was found",
-    () => {
-      let list: ReadonlyArray<PathStatus> = [Paths.up];
-      const tried: Array<string> = [];
-      const paths = Paths.standing(
-        () => list,
-        (path) => {
-          tried.push(path);
-          if (tried.length === 2) list = [Paths.up];
-        },
+  it.live("updates as paths change, without a reload; Try now probes the path and shows the result", () => {
+    let list: ReadonlyArray<PathStatus> = [Paths.up];
+    const tried: Array<string> = [];
+    const paths = Paths.standing(
+      () => list,
+      (path) => {
+        tried.push(path);
+        if (tried.length === 2) list = [Paths.up];
+      },
+    );
+    return Effect.gen(function* () {
+      const server = yield* pageServer;
+      const { complaints, page, requests } = yield* tab();
+      yield* steps(() => page.goto(`${server.url}recovery/`));
+      yield* steps(() => page.getByText("No run is on record yet").waitFor());
+      const { path } = Paths.down;
+      list = [Paths.up, at({ ...Paths.down, path: Paths.up.path }, yield* Clock.currentTimeMillis), Paths.down].slice(
+        1,
       );
-      return Effect.gen(function* () {
-        const server = yield* pageServer;
-        const { complaints, page, requests } = yield* tab();
-        yield* steps(() => page.goto(`${server.url}recovery/`));
-        yield* steps(() => page.getByText("No run is on record yet").waitFor());
-        const { path } = Paths.down;
-        list = [Paths.up, at({ ...Paths.down, path: Paths.up.path }, yield* Clock.currentTimeMillis), Paths.down].slice(
-          1,
-        );
-        yield* steps(() => page.locator(".paths .chip", { hasText: "down" }).nth(1).waitFor());
-        const button = page.locator(".paths .card", { hasText: path }).getByRole("button", { name: "Try now" });
-        yield* steps(() => button.click());
-        yield* steps(() => page.locator("#said", { hasText: "It cannot be reached yet" }).waitFor());
-        list = [Paths.down];
-        yield* steps(() => page.locator(".paths .card").nth(1).waitFor({ state: "detached" }));
-        list = [{ ...Paths.down, state: "returning" }, Paths.up];
-        yield* steps(() => page.locator(".paths .chip", { hasText: "returning" }).waitFor());
-        assert.strictEqual(yield* steps(() => page.getByRole("button", { name: "Try now" }).count()), 0);
-        list = [Paths.up];
-        yield* steps(() => page.locator(".paths").waitFor({ state: "detached" }));
-        assert.deepStrictEqual(tried, [path]);
-        assert.strictEqual(requests.filter((url) => url.endsWith("/page.js")).length, 1);
-        assert.deepStrictEqual(complaints, []);
-      }).pipe(Effect.scoped, Effect.provide(Layer.merge(memory, paths)));
-    },
-  );
+      yield* steps(() => page.locator(".paths .chip", { hasText: "down" }).nth(1).waitFor());
+      const button = page.locator(".paths .card", { hasText: path }).getByRole("button", { name: "Try now" });
+      yield* steps(() => button.click());
+      yield* steps(() => page.locator("#said", { hasText: "It cannot be reached yet" }).waitFor());
+      list = [Paths.down];
+      yield* steps(() => page.locator(".paths .card").nth(1).waitFor({ state: "detached" }));
+      list = [{ ...Paths.down, state: "returning" }, Paths.up];
+      yield* steps(() => page.locator(".paths .chip", { hasText: "returning" }).waitFor());
+      assert.strictEqual(yield* steps(() => page.getByRole("button", { name: "Try now" }).count()), 0);
+      list = [Paths.up];
+      yield* steps(() => page.locator(".paths").waitFor({ state: "detached" }));
+      assert.deepStrictEqual(tried, [path]);
+      assert.strictEqual(requests.filter((url) => url.endsWith("/page.js")).length, 1);
+      assert.deepStrictEqual(complaints, []);
+    }).pipe(Effect.scoped, Effect.provide(Layer.merge(memory, paths)));
+  });
 
   for (const colorScheme of ["light", "dark"] as const)
-    it.live(`can be read at 400 px and at 1100 px, ${colorScheme}, beside open questions and runs that wait`, () => {
+    it.live(`is readable at 400 px and at 1100 px, ${colorScheme}, beside open questions and waiting runs`, () => {
       let list: ReadonlyArray<PathStatus> = [];
       return Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis;

@@ -1,4 +1,4 @@
-/** Paths as a test wants them to stand. */
+/** Paths in states that a test defines. */
 import { Effect, Layer } from "effect";
 import { type PathStatus, Paths } from "../../../src/paths/Paths.ts";
 import { now } from "./PageRuns.ts";
@@ -26,7 +26,7 @@ export const cooling: PathStatus = {
   ],
 };
 
-/** The paths of a process, of which nothing but their list and a try is asked. */
+/** The paths of a process with a fixed list, and a probe on request. */
 export const standing = (list: () => ReadonlyArray<PathStatus>, tried: (path: string) => void = () => undefined) =>
   Effect.map(Paths.make, (paths) =>
     Paths.of({

@@ -1,5 +1,5 @@
 /**
- * Asks for every address of the page, by every method.
+ * Requests every address of the page with every method.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Stream } from "effect";
@@ -21,7 +21,7 @@ const got = (path: string, init?: RequestInit) =>
   });
 
 describe("the page", () => {
-  it.effect("stands where it says it does, and nowhere else", () =>
+  it.effect("is served at its own addresses, and nowhere else", () =>
     Effect.gen(function* () {
       yield* put([Runs.recovered("run_a")]);
       const types: ReadonlyArray<readonly [string, number, string]> = [
@@ -46,7 +46,7 @@ describe("the page", () => {
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
-  it.effect("lets nothing be loaded, framed, kept or guessed at", () =>
+  it.effect("allows nothing to be loaded, framed, cached or guessed", () =>
     Effect.gen(function* () {
       for (const path of ["/recovery/", "/recovery/?run=none", "/metrics", "/recovery/api/runs"]) {
         const { headers, text } = (yield* got(path)) ?? {};
@@ -62,7 +62,7 @@ describe("the page", () => {
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
-  it.effect("has relative addresses only, so that a token's prefix stays before them", () =>
+  it.effect("uses relative addresses only, so that a token's prefix stays before them", () =>
     Effect.gen(function* () {
       yield* put([Runs.asking("run_a"), Runs.recovered("run_b")]);
       for (const path of ["/recovery/", "/recovery/?run=run_a", "/recovery/?run=run_b", "/recovery/?filter=broken"]) {
@@ -77,7 +77,7 @@ describe("the page", () => {
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
-  it.effect("is read, never written to", () =>
+  it.effect("is read-only", () =>
     Effect.gen(function* () {
       for (const method of ["POST", "PUT", "DELETE"]) {
         for (const path of ["/recovery/", "/metrics", "/recovery/api/events"]) {
@@ -88,7 +88,7 @@ describe("the page", () => {
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
-  it.effect("answers HEAD with the head alone, the feed's too", () =>
+  it.effect("answers HEAD with the head only, even for the feed", () =>
     Effect.gen(function* () {
       for (const path of ["/recovery/", "/metrics", "/recovery/api/events"]) {
         const answer = yield* got(path, { method: "HEAD" });
@@ -98,7 +98,7 @@ describe("the page", () => {
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
-  it.effect("pages through runs and narrows them, and takes nonsense for nothing", () =>
+  it.effect("pages through runs and filters them, and ignores invalid parameters", () =>
     Effect.gen(function* () {
       yield* put(Array.from({ length: 45 }, (_, n) => Runs.calm(`run_${n}`, Runs.now)));
       yield* put([Runs.recovered("run_broken")]);
@@ -114,42 +114,40 @@ describe("the page", () => {
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
-  it.effect(
-    "finds runs by its form, keeps what was asked for from page to page, and names the field that it cannot read",
-    () =>
-      Effect.gen(function* () {
-        yield* put(Array.from({ length: 45 }, (_, n) => Runs.calm(`run_${n}`, Runs.now, Runs.gpt)));
-        yield* put([Runs.recovered("run_healed", Runs.now), Runs.stopped("run_stopped", Runs.now)]);
-        const rows = (text = "") => [...text.matchAll(/<li id="run-([^"]+)"/g)].map(([, it]) => it);
-        const found = (query: string) => Effect.map(got(`/recovery/?${query}`), (it) => rows(it?.text));
-        assert.deepStrictEqual(yield* found("q=SONNET"), ["run_healed"]);
-        assert.deepStrictEqual(yield* found("model=sonnet&provider=openai"), []);
-        assert.deepStrictEqual(yield* found("rule=not_retryable"), ["run_stopped"]);
-        assert.deepStrictEqual(yield* found("end=stopped&filter=ended"), ["run_stopped"]);
-        assert.deepStrictEqual(yield* found("end=stopped&filter=live"), []);
-        assert.deepStrictEqual(yield* found("until=2000-01-01"), []);
-        assert.lengthOf(yield* found("since=2000-01-01&q=&model="), 40);
-        const first = (yield* got("/recovery/?q=codex&end=completed"))?.text ?? "";
-        assert.include(first, 'name="q" value="codex"');
-        assert.include(first, '<option value="completed" selected>');
-        const [, older = ""] = /href="\.\/\?([^"]+)#runs">Older/.exec(first) ?? [];
-        assert.deepStrictEqual(rows((yield* got(`/recovery/?${older.replaceAll("&amp;", "&")}`))?.text).length, 5);
-        assert.include((yield* got("/recovery/?q=none"))?.text, "No run on record fits the search.");
-        const bad = yield* got("/recovery/?since=%3Cscript%3E&q=run");
-        assert.deepStrictEqual([bad?.status, rows(bad?.text)], [400, []]);
-        assert.include(bad?.text, 'name="since" value="&lt;script&gt;"');
-        assert.match(bad?.text ?? "", /aria-invalid="true" aria-describedby="search-invalid"/);
-        assert.match(bad?.text ?? "", /role="alert">Not searched\. since: a moment/);
-      }).pipe(Effect.scoped, Effect.provide(memory)),
+  it.effect("finds runs with its form, keeps the query from page to page, and names the invalid field", () =>
+    Effect.gen(function* () {
+      yield* put(Array.from({ length: 45 }, (_, n) => Runs.calm(`run_${n}`, Runs.now, Runs.gpt)));
+      yield* put([Runs.recovered("run_healed", Runs.now), Runs.stopped("run_stopped", Runs.now)]);
+      const rows = (text = "") => [...text.matchAll(/<li id="run-([^"]+)"/g)].map(([, it]) => it);
+      const found = (query: string) => Effect.map(got(`/recovery/?${query}`), (it) => rows(it?.text));
+      assert.deepStrictEqual(yield* found("q=SONNET"), ["run_healed"]);
+      assert.deepStrictEqual(yield* found("model=sonnet&provider=openai"), []);
+      assert.deepStrictEqual(yield* found("rule=not_retryable"), ["run_stopped"]);
+      assert.deepStrictEqual(yield* found("end=stopped&filter=ended"), ["run_stopped"]);
+      assert.deepStrictEqual(yield* found("end=stopped&filter=live"), []);
+      assert.deepStrictEqual(yield* found("until=2000-01-01"), []);
+      assert.lengthOf(yield* found("since=2000-01-01&q=&model="), 40);
+      const first = (yield* got("/recovery/?q=codex&end=completed"))?.text ?? "";
+      assert.include(first, 'name="q" value="codex"');
+      assert.include(first, '<option value="completed" selected>');
+      const [, older = ""] = /href="\.\/\?([^"]+)#runs">Older/.exec(first) ?? [];
+      assert.deepStrictEqual(rows((yield* got(`/recovery/?${older.replaceAll("&amp;", "&")}`))?.text).length, 5);
+      assert.include((yield* got("/recovery/?q=none"))?.text, "No run on record fits the search.");
+      const bad = yield* got("/recovery/?since=%3Cscript%3E&q=run");
+      assert.deepStrictEqual([bad?.status, rows(bad?.text)], [400, []]);
+      assert.include(bad?.text, 'name="since" value="&lt;script&gt;"');
+      assert.match(bad?.text ?? "", /aria-invalid="true" aria-describedby="search-invalid"/);
+      assert.match(bad?.text ?? "", /role="alert">Not searched\. since: a moment/);
+    }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
-  it.effect("says of a run that it goes on without its client, and until when, while it runs", () =>
+  it.effect("says that a run continues without its client, and until when, while it is live", () =>
     Effect.gen(function* () {
       yield* put([Runs.running("run_alone"), Runs.running("run_read"), Runs.calm("run_over", Runs.now - 60_000)]);
       const absence = { since: Runs.now - 12_000, until: Runs.now + 48_000 };
       const status: TrafficStatus = {
         live: ["run_alone", "run_read"],
-        // A run that has ended meanwhile has no client to wait for.
+        // A run that has ended meanwhile waits for no client.
         absent: [
           { run_id: "run_alone", ...absence },
           { run_id: "run_over", ...absence },
@@ -174,7 +172,7 @@ describe("the page", () => {
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
-  it.effect("puts questions in the order in which they need an answer, each with what tells it from the others", () =>
+  it.effect("orders questions by urgency, each with its distinguishing details", () =>
     Effect.gen(function* () {
       const expiring = (run_id: string, expires_at: number) =>
         Runs.asking(run_id).map((entry) =>
@@ -203,7 +201,7 @@ describe("the page", () => {
   );
 
   it.effect(
-    "says on every view that the store takes no writes, and that the gateway shuts down; else nothing of either",
+    "shows on every view that the store accepts no writes, and that the gateway shuts down, and otherwise neither",
     () =>
       Effect.gen(function* () {
         yield* put([Runs.calm("run_a", Runs.now)]);

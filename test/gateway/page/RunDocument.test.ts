@@ -1,5 +1,5 @@
 /**
- * Reads the file of a run: that it needs nothing, says everything in plain words, and leaves nothing unescaped.
+ * Checks the file of a run: it needs no other file, explains everything in plain words, and escapes all text.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { toolRowsMax } from "../../../src/domain/Limits.ts";
@@ -13,13 +13,13 @@ import * as Seams from "./SeamRuns.ts";
 describe("the file of a run", () => {
   const text = runDocument(folded(Runs.recovered("run_a")), Runs.now);
 
-  it("has no script, no address and no handler in it", () => {
+  it("contains no script, no address and no handler", () => {
     assert.notMatch(text, /<script|javascript:|\son\w+=|\ssrc=|<link|url\(|@import/i);
     assert.notMatch(text.replace(/<style>.*<\/style>/s, ""), /https?:|style=/);
     assert.match(text, /Content-Security-Policy" content="default-src 'none'; style-src 'sha256-[\w+/]+=*'/);
   });
 
-  it("tells attempts, the break, the decision, its rule and its facts, calls and lengths", () => {
+  it("shows attempts, the break, the decision, its rule and its facts, calls and lengths", () => {
     for (const words of [
       "Attempt 3",
       "The connection to the model provider was lost; nothing had been shown",
@@ -36,9 +36,9 @@ describe("the file of a run", () => {
     }
   });
 
-  it("draws every seam: in the row of its attempt, and in the text, with how much of it stands in front", () => {
+  it("draws every seam: in the row of its attempt, and in the text, with the length of the text before it", () => {
     const sewn = runDocument(folded(Seams.joined("run_a")), Runs.now);
-    // Two in the rows and two in the text, each with its ground.
+    // Two in the rows and two in the text, each with its background.
     assert.strictEqual(sewn.match(/<path class="stitch"/g)?.length, 4);
     for (const words of [
       "Where the text goes on",
@@ -54,7 +54,7 @@ describe("the file of a run", () => {
       it.slice(1, 3).map(Number),
     );
     assert.lengthOf(places, 3);
-    // The pieces stand side by side and fill the paper.
+    // The pieces are side by side and fill the paper.
     const ends = places.map(([x = 0, width = 0]) => x + width);
     for (const [index, [x = -1]] of places.entries()) assert.closeTo(x, ends[index - 1] ?? 0, 0.01);
     assert.closeTo(ends.at(-1) ?? 0, 100, 0.01);
@@ -62,7 +62,7 @@ describe("the file of a run", () => {
     assert.notInclude(text, 'stitch" d=');
   });
 
-  it("says why a text was not gone on with, and why new text was not joined", () => {
+  it("says why a text was not continued, and why new text was not joined", () => {
     const refused = runDocument(folded(Seams.refused("logprobs", "run_a")), Runs.now);
     assert.include(refused, "<code>logprobs</code> It does not go on by itself.");
     assert.include(refused, 'text not gone on with: <bdi class="label">logprobs</bdi>');
@@ -71,12 +71,12 @@ describe("the file of a run", () => {
     assert.include(unproven, "; nothing of it was shown that is not proven");
   });
 
-  it("says what the provider may run again, where nothing of the stream told of it", () => {
+  it("names the calls that the provider may run again, if the stream did not show them", () => {
     const asked = runDocument(folded(Runs.unprovable("run_a")), Runs.now);
     assert.include(asked, "May run again: tools that the provider runs");
   });
 
-  it("shows a question with its choices, and no button that could do nothing", () => {
+  it("shows a question with its choices, and no button without an effect", () => {
     const asked = runDocument(folded(Runs.asking("run_a")), Runs.now);
     assert.include(asked, "<b>It did not run</b>");
     assert.include(asked, "May run again:");
@@ -88,7 +88,7 @@ describe("the file of a run", () => {
     assert.isAbove(view.indexOf(">Retry</button>"), view.indexOf(">Accept</button>"), "what may repeat stands behind");
   });
 
-  it("escapes every label of a record wherever it is shown, on the page and in the file", () => {
+  it("escapes every label of a record everywhere, on the page and in the file", () => {
     const evil = `"'><x y=z>&`;
     const labels = /^(?:id|model|run_id|policy|retry_of|tool|call|detail|code|reason|message)$/;
     const poisoned = (value: unknown, key = ""): unknown => {
@@ -99,7 +99,7 @@ describe("the file of a run", () => {
       return Object.fromEntries(Object.entries(value).map(([name, it]) => [name, poisoned(it, name)]));
     };
     for (const entries of [Runs.recovered(), Runs.asking(), Runs.stopped("run_a", Runs.now)]) {
-      // Of the shape of a record; its schema would refuse nothing but the words of a failure.
+      // It has the form of a record, whose schema would only refuse the words of a failure.
       const record = poisoned({ ...folded(entries), retry_of: "run_b" }) as RunRecord;
       for (const markup of [runDocument(record, Runs.now), runView(record, Runs.now).markup]) {
         assert.isAbove(markup.split("&lt;x y=z&gt;&amp;").length, 8);
@@ -112,7 +112,7 @@ describe("the file of a run", () => {
     assert.strictEqual(runDocument(folded(Runs.recovered("run_a")), Runs.now), text);
   });
 
-  it("stays small for a record that is as full as it can be", () => {
+  it("stays small for a record with the maximum content", () => {
     const tools = Array.from({ length: toolRowsMax }, (_, n) => Runs.call(n, "t".repeat(128), "mutating", "settled"));
     const facts = Runs.facts({ tools });
     const attempts = Array.from({ length: 64 }, (_, n) => Runs.attempted(n + 1, facts, n * 1_000));

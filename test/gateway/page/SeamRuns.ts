@@ -1,6 +1,6 @@
 /**
- * Puts runs on record whose text was shown when they broke: one that went on at two seams, one whose seam could not be proven, and
- * one that was not gone on with.
+ * Stores runs that broke after shown text: one that was continued at two seams, one whose seam could not be proven, and one that
+ * was not continued.
  */
 import type { AttemptFacts } from "../../../src/domain/AttemptFacts.ts";
 import type { RunFacts } from "../../../src/domain/RunFacts.ts";
@@ -11,7 +11,7 @@ import * as Runs from "./PageRuns.ts";
 
 const { claude, facts, noted, now } = Runs;
 
-/** What an attempt shows: text alone, and how much of it. */
+/** The facts of an attempt that shows only text, with its length. */
 const wrote = (characters: number, whole = false) =>
   facts({
     shown: "text",
@@ -42,7 +42,7 @@ const opened = (incident: ReturnType<typeof Runs.broken>): ReadonlyArray<RunReco
   { _tag: "IncidentMarked", incident: incident.id, status: "acted_on" },
 ];
 
-/** It broke twice behind shown text and went on both times: once by its anchor, once by a prefill. */
+/** It broke twice after shown text and was continued both times: once by its anchor, once by a prefill. */
 export const joined = (run_id = "run_0600fj2seam4", at = now - 64_000): ReadonlyArray<RunRecord.Entry> => [
   Runs.begun(run_id, claude, at),
   Runs.attempted(1, wrote(412), 0),
@@ -70,7 +70,7 @@ export const joined = (run_id = "run_0600fj2seam4", at = now - 64_000): Readonly
   { _tag: "RunEnded", end: { state: "completed", reason: "end_turn", attempts: 3, at: at + 37_920 } },
 ];
 
-/** It was asked to go on, and what the model wrote does not join what was shown: its caller cannot discard, and is asked. */
+/** Its continuation does not join the shown text. Its caller cannot discard, and is asked. */
 export const unproven = (run_id = "run_0600fj5seam7", at = now - 41_000): ReadonlyArray<RunRecord.Entry> => {
   const held = facts({ counters: { parts: 2, bytes: 240, characters: 8 } });
   const second = Runs.broken(run_id, 2, at + 9_900, {
@@ -94,7 +94,7 @@ export const unproven = (run_id = "run_0600fj5seam7", at = now - 41_000): Readon
   ];
 };
 
-/** It broke behind shown text, and nothing was asked of the provider. */
+/** It broke after shown text, and no continuation was requested. */
 export const refused = (
   reason: SeamRefusal = "repeats_itself",
   run_id = "run_0600fj8seam9",

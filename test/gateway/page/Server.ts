@@ -1,5 +1,5 @@
 /**
- * Serves the page on a socket of its own, as the gateway does: loopback, any free port, a token's prefix cut off.
+ * Serves the page on a separate socket, like the gateway: on loopback, on any free port, without a token's prefix.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { Context, Effect, Layer, type Scope } from "effect";
@@ -8,20 +8,20 @@ import { Page } from "../../../src/gateway/proxy/PageHandler.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 
 export interface PageServer {
-  /** `http://127.0.0.1:PORT/t/TOKEN/`, as behind a token. */
+  /** `http://127.0.0.1:PORT/t/TOKEN/`, with a token. */
   readonly url: string;
   readonly handle: (path: string, init?: RequestInit) => Effect.Effect<Response | undefined>;
-  /** Feeds that are open now. */
+  /** Counts the open feeds. */
   readonly feeds: () => number;
-  /** The runs that the feed which was opened last was asked to look at. */
+  /** The runs that the most recent feed was asked to poll. */
   readonly asked: () => ReadonlyArray<string>;
-  /** What the server does with a request for the feed from now on: it serves it, is silent with it, or refuses it. */
+  /** Sets the treatment of further requests for the feed: served, never answered, or refused. */
   readonly setFeed: (how: "serve" | "silent" | "refuse") => void;
   /** Breaks every connection. */
   readonly cut: () => void;
 }
 
-/** What a token puts before every path; the gateway cuts it off. */
+/** The prefix of a token before every path, which the gateway removes. */
 const prefix = /^\/t\/[^/]+/;
 
 /** Starts a server that stops with its scope. */
@@ -90,7 +90,6 @@ const requestOf = async (request: IncomingMessage): Promise<Request> => {
   return new Request(`http://127.0.0.1${path}`, { method, headers, ...body });
 };
 
-/** Puts runs on record. */
 export const put = (runs: ReadonlyArray<Parameters<RunRecorder["Service"]["write"]>[1]>) =>
   Effect.gen(function* () {
     const recorder = yield* RunRecorder;

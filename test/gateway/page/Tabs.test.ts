@@ -1,5 +1,5 @@
 /**
- * Opens the page in many tabs of one browser: they share one feed, and lose it neither with a tab nor with the server.
+ * Opens the page in many tabs of one browser: they share one feed, and keep it if a tab or the server goes away.
  */
 import { afterAll, assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
@@ -12,7 +12,7 @@ import { type PageServer, pageServer, put } from "./Server.ts";
 
 const memory = RunRecorder.layerMemory();
 
-/** Waits until the server has so many feeds open: looks at every turn of the page. */
+/** Waits until the server has `wanted` open feeds, and looks at every turn of the page. */
 const feedsAre = ({ feeds }: PageServer, wanted: number, page: Page) =>
   steps(async () => {
     while (feeds() !== wanted) await page.evaluate("new Promise((resolve) => setTimeout(resolve, 20))");
@@ -22,7 +22,7 @@ const isLive = (page: Page) => steps(() => page.locator("#feed[data-feed=live]")
 
 const shows = (page: Page, run: string) => steps(() => page.locator(`#run-${run}`).waitFor());
 
-/** A headless browser hides no tab: the tab is told that it is not seen, as a browser tells it. */
+/** A headless browser hides no tab, so the test sends the tab the browser's event. */
 const hide = (page: Page, isHidden: boolean) =>
   steps(() =>
     page.evaluate(`(() => {
@@ -31,7 +31,7 @@ const hide = (page: Page, isHidden: boolean) =>
     })()`),
   );
 
-/** Waits until the feed is asked to look at these runs. */
+/** Waits until the feed is asked to poll these runs. */
 const looksAt = ({ asked }: PageServer, runs: ReadonlyArray<string>, page: Page) =>
   steps(async () => {
     while (asked().join() !== runs.join()) await page.evaluate("new Promise((resolve) => setTimeout(resolve, 20))");
@@ -54,7 +54,7 @@ const tabs = (url: string, amount: number) =>
 describe.skipIf(missing !== undefined)("tabs of the page", { timeout: browserTestMs }, () => {
   afterAll(closed);
 
-  it.live("share one feed, eight of them: all are live, and see what is new", () =>
+  it.live("share one feed, eight of them: all are live, and see new runs", () =>
     Effect.gen(function* () {
       const server = yield* pageServer;
       const { first, others } = yield* tabs(server.url, 8);
@@ -67,12 +67,12 @@ describe.skipIf(missing !== undefined)("tabs of the page", { timeout: browserTes
   );
 
   it.live(
-    "have the feed look at the runs that they show, however old: the one that leads asks for those of the others",
+    "have the feed look at the runs that they show, of any age: the leading tab asks for those of the others",
     () =>
       Effect.gen(function* () {
         yield* put([Runs.asking("run_old"), Runs.asking("run_older")]);
         const recorder = yield* RunRecorder;
-        // They wait for no answer any more, and newer ones stand before them.
+        // They no longer wait for an answer, and newer runs precede them.
         for (const run_id of ["run_old", "run_older"]) {
           yield* recorder.answer({ run_id, revision: 1, choice: "continue", by: "person" });
         }
@@ -91,7 +91,7 @@ describe.skipIf(missing !== undefined)("tabs of the page", { timeout: browserTes
           ]);
         yield* stops("run_old");
         yield* steps(() => page.locator(".run-head .chip", { hasText: "stopped" }).waitFor());
-        // The tab that leads may show one itself, and what is not shown any more is not asked for.
+        // The leading tab may show one of them itself, and a run that is no longer shown is not requested.
         yield* steps(() => page.close());
         yield* steps(() => first.goto(`${server.url}recovery/?run=run_older`));
         yield* looksAt(server, ["run_older"], first);
@@ -100,7 +100,7 @@ describe.skipIf(missing !== undefined)("tabs of the page", { timeout: browserTes
       }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
-  it.live("go on when the tab that leads is closed, hidden, or left by its page", () =>
+  it.live("continue when the leading tab is closed, hidden, or navigates away", () =>
     Effect.gen(function* () {
       const server = yield* pageServer;
       const { first, others } = yield* tabs(server.url, 4);
@@ -118,7 +118,7 @@ describe.skipIf(missing !== undefined)("tabs of the page", { timeout: browserTes
       yield* put([Runs.recovered("run_left")]);
       yield* shows(fourth, "run_left");
       yield* feedsAre(server, 1, fourth);
-      // It held nothing meanwhile; coming back it looks at once.
+      // It held nothing while it was hidden, and looks at once when it is visible again.
       yield* hide(second, false);
       yield* shows(second, "run_left");
       yield* isLive(second);
@@ -129,7 +129,7 @@ describe.skipIf(missing !== undefined)("tabs of the page", { timeout: browserTes
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
-  it.live("hold no connection while none is seen", () =>
+  it.live("hold no connection while none is visible", () =>
     Effect.gen(function* () {
       const server = yield* pageServer;
       const { first, others } = yield* tabs(server.url, 2);
@@ -143,14 +143,14 @@ describe.skipIf(missing !== undefined)("tabs of the page", { timeout: browserTes
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
-  it.live("replace a leader that stands still and tells nothing", () =>
+  it.live("replace a leader that is frozen and sends nothing", () =>
     Effect.gen(function* () {
       const server = yield* pageServer;
       const { first, others } = yield* tabs(server.url, 2);
       const [second] = others;
       if (second === undefined) throw new Error("no tab");
       yield* isLive(second);
-      // Its script runs no further, while the lock stays with it.
+      // Its script stops, while it keeps the lock.
       yield* steps(() => first.context().newCDPSession(first)).pipe(
         Effect.flatMap((session) =>
           steps(async () => {
@@ -167,7 +167,7 @@ describe.skipIf(missing !== undefined)("tabs of the page", { timeout: browserTes
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
-  it.live("have a feed each where the browser has no locks, while they are seen", () =>
+  it.live("have one feed each, while visible, if the browser has no locks", () =>
     Effect.gen(function* () {
       const server = yield* pageServer;
       const context = yield* profile();
@@ -195,7 +195,7 @@ describe.skipIf(missing !== undefined)("tabs of the page", { timeout: browserTes
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
-  it.live("say when the server is silent, refuses its feed, or is gone, and are live again when it is back", () =>
+  it.live("report when the server is silent, refuses its feed, or is gone, and are live again when it is back", () =>
     Effect.gen(function* () {
       const server = yield* pageServer;
       const { page } = yield* tab();

@@ -124,7 +124,7 @@ describe("gateways whose PostgreSQL has a full disk", () => {
       Effect.gen(function* () {
         if (!isPossible()) return;
         cluster.psql("postgres", `CREATE DATABASE ${database} ${made}`);
-        const it = yield* two(cluster.address(database), events, { deliveryLog: false, lingerMs: 0 });
+        const it = yield* two(cluster.address(database), events, { lingerMs: 0 });
         const before = ask(it.one, "openai-chat", credential);
         const sent = yield* it.nth(0);
         sent.send(3);

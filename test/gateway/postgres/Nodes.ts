@@ -7,7 +7,7 @@ import { type GatewayProgram, layer, type PageServices } from "../../../src/gate
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { longMs, type Provider, providerOf } from "../attach/AttachCases.ts";
 
-/** What a client shows: long enough that nobody guesses it. */
+/** What a client shows. */
 export const credential = { authorization: "Bearer sk-0123456789abcdef0123456789abcdef" } as const;
 
 /** One gateway. */
@@ -26,7 +26,7 @@ export const node = (
   Effect.gen(function* () {
     const upstreams = { openai: `${upstream}/v1`, anthropic: upstream, gemini: upstream };
     const limits = { drainMs: 50, ...program.limits };
-    const options = { db, port: 0, upstreams, deliveryLog: true, lingerMs: longMs, ...program, limits };
+    const options = { db, port: 0, upstreams, lingerMs: longMs, ...program, limits };
     const quiet = Layer.succeed(References.MinimumLogLevel, "None");
     const services = yield* Layer.build(Layer.fresh(layer(options).pipe(Layer.provideMerge(quiet))));
     return { url: Context.get(services, Gateway).url, services, recorder: Context.get(services, RunRecorder) };

@@ -57,7 +57,7 @@ const untilComplete = ({ recorder }: Node, count: number): Effect.Effect<void> =
 /** What the streams of two gateways go through while their store is away. */
 const through = (database: string, away: Effect.Effect<void>, back: Effect.Effect<void>, address: string) =>
   Effect.gen(function* () {
-    const it = yield* two(address, events, { deliveryLog: false, lingerMs: 0 });
+    const it = yield* two(address, events, { lingerMs: 0 });
     const nodes = [it.one, it.other];
     const clients = nodes.map((one) => ask(one, "openai-chat", credential));
     const sent = [yield* it.nth(0), yield* it.nth(1)];
@@ -129,7 +129,7 @@ describe("gateways whose PostgreSQL is away", () => {
   it.live("and whose connections were reset notice nothing of it", () =>
     Effect.gen(function* () {
       const proxy = yield* SilentProxy.make(cluster.address("reset"), cluster.socket);
-      const it = yield* two(proxy.address, events, { deliveryLog: false, lingerMs: 0 });
+      const it = yield* two(proxy.address, events, { lingerMs: 0 });
       const clients = [it.one, it.other].map((one) => ask(one, "openai-chat", credential));
       const sent = [yield* it.nth(0), yield* it.nth(1)];
       for (const response of sent) response.send(3);

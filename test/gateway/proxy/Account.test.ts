@@ -1,4 +1,4 @@
-/** What clients reach of the account behind the operator's credential. */
+/** The parts of the account behind the operator's credential that clients can reach. */
 import { gzipSync } from "node:zlib";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Redacted } from "effect";
@@ -86,7 +86,7 @@ describe("behind the operator's credential", () => {
     }),
   );
 
-  it.live("a path in another spelling reaches nothing more", () =>
+  it.live("a path in another spelling reaches no more than that", () =>
     Effect.gen(function* () {
       const { ask, server } = yield* team(ok);
       for (const path of [
@@ -119,7 +119,7 @@ describe("behind the operator's credential", () => {
     }),
   );
 
-  it.live("no header of a client takes a request elsewhere", () =>
+  it.live("no header of a client sends a request to another host", () =>
     Effect.gen(function* () {
       const { ask, server } = yield* team(ok);
       const headers = {
@@ -134,7 +134,7 @@ describe("behind the operator's credential", () => {
     }),
   );
 
-  it.live("every protocol is still relayed, and embeddings pass", () =>
+  it.live("every protocol is relayed, and embeddings pass through", () =>
     Effect.gen(function* () {
       let protocol: ProtocolId = "openai-chat";
       const { ask } = yield* team((response, asked) => streaming(whole[protocol]("hello"))(response, asked));
@@ -148,7 +148,7 @@ describe("behind the operator's credential", () => {
     }),
   );
 
-  it.live("paths of the upstream and of the token permit more", () =>
+  it.live("paths configured for the upstream and the token permit more", () =>
     Effect.gen(function* () {
       const { ask } = yield* team(ok, { paths: ["POST /v1/images/generations"] });
       const image = { body: { model: "m" } };
@@ -159,7 +159,7 @@ describe("behind the operator's credential", () => {
     }),
   );
 
-  it.live("an upstream whose client brings its own credential is asked anything", () =>
+  it.live("an upstream whose client brings its own credential accepts any path", () =>
     Effect.gen(function* () {
       const { ask } = yield* team(ok);
       for (const path of ["/v1/files", "/v1/organization/costs", "/v1/responses/resp_x"])
@@ -205,7 +205,7 @@ describe("a stored response", () => {
           assert.strictEqual(refusedBy(got), "not_found", `${method} ${path}`);
           assert.strictEqual((yield* ask("admin", `/u/team/v1/responses/${id}`)).status, 404);
         }
-        // Another name for the same account is no way to it.
+        // Another name for the same account gives no access to it.
         assert.strictEqual((yield* ask("dev", `/u/root/v1/responses/${id}`)).status, 404);
         assert.lengthOf(server.asked, before);
         assert.strictEqual((yield* ask("colleague", `/u/team/v1/responses/${id}`)).status, 200);
@@ -214,7 +214,7 @@ describe("a stored response", () => {
     }),
   );
 
-  it.live("is not gone on with by another token", () =>
+  it.live("cannot be continued with another token, even by its id", () =>
     Effect.gen(function* () {
       const { ask, server } = yield* team(storing());
       yield* ask("colleague", "/u/team/v1/responses", { body: request });
@@ -249,7 +249,7 @@ describe("a stored response", () => {
     }),
   );
 
-  it.live("of an unknown id is closed by its path and open as a conversation, so that a restart loses none", () =>
+  it.live("with an unknown id is closed by path and open as a conversation, so that a restart loses none", () =>
     Effect.gen(function* () {
       const { ask, server } = yield* team(storing());
       assert.strictEqual((yield* ask("dev", "/u/team/v1/responses/resp_old")).status, 404);
@@ -260,7 +260,7 @@ describe("a stored response", () => {
     }),
   );
 
-  it.live("is not named by a body that the gateway cannot read", () =>
+  it.live("is not looked up in a body that the gateway cannot parse", () =>
     Effect.gen(function* () {
       const { ask, server } = yield* team(storing());
       for (const [body, headers] of [
@@ -276,7 +276,7 @@ describe("a stored response", () => {
     }),
   );
 
-  it.live("and a conversation that a token has made is its own", () =>
+  it.live("and a conversation belong to the token that made them", () =>
     Effect.gen(function* () {
       const made: Answering = (response) => {
         response.writeHead(200, { "content-type": "application/json" });
@@ -305,7 +305,7 @@ const quotesNothing = (text: string) => {
 describe("the operator's key", () => {
   const plain: Answering = (response) => {
     response.writeHead(401, `Unauthorized ${key}`, { "content-type": "text/plain", "x-quoted": quoted });
-    // One byte at a time: a key may come in pieces.
+    // One byte at a time, because a key may arrive in pieces.
     const pieces = [...Buffer.from(quoted)].map((byte) => Buffer.from([byte]));
     const next = (): void => {
       const piece = pieces.shift();
@@ -332,7 +332,7 @@ describe("the operator's key", () => {
     }),
   );
 
-  it.live("is in no error that comes compressed", () =>
+  it.live("is in no compressed error", () =>
     Effect.gen(function* () {
       const { ask, server } = yield* team((response) => {
         response.writeHead(403, { "content-type": "text/plain", "content-encoding": "gzip" });
@@ -344,7 +344,7 @@ describe("the operator's key", () => {
     }),
   );
 
-  it.live("is in no error whose encoding the gateway cannot read", () =>
+  it.live("is in no error in an encoding that the gateway cannot read", () =>
     Effect.gen(function* () {
       const { ask } = yield* team((response) => {
         response.writeHead(403, { "content-type": "text/plain", "content-encoding": "odd" });
@@ -382,7 +382,7 @@ describe("the operator's key", () => {
     }),
   );
 
-  it.live("is in no document that is an error with a status of success", () =>
+  it.live("is in no error document with a status of success", () =>
     Effect.gen(function* () {
       const { ask } = yield* team((response) => {
         response.writeHead(200, { "content-type": "application/json" });
@@ -396,7 +396,7 @@ describe("the operator's key", () => {
 });
 
 describe("the root of a gateway", () => {
-  it.live("reaches no provider, nor do the files that browsers and crawlers ask for", () =>
+  it.live("reaches no provider, nor do the files that browsers and crawlers request", () =>
     Effect.gen(function* () {
       const { ask, server } = yield* team(ok);
       for (const prefix of ["", "/u/team", "/u/mine"])
@@ -415,7 +415,7 @@ describe("the root of a gateway", () => {
     }),
   );
 
-  it.live("has a Host that is a name or an address", () =>
+  it.live("requires a Host that is a name or an address", () =>
     Effect.gen(function* () {
       const { ask, server } = yield* team(ok);
       for (const host of [

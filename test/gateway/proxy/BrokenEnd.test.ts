@@ -10,20 +10,20 @@ import { keyOf, linesOf } from "../../../src/gateway/proxy/KernelSockets.ts";
 import { key, localhost } from "../../failure/provoked/Certificates.ts";
 import { front, post, serverOf } from "../GatewayCases.ts";
 
-/** More than the sockets of a connection of this machine to itself hold, in bytes. */
+/** More bytes than both sockets of a local connection can buffer. */
 const many = 24 * 1024 * 1024;
 
-/** Less than the system takes of one connection, and more than its client's system takes unread, in bytes. */
+/** Fewer bytes than the system accepts on one connection, and more than its client's system buffers unread. */
 const few = 1024 * 1024;
 
-/** How a connection ended for its client. */
+/** The end of a connection for its client. */
 interface Read {
   readonly bytes: number;
   readonly text: string;
   readonly end: string;
 }
 
-/** Reads a connection to its end. Only the last bytes are kept as text. */
+/** Reads a connection to its end, and keeps only the last bytes as text. */
 const readAll = (socket: Socket, kept = 4096): Effect.Effect<Read> =>
   Effect.callback((resume) => {
     let [bytes, text, end] = [0, "", "closed"];
@@ -43,7 +43,7 @@ const readAll = (socket: Socket, kept = 4096): Effect.Effect<Read> =>
 
 const ask = (version: string, path = "/") => `GET ${path} HTTP/${version}\r\nHost: localhost\r\n\r\n`;
 
-/** A server that says each request and its response. */
+/** A server that exposes each request and its response. */
 const asked = () => {
   const waiting: Array<(served: Served) => void> = [];
   const came: Array<Served> = [];
@@ -71,7 +71,7 @@ interface Served {
 
 const clientOf = ({ response }: Served, slowMs = 60_000) => new ClientResponse(response, slowMs, new Access(() => 0));
 
-/** A response with a head to a client that reads nothing yet. */
+/** A response with a head, to a client that does not read yet. */
 const opened = (version: string, wire: "http" | "https" = "http", slowMs?: number) =>
   Effect.gen(function* () {
     const { listener, next } = asked();
@@ -127,7 +127,7 @@ describe("A broken response", () => {
       }),
     );
 
-    it.live(`without chunks is reset, once its client has everything (HTTP/1.0, ${wire})`, () =>
+    it.live(`without chunks is reset once its client has everything (HTTP/1.0, ${wire})`, () =>
       Effect.gen(function* () {
         const { client, socket } = yield* opened("1.0", wire);
         writeMany(client);
@@ -156,7 +156,7 @@ describe("A broken response", () => {
       }),
     );
 
-    it.live(`is reset if its client takes nothing for the limit (${wire})`, () =>
+    it.live(`is reset if its client reads nothing for the limit (${wire})`, () =>
       Effect.gen(function* () {
         const { client, socket } = yield* opened("1.1", wire, 100);
         writeMany(client);
@@ -168,7 +168,7 @@ describe("A broken response", () => {
     );
   }
 
-  it.live("of a client that takes nothing is reset before its end, too", () =>
+  it.live("is reset before its end, too, if its client reads nothing", () =>
     Effect.gen(function* () {
       const { client, socket } = yield* opened("1.1", "http", 100);
       writeMany(client);
@@ -177,7 +177,7 @@ describe("A broken response", () => {
     }),
   );
 
-  it.live("loses nothing if it is broken again while bytes wait", () =>
+  it.live("loses nothing if it is broken again while bytes are pending", () =>
     Effect.gen(function* () {
       const { client, socket } = yield* opened("1.1");
       writeMany(client);
@@ -191,7 +191,7 @@ describe("A broken response", () => {
     }),
   );
 
-  it.live("that was ended before stays whole", () =>
+  it.live("that has already ended stays whole", () =>
     Effect.gen(function* () {
       const { client, socket } = yield* opened("1.1");
       writeMany(client);
@@ -200,14 +200,14 @@ describe("A broken response", () => {
       const breaking = yield* Effect.forkChild(client.break, { startImmediately: true });
       const reading = yield* Effect.forkChild(readAll(socket), { startImmediately: true });
       yield* Fiber.join(breaking);
-      // The connection stays open behind a whole response.
+      // The connection stays open after a whole response.
       socket.end();
       const read = yield* Fiber.join(reading);
       assert.strictEqual(read.text.slice(-8), "x\r\n0\r\n\r\n");
     }),
   );
 
-  it.live("waits for its turn behind another one on its connection", () =>
+  it.live("waits for its turn after another one on its connection", () =>
     Effect.gen(function* () {
       const { listener, next } = asked();
       const socket = connect(yield* plainPort(listener), "127.0.0.1");
@@ -227,7 +227,7 @@ describe("A broken response", () => {
     }),
   );
 
-  it.live("that waits for its turn is over with its connection", () =>
+  it.live("that waits for its turn ends with its connection", () =>
     Effect.gen(function* () {
       const { listener, next } = asked();
       const socket = connect(yield* plainPort(listener), "127.0.0.1");
@@ -251,7 +251,7 @@ describe("A broken response", () => {
   );
 });
 
-/** The error event in front of the end. */
+/** The error event before the end. */
 const brokenStream = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: "a" }, finish_reason: null }] })}\n\n`;
 
 const chat = JSON.stringify({ model: "m", messages: [], stream: true });
@@ -259,7 +259,7 @@ const chat = JSON.stringify({ model: "m", messages: [], stream: true });
 const chatRequest = (version: string, agent = "some-script/1") =>
   `POST /v1/chat/completions HTTP/${version}\r\nHost: localhost\r\nUser-Agent: ${agent}\r\nContent-Type: application/json\r\nContent-Length: ${chat.length}\r\n\r\n${chat}`;
 
-/** A provider whose response stops behind a first word. */
+/** A provider whose response stops after its first text. */
 const stopping: RequestListener = (request, response) => {
   request.resume().on("end", () => {
     response.writeHead(200, { "content-type": "text/event-stream" });
@@ -267,12 +267,12 @@ const stopping: RequestListener = (request, response) => {
   });
 };
 
-describe("Gateway, how a broken response ends", () => {
+describe("The end of a broken response in the gateway", () => {
   for (const [agent, last] of [
     ["some-script/1", /invalid_request_error.*\r\n1\r\n$/s],
     ["OurAgent/1 (with @ai-sdk/openai)", /invalid_request_error.*\r\n0\r\n\r\n$/s],
   ] as const) {
-    it.live(`tells a client why, and ends as it is known to read: ${agent}`, () =>
+    it.live(`gives a client the reason, and ends in a way that it reads correctly: ${agent}`, () =>
       Effect.gen(function* () {
         const { gateway } = yield* front(yield* serverOf(stopping));
         const socket = connect(gateway.port, "127.0.0.1");
@@ -284,7 +284,7 @@ describe("Gateway, how a broken response ends", () => {
     );
   }
 
-  it.live("tells a client of HTTP/1.0 why, and resets it behind that", () =>
+  it.live("gives a client of HTTP/1.0 the reason, and then resets the connection", () =>
     Effect.gen(function* () {
       const { gateway } = yield* front(yield* serverOf(stopping));
       const socket = connect(gateway.port, "127.0.0.1");
@@ -295,7 +295,7 @@ describe("Gateway, how a broken response ends", () => {
     }),
   );
 
-  it.live("serves no request that comes behind a broken response", () =>
+  it.live("serves no request that comes after a broken response", () =>
     Effect.gen(function* () {
       let requests = 0;
       const upstream = yield* serverOf((request, response) => {
@@ -303,14 +303,14 @@ describe("Gateway, how a broken response ends", () => {
         stopping(request, response);
       });
       const { gateway } = yield* front(upstream, { onBreak: "abort" });
-      // Half open: Node answers FIN with FIN otherwise, and the second request would never leave.
+      // Half open, because otherwise Node answers FIN with FIN, and the second request would never leave.
       const socket = connect({ port: gateway.port, host: "127.0.0.1", allowHalfOpen: true });
       socket.write(chatRequest("1.1"));
       yield* Effect.callback<void>((resume) => void socket.resume().once("end", () => resume(Effect.void)));
       yield* Effect.callback<void>(
         (resume) => void socket.write(chatRequest("1.1").repeat(2), () => resume(Effect.void)),
       );
-      // What comes later on another connection is served, and broken too.
+      // A later request on another connection is served, and broken, too.
       yield* post(gateway.url, "openai-chat");
       yield* turns;
       assert.strictEqual(requests, 2);
@@ -318,7 +318,7 @@ describe("Gateway, how a broken response ends", () => {
     }),
   );
 
-  it.live("breaks a body that passes through inside an open chunk, if its provider breaks it", () =>
+  it.live("breaks a body that passes through inside an open chunk if its provider breaks it", () =>
     Effect.gen(function* () {
       const upstream = yield* serverOf((_, response) => void response.write("{", () => response.destroy()));
       const { gateway } = yield* front(upstream);

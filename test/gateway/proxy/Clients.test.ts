@@ -3,10 +3,11 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
 import { moments, sent } from "../../ClientAborts.ts";
+import { found } from "../../Polling.ts";
 import { seeded } from "../../Seeded.ts";
 import { bodies, front, fronted, paths, post, protocols, recovery, send, serverOf } from "../GatewayCases.ts";
 
-/** A client that can go away. */
+/** A client that can disconnect. */
 const client = (url: string, protocol: (typeof protocols)[number], headers: Record<string, string> = {}) => {
   const request = httpRequest(`${url}${paths[protocol]}`, { method: "POST", agent: false, headers });
   request.on("error", () => undefined);
@@ -20,7 +21,7 @@ const ended = (runs: ReadonlyArray<RunRecord>): string | undefined => runs[0]?.e
 describe.concurrent("Gateway, its clients", () => {
   for (const protocol of protocols) {
     for (const [name, answer] of moments) {
-      it.live(`stops its ${protocol} upstream at once when the client goes ${name}: a user's cancel`, () =>
+      it.live(`stops its ${protocol} upstream at once when the client disconnects ${name}, as a user's cancel`, () =>
         Effect.gen(function* () {
           const { server, until, url } = yield* fronted({ answers: [answer] });
           const { request } = client(url, protocol);
@@ -34,10 +35,10 @@ describe.concurrent("Gateway, its clients", () => {
     }
   }
 
-  it.live("takes a client that goes after the marker for one that had everything", () =>
+  it.live("counts a client that disconnects after the marker as one that had everything", () =>
     Effect.gen(function* () {
       const body = 'data: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n';
-      // The marker has come and the upstream does not end its body.
+      // The marker has arrived, and the upstream does not end its body.
       const at = yield* serverOf((_, response) => {
         response.writeHead(200, { "content-type": "text/event-stream" });
         response.write(body);
@@ -52,7 +53,7 @@ describe.concurrent("Gateway, its clients", () => {
     }),
   );
 
-  it.live("survives clients that go away at every moment, and each of their runs ends", () =>
+  it.live("survives clients that disconnect at any moment, and each of their runs ends", () =>
     Effect.gen(function* () {
       const seed = 20261122;
       const random = seeded(seed);
@@ -85,13 +86,13 @@ describe.concurrent("Gateway, its clients", () => {
         const fine = end?.state === "completed" || end?.reason === "user_cancelled";
         assert.isTrue(fine, `seed ${seed}: ${end?.reason}`);
       }
-      while ((yield* gateway.serving) > 0) yield* Effect.promise(() => new Promise((next) => setImmediate(next)));
+      yield* found(Effect.map(gateway.serving, (serving) => (serving === 0 ? true : undefined)));
       assert.strictEqual(yield* gateway.keptBytes, 0);
       yield* server.until((rows) => (rows.every((row) => row.outcome !== "open") ? true : undefined));
     }),
   );
 
-  it.live("takes an identical request after a failed one for its client's retry, which shares the budget", () =>
+  it.live("treats an identical request after a failed one as its client's retry, which shares the budget", () =>
     Effect.gen(function* () {
       const reset = { break: { kind: "rst", at: "before_head" } } as const;
       const shown = { content: [{ text: 4 }], break: { kind: "rst", at: "terminal" } } as const;
@@ -99,7 +100,7 @@ describe.concurrent("Gateway, its clients", () => {
         { answers: [reset, reset, shown, reset] },
         { onBreak: "abort", budget: { max_auto_retries: 2, max_not_processed: 2 } },
       );
-      // The response broke behind what was shown: its client is told nothing, and asks again by itself.
+      // The response broke after shown text: its client gets no reason, and retries by itself.
       const first = yield* post(url, "openai-chat");
       assert.isTrue(first.broken);
       const again = yield* post(url, "openai-chat");
@@ -112,7 +113,7 @@ describe.concurrent("Gateway, its clients", () => {
     }),
   );
 
-  it.live("answers the repeat of a run that was just given up from memory, with its age and without a request", () =>
+  it.live("answers the repeat of a run that has just failed from memory, with its age and without a request", () =>
     Effect.gen(function* () {
       const { runs, server, url } = yield* fronted({ answers: [{ break: { kind: "rst", at: "before_head" } }] });
       const first = yield* post(url, "openai-chat");
@@ -130,7 +131,7 @@ describe.concurrent("Gateway, its clients", () => {
     }),
   );
 
-  it.live("takes a request that says it is a retry for one of the request that its client gave up", () =>
+  it.live("treats a request that says it is a retry as one of the request that its client abandoned", () =>
     Effect.gen(function* () {
       const { runs, server, until, url } = yield* fronted({
         answers: [{ content: [{ text: 4 }], break: { kind: "stall", at: "before_head" } }, { content: [{ text: 4 }] }],
@@ -144,7 +145,7 @@ describe.concurrent("Gateway, its clients", () => {
     }),
   );
 
-  it.live("keeps identical requests that run side by side apart", () =>
+  it.live("keeps simultaneous identical requests apart", () =>
     Effect.gen(function* () {
       const { runs, url } = yield* fronted({ answers: [{ content: [{ text: 4 }], delay_ms: 5 }] });
       const all = yield* Effect.all([post(url, "openai-chat"), post(url, "openai-chat"), post(url, "openai-chat")], {
@@ -155,7 +156,7 @@ describe.concurrent("Gateway, its clients", () => {
     }),
   );
 
-  it.live("slows its upstream down to a client that reads nothing, and holds little of it", () =>
+  it.live("slows its upstream down to a client that does not read, and buffers little of it", () =>
     Effect.gen(function* () {
       const total = 64 * 1024 * 1024;
       let written = 0;
@@ -168,7 +169,7 @@ describe.concurrent("Gateway, its clients", () => {
       );
       const at = yield* serverOf((_, response) => {
         response.writeHead(200, { "content-type": "text/event-stream" });
-        // The upstream stops when its socket takes no more, and a while of turns passes without it taking any.
+        // The upstream stops when its socket accepts no more for several turns.
         const more = () => {
           while (written < total) {
             written += event.length;
@@ -199,7 +200,7 @@ describe.concurrent("Gateway, its clients", () => {
     }),
   );
 
-  it.live("gives up a client that takes nothing for too long", () =>
+  it.live("disconnects a client that reads nothing for too long", () =>
     Effect.gen(function* () {
       const event = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: "x".repeat(60_000) } }] })}\n\n`;
       const at = yield* serverOf((_, response) => {

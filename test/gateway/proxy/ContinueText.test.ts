@@ -1,4 +1,4 @@
-/** Text that was shown goes on behind the gateway, on real sockets: who says so, what its client reads, what its provider is sent. */
+/** Shown text continued by the gateway over real sockets: the setting, the client's view, and the provider's requests. */
 import { gzipSync } from "node:zlib";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
@@ -11,7 +11,7 @@ import { readAs, requests, targets } from "../../adapters/relay/seam/SeamCases.t
 import { type Said, written } from "../../adapters/relay/seam/Wires.ts";
 import { type Fronted, front, type Got, recovery, type Sending, send } from "../GatewayCases.ts";
 
-/** Those whose text goes on at all. */
+/** Protocols whose text can be continued. */
 const ids = protocols.ids.filter((id) => protocols.get(id).splice !== undefined);
 
 const said: Said = {
@@ -24,7 +24,7 @@ const ask = (fronted: Pick<Fronted, "url">, protocol: ProtocolId, sending: Sendi
     send(`${fronted.url}${targets[protocol]}`, { body: JSON.stringify(requests[protocol]), ...sending }),
   );
 
-/** How many requests a break behind shown text costs where the settings are so. */
+/** Counts the requests for a break after shown text with these settings. */
 const asked = (
   program: Parameters<typeof front>[1],
   headers: Readonly<Record<string, string>>,
@@ -48,7 +48,7 @@ describe("a gateway with --continue-text auto", () => {
     const firstText = events.findIndex((event) => readAs(protocol, event).text !== "");
 
     it.live(
-      `${protocol}: a client whose response breaks reads one whole response, and the provider's bytes to the seam`,
+      `${protocol}: a client whose response breaks reads one whole response, with the provider's own bytes up to the seam`,
       () =>
         Effect.gen(function* () {
           for (const at of [firstText + 1, firstText + 5, firstText + 12]) {
@@ -67,11 +67,11 @@ describe("a gateway with --continue-text auto", () => {
     );
   }
 
-  it.live("counts the seam, and says in its metrics how it was proven", () =>
+  it.live("counts the seam, and reports in its metrics how it was proven", () =>
     Effect.gen(function* () {
       const model = yield* serveModel(honest("openai-chat", said, [6]));
       const gateway = yield* front(model.url, { continueText: "auto" });
-      // Metrics are of the process, in which other test files may have counted seams.
+      // Metrics belong to the process, in which other test files may have counted seams.
       const counted = Effect.map(Effect.provideContext(Metrics.text(), gateway.services), (text) =>
         [...text.matchAll(/stream_recovery_seams_total\{[^}]*anchor[^}]*\} (\d+)/g)].reduce(
           (sum, [, n]) => sum + Number(n),
@@ -85,7 +85,7 @@ describe("a gateway with --continue-text auto", () => {
     }),
   );
 
-  it.live("goes on from a request that came compressed: what it sends is plain", () =>
+  it.live("continues a request that came compressed, and sends the continuation uncompressed", () =>
     Effect.gen(function* () {
       const body = gzipSync(JSON.stringify(requests["openai-chat"]));
       const model = yield* serveModel(honest("openai-chat", said, [6]));
@@ -99,7 +99,7 @@ describe("a gateway with --continue-text auto", () => {
     }),
   );
 
-  it.live("leaves a response that is no stream as it broke", () =>
+  it.live("leaves a document broken", () =>
     Effect.gen(function* () {
       const plain = { ...requests["openai-chat"], stream: false };
       const model = yield* serveModel((_, number) => ({
@@ -113,7 +113,7 @@ describe("a gateway with --continue-text auto", () => {
   );
 });
 
-describe("who says whether text goes on", () => {
+describe("the source of the setting for continued text", () => {
   const named = (continueText: "auto" | "ask") => [{ name: "local", url: "", headers: [], continueText }];
   const local = "/u/local/v1/chat/completions";
   const rows: ReadonlyArray<
@@ -139,14 +139,14 @@ describe("who says whether text goes on", () => {
     );
   }
 
-  it.live("a word that says nothing is refused", () =>
+  it.live("an invalid value is refused", () =>
     Effect.gen(function* () {
       const { got, model } = yield* asked({}, { "x-recovery-continue-text": "yes" });
       assert.deepStrictEqual([got.status, recovery(got, "refused"), model.asked.length], [400, "continue_text", 0]);
     }),
   );
 
-  it("serve --check says it", () => {
+  it("serve --check prints it", () => {
     const text = (program: Parameters<typeof front>[1] = {}) => {
       const settings = settingsOf(program);
       if (settings instanceof GatewayError) throw settings;

@@ -1,5 +1,5 @@
 /**
- * What a browser can do to a local gateway, over sockets: what it is refused, and what it is told of the rest.
+ * A browser's access to a local gateway, over sockets: the requests that are refused, and the answers to the others.
  */
 import { connect } from "node:net";
 import { assert, describe, it } from "@effect/vitest";
@@ -71,7 +71,7 @@ describe("a browser in front of the gateway", () => {
     );
   }
 
-  it.live("may open the gateway's own page, from a link too", () =>
+  it.live("may open the gateway's own page, even from a link", () =>
     Effect.gen(function* () {
       const { at } = yield* hostile();
       const { url } = yield* front(at, {}, RecoveryPage.layer);
@@ -82,36 +82,38 @@ describe("a browser in front of the gateway", () => {
     }),
   );
 
-  it.live("sends no form, and reads nothing, of another site: by Origin, by a rebound name, by several of them", () =>
-    Effect.gen(function* () {
-      const { at, seen } = yield* hostile();
-      const { url } = yield* front(at, {}, RecoveryPage.layer);
-      const body = JSON.stringify(bodies["openai-chat"]);
-      const plain = { ...host, "content-type": "text/plain" };
-      const asked: ReadonlyArray<readonly [string, Record<string, string> | ReadonlyArray<string>]> = [
-        ["POST", { ...plain, origin: "https://evil.example" }],
-        ["POST", { ...plain, origin: "null" }],
-        ["POST", { ...plain, origin: "http://127.0.0.1:3000" }],
-        ["POST", { ...plain, "sec-fetch-site": "same-site", "sec-fetch-mode": "no-cors", "sec-fetch-dest": "empty" }],
-        ["OPTIONS", { ...host, origin: "https://evil.example", "access-control-request-method": "POST" }],
-        ["POST", { ...plain, host: "evil.example" }],
-        ["POST", ["host", "127.0.0.1", "host", "evil.example", "content-type", "text/plain"]],
-        ["POST", ["host", "evil.example", "host", "127.0.0.1", "content-type", "text/plain"]],
-        ["POST", [...["host", "127.0.0.1", "origin", "http://127.0.0.1"], ...["origin", "https://evil.example"]]],
-      ];
-      for (const [method, headers] of asked) {
-        for (const path of ["/v1/chat/completions", "/recovery/api/runs/x/answer", "/v1/models"]) {
-          const sent = { method, headers, ...(method === "POST" ? { body } : {}) };
-          const got = yield* Effect.promise(() => send(`${url}${path}`, sent));
-          assert.isTrue(got.status === 403 || got.status === 400, `${method} ${path} ${JSON.stringify(headers)}`);
-          assert.notProperty(got.headers, "access-control-allow-origin");
+  it.live(
+    "can neither send a form nor read anything from another site: by Origin, by a rebound name, or by several of them",
+    () =>
+      Effect.gen(function* () {
+        const { at, seen } = yield* hostile();
+        const { url } = yield* front(at, {}, RecoveryPage.layer);
+        const body = JSON.stringify(bodies["openai-chat"]);
+        const plain = { ...host, "content-type": "text/plain" };
+        const asked: ReadonlyArray<readonly [string, Record<string, string> | ReadonlyArray<string>]> = [
+          ["POST", { ...plain, origin: "https://evil.example" }],
+          ["POST", { ...plain, origin: "null" }],
+          ["POST", { ...plain, origin: "http://127.0.0.1:3000" }],
+          ["POST", { ...plain, "sec-fetch-site": "same-site", "sec-fetch-mode": "no-cors", "sec-fetch-dest": "empty" }],
+          ["OPTIONS", { ...host, origin: "https://evil.example", "access-control-request-method": "POST" }],
+          ["POST", { ...plain, host: "evil.example" }],
+          ["POST", ["host", "127.0.0.1", "host", "evil.example", "content-type", "text/plain"]],
+          ["POST", ["host", "evil.example", "host", "127.0.0.1", "content-type", "text/plain"]],
+          ["POST", [...["host", "127.0.0.1", "origin", "http://127.0.0.1"], ...["origin", "https://evil.example"]]],
+        ];
+        for (const [method, headers] of asked) {
+          for (const path of ["/v1/chat/completions", "/recovery/api/runs/x/answer", "/v1/models"]) {
+            const sent = { method, headers, ...(method === "POST" ? { body } : {}) };
+            const got = yield* Effect.promise(() => send(`${url}${path}`, sent));
+            assert.isTrue(got.status === 403 || got.status === 400, `${method} ${path} ${JSON.stringify(headers)}`);
+            assert.notProperty(got.headers, "access-control-allow-origin");
+          }
         }
-      }
-      assert.lengthOf(seen, 0);
-    }),
+        assert.lengthOf(seen, 0);
+      }),
   );
 
-  it.live("is told by no response of a provider's to act on the gateway's origin, and hands no cookie on", () =>
+  it.live("gets no response of a provider that could act on the gateway's origin, and no cookie", () =>
     Effect.gen(function* () {
       for (const status of [200, 401, 404]) {
         const { at, seen } = yield* hostile(status);
@@ -137,7 +139,7 @@ describe("a browser in front of the gateway", () => {
     }),
   );
 
-  it.live("is led nowhere: a redirect is handed on and not followed", () =>
+  it.live("is not redirected: a redirect is passed on and not followed", () =>
     Effect.gen(function* () {
       const elsewhere = yield* hostile();
       const at = yield* serverOf((_, response) => {
@@ -155,7 +157,7 @@ describe("a browser in front of the gateway", () => {
   );
 });
 
-/** Sends bytes and reads all that comes. */
+/** Sends bytes and reads the whole answer. */
 const raw = (port: number, head: string): Promise<string> =>
   new Promise((resolve) => {
     const socket = connect(port, "127.0.0.1");
@@ -168,8 +170,8 @@ const raw = (port: number, head: string): Promise<string> =>
 
 const upgrade = "connection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: k\r\n";
 
-describe("what the gateway does not serve", () => {
-  it.live("answers an upgrade by 426 at every path, in the provider's words, and closes", () =>
+describe("requests that the gateway does not serve", () => {
+  it.live("include an upgrade, answered with 426 at every path in the provider's format, and closed", () =>
     Effect.gen(function* () {
       const { at, seen } = yield* hostile();
       const { gateway } = yield* front(at, {}, RecoveryPage.layer);
@@ -193,7 +195,7 @@ describe("what the gateway does not serve", () => {
     }),
   );
 
-  it.live("answers other upgrades so too, also where a proxy has taken the hop-by-hop part away", () =>
+  it.live("include other upgrades, even if a proxy has removed the hop-by-hop part", () =>
     Effect.gen(function* () {
       const { at, seen } = yield* hostile();
       const { gateway } = yield* front(at);
@@ -211,7 +213,7 @@ describe("what the gateway does not serve", () => {
     }),
   );
 
-  it.live("serves a client that offers HTTP/2 over HTTP/1.1, as it may, and hands the offer on to no provider", () =>
+  it.live("do not include an offer of HTTP/2 in HTTP/1.1, which is not passed on to a provider", () =>
     Effect.gen(function* () {
       const { at, seen } = yield* hostile();
       const { gateway } = yield* front(at);
@@ -226,7 +228,7 @@ describe("what the gateway does not serve", () => {
     }),
   );
 
-  it.live("takes no body of a transfer coding that it would send on as if it had none", () =>
+  it.live("include a body with a transfer coding that it would pass on as if there were none", () =>
     Effect.gen(function* () {
       const { at, seen } = yield* hostile();
       const { gateway } = yield* front(at);
@@ -248,7 +250,7 @@ describe("what the gateway does not serve", () => {
     }),
   );
 
-  it.live("asks for its token and its name first", () =>
+  it.live("are refused only after the token and the host name were checked", () =>
     Effect.gen(function* () {
       const { at } = yield* hostile();
       const { gateway } = yield* front(at, { token: "a-token-of-24-characters" });
@@ -263,7 +265,7 @@ describe("what the gateway does not serve", () => {
     }),
   );
 
-  it.live("refuses CONNECT, TRACE, TRACK and targets of a proxy, and sends none of them on", () =>
+  it.live("include CONNECT, TRACE, TRACK and a proxy's targets, none of which is passed on", () =>
     Effect.gen(function* () {
       const { at, seen } = yield* hostile();
       const { gateway } = yield* front(at);
@@ -285,7 +287,7 @@ describe("what the gateway does not serve", () => {
   );
 });
 
-/** Opens a feed, and waits for its first bytes only. */
+/** Opens a feed, and waits only for its first bytes. */
 const opened = (url: string) =>
   new Promise<{ readonly got: Promise<Got>; readonly caching: string | undefined }>((resolve) => {
     const got: Promise<Got> = send(url, {
@@ -322,7 +324,7 @@ describe("an event stream", () => {
     );
   }
 
-  it.live("of the page is so too, and ends with the gateway, by whatever path it was opened", () =>
+  it.live("of the page is neither, too, and ends with the gateway, whatever path opened it", () =>
     Effect.gen(function* () {
       const token = "a-token-of-24-characters";
       for (const [before, program] of [
@@ -341,7 +343,7 @@ describe("an event stream", () => {
             return { ...feed, since: performance.now() };
           }),
         );
-        // It was ended, not broken: its reader connects again.
+        // It was ended, not broken, so its reader connects again.
         assert.isFalse((yield* Effect.promise(() => got)).broken);
         assert.isBelow(performance.now() - since, 2_000);
       }

@@ -1,6 +1,6 @@
 /**
- * Puts a defect into each thing that stands behind a request, before and behind its head: no client may wait behind one, and
- * each of them is told in the log.
+ * Puts a defect into each component behind a request, before and after its head. No client may wait because of one, and each is
+ * logged.
  */
 
 import { createServer } from "node:http";
@@ -28,7 +28,7 @@ import { bodies, front, type Got, send } from "../GatewayCases.ts";
 
 const secret = "sk-ant-of-a-client";
 
-/** Says what a client or a provider sent, as errors do. */
+/** Throws an error that repeats text of a client or a provider, like real errors do. */
 const broken = (): never => {
   throw new TypeError(`Invalid character in ${secret}`);
 };
@@ -83,7 +83,7 @@ const changedMeter =
 
 type Change = (desk: RequestServing) => RequestServing;
 
-/** Reads of a stream that has shown text, and then has a defect. */
+/** Reads of a stream that shows text and then has a defect. */
 const shownThenBroken = () => {
   const reads = [[text("shown")], [text(" and more")]];
   return async () => reads.shift() ?? broken();
@@ -160,7 +160,7 @@ const behind = StreamProcessor.layer.pipe(
   Layer.merge(TrafficMeter.layer),
 );
 
-/** Serves with a desk that something was done to; gives the address and what was logged. */
+/** Serves with a modified desk, and returns its address and its log. */
 const served = (change: Change, wrap: (client: ClientResponse) => ClientResponse = (client) => client) =>
   Effect.gen(function* () {
     const logged: Array<string> = [];
@@ -201,7 +201,7 @@ const served = (change: Change, wrap: (client: ClientResponse) => ClientResponse
     return { port: (server.address() as AddressInfo).port, logged };
   });
 
-/** The status, or how the connection ended. */
+/** The status, or the break of the connection. */
 const asked = (port: number, path: string): Effect.Effect<Got | "broken"> =>
   Effect.promise(async () => {
     const posts = path.includes("completions");
@@ -213,23 +213,23 @@ const asked = (port: number, path: string): Effect.Effect<Got | "broken"> =>
     }
   });
 
-describe("a defect behind a request", () => {
+describe("a defect during a request", () => {
   for (const [stage, [path, change]] of Object.entries(stages)) {
-    it.live(`is no silence: ${stage}`, () =>
+    it.live(`is never silent: ${stage}`, () =>
       Effect.gen(function* () {
         const { logged, port } = yield* served(change);
         const got = yield* asked(port, path);
-        // A run goes on without its observer.
+        // A run continues without its observer.
         const isTold = got === "broken" || got.broken || got.status >= 400;
         assert.isTrue(isTold || stage === "an observer of the run", JSON.stringify(got));
-        // Giving up is no defect.
+        // A deliberate end is no defect.
         if (stage !== "the page, by giving up") assert.isAbove(logged.length, 0, "it is in the log");
         assert.notInclude(logged.join("\n"), secret);
       }),
     );
   }
 
-  it.live("is told of a write behind the end, and of a head that fails", () =>
+  it.live("is logged for a write after the end, and for a head that fails", () =>
     Effect.gen(function* () {
       const late = yield* served(
         passing(async () => ({ head, body: Readable.from(["x"]) })),
@@ -247,7 +247,7 @@ describe("a defect behind a request", () => {
   );
 });
 
-describe("a response that cannot be written as it came", () => {
+describe("a response that cannot be written in its original form", () => {
   const raw = (reply: Buffer) =>
     Effect.map(
       Effect.acquireRelease(
@@ -272,7 +272,7 @@ describe("a response that cannot be written as it came", () => {
     ["no reason phrase", spelt("")],
     ["header values in Latin-1", spelt("No", "X-Said: Acc\u00e8s\r\n")],
   ] as const) {
-    it.live(`reaches its client all the same: ${what}`, () =>
+    it.live(`still reaches its client: ${what}`, () =>
       Effect.gen(function* () {
         const { url } = yield* front(yield* raw(reply));
         const chat = { body: JSON.stringify(bodies["openai-chat"]) };

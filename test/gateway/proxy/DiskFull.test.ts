@@ -1,5 +1,5 @@
 /**
- * A gateway whose file of runs stands on a disk without room: a small file system of its own, where this user may make one.
+ * A gateway whose file of runs is on a full disk: a small file system, if this user may mount one.
  */
 import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
@@ -8,16 +8,16 @@ import { StoreHealth } from "../../../src/gateway/api/StoreHealth.ts";
 import { unrecordedHeader } from "../../../src/gateway/proxy/StoreWord.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { Answers } from "../../../src/testing/index.ts";
-import { eventually, turn } from "../../Polling.ts";
+import { eventually, found } from "../../Polling.ts";
 import * as E from "../../recorder/Entries.ts";
 import { filled, smallDisk } from "../../SmallDisk.ts";
 import { ask, stage, whole } from "../attach/AttachCases.ts";
 
-/** A call would wait for the store. */
+/** Text only, because a call would wait for the store. */
 const events = Answers.render("openai-chat", 1, { content: [{ text: 4 }] }).map(({ frame }) => Buffer.from(frame));
 
 describe("a gateway whose file of runs has a full disk", () => {
-  it.live("shows text to its end and says so, and what ended is on record once when there is room", () =>
+  it.live("shows text to its end and says so, and each end is on record once when there is room", () =>
     Effect.gen(function* () {
       const disk = yield* smallDisk;
       if (disk === undefined) return;
@@ -28,7 +28,7 @@ describe("a gateway whose file of runs has a full disk", () => {
       yield* eventually(() => (before.got().byteLength > 0 ? true : undefined));
       const room = filled(join(disk, "filler"));
       const clients = [before];
-      // A log that is there already takes a few more pages.
+      // An existing journal can still grow by a few pages.
       for (let said: unknown; said === undefined; ) {
         const behind = ask(it, "openai-chat");
         (yield* it.nth(clients.length)).finish();
@@ -37,7 +37,7 @@ describe("a gateway whose file of runs has a full disk", () => {
         assert.include([undefined, "disk_full"], said);
       }
       assert.strictEqual((yield* Context.get(it.services, StoreHealth).state).reason, "disk_full");
-      // It is not said to have room where none is for a run.
+      // It does not report room if there is none for a run.
       const recorder = Context.get(it.services, RunRecorder);
       for (let looks = 0; looks < 5; looks += 1) {
         const room = yield* Effect.result(recorder.probe ?? Effect.void);
@@ -58,7 +58,8 @@ describe("a gateway whose file of runs has a full disk", () => {
       assert.lengthOf(ended, clients.length);
       assert.deepStrictEqual([...new Set(ended.map(({ end }) => end?.state))], ["completed"]);
       assert.lengthOf(it.asked, clients.length);
-      while ((yield* Context.get(it.services, StoreHealth).state).writes === "failing") yield* turn;
+      const { state } = Context.get(it.services, StoreHealth);
+      yield* found(Effect.map(state, ({ writes }) => (writes === "failing" ? undefined : true)));
     }).pipe(Effect.scoped),
   );
 });

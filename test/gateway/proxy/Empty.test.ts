@@ -1,5 +1,5 @@
 /**
- * A response with nothing in it is asked for again at the gateway, as a stream and as a document, in all four protocols.
+ * An empty response is requested again by the gateway, as a stream and as a document, in all four protocols.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
@@ -7,7 +7,7 @@ import type { GatewayProgram } from "../../../src/gateway/GatewayLayers.ts";
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 import { bodies, front, paths, post, protocols, serverOf } from "../GatewayCases.ts";
 
-/** One way in which a response ends: the provider's word for it, what it says, and the output tokens that it tells of. */
+/** An end of a response: the provider's finish, its content, and its reported output tokens. */
 interface Ended {
   readonly finish: string;
   readonly says?: object | undefined;
@@ -19,7 +19,7 @@ interface Form {
   readonly document: (it: Ended) => object;
   /** The finish of a response that ends by itself. */
   readonly natural: string;
-  /** The finishes after which asking again changes nothing. */
+  /** The finishes after which a retry changes nothing. */
   readonly others: ReadonlyArray<string>;
   readonly text: object;
   readonly call: object;
@@ -113,7 +113,7 @@ const forms: Record<ProtocolId, Form> = {
 
 const program: GatewayProgram = { keepAliveMs: 60_000 };
 
-/** Gives the first answer once and a good one from then on; how often it was asked, and what its client got. */
+/** Gives the first answer once and then good ones; returns the number of requests and the client's result. */
 const played = (protocol: ProtocolId, streams: boolean, first: Ended, more: GatewayProgram = {}) =>
   Effect.gen(function* () {
     const form = forms[protocol];
@@ -146,34 +146,36 @@ for (const protocol of protocols)
     describe.concurrent(`${protocol}, ${streams ? "a stream" : "a document"}`, () => {
       const form = forms[protocol];
 
-      it.live("with nothing in it and a few output tokens is asked for again, and its client sees only the other", () =>
-        Effect.gen(function* () {
-          for (const tokens of [0, 1, 8])
-            assert.deepStrictEqual(yield* played(protocol, streams, { finish: form.natural, tokens }), goodAfter(2));
-        }),
+      it.live(
+        "with nothing in it and at most a few output tokens is requested again, and its client sees only the second one",
+        () =>
+          Effect.gen(function* () {
+            for (const tokens of [0, 1, 8])
+              assert.deepStrictEqual(yield* played(protocol, streams, { finish: form.natural, tokens }), goodAfter(2));
+          }),
       );
 
-      it.live("with more output tokens has worked unseen, and is handed on", () =>
+      it.live("with more output tokens has worked unseen, and is passed on", () =>
         Effect.gen(function* () {
           assert.deepStrictEqual(yield* played(protocol, streams, { finish: form.natural, tokens: 9 }), once);
         }),
       );
 
-      it.live("that a limit, a filter or a refusal has ended is handed on", () =>
+      it.live("ended by a limit, a filter or a refusal is passed on", () =>
         Effect.gen(function* () {
           for (const finish of form.others)
             assert.deepStrictEqual(yield* played(protocol, streams, { finish, tokens: 0 }), once, finish);
         }),
       );
 
-      it.live("with a call or a refusal in it is handed on", () =>
+      it.live("with a call or a refusal in it is passed on", () =>
         Effect.gen(function* () {
           for (const says of [form.call, ...list(form.refusal)])
             assert.deepStrictEqual(yield* played(protocol, streams, { finish: form.natural, says, tokens: 1 }), once);
         }),
       );
 
-      it.live("is handed on where it is configured so", () =>
+      it.live("is passed on if so configured", () =>
         Effect.gen(function* () {
           const empty = { finish: form.natural, tokens: 0 };
           assert.deepStrictEqual(yield* played(protocol, streams, empty, { retryEmpty: false }), once);
@@ -181,7 +183,7 @@ for (const protocol of protocols)
       );
     });
 
-/** What has no text, and is something all the same. */
+/** Content without text that is not empty. */
 const wordless: ReadonlyArray<readonly [words: string, ProtocolId, object]> = [
   ["a sound", "openai-responses", { type: "message", content: [{ type: "output_audio", data: "AAAA" }] }],
   ["a message part of a new kind", "openai-responses", { type: "message", content: [{ type: "new", data: "x" }] }],
@@ -193,10 +195,10 @@ const wordless: ReadonlyArray<readonly [words: string, ProtocolId, object]> = [
   ["a picture", "google-gemini", { inlineData: { mimeType: "image/png", data: "AAAA" } }],
 ];
 
-describe.concurrent("What has no words is not nothing, also where its provider tells no tokens", () => {
+describe.concurrent("A response without words is not empty, even if its provider reports no tokens", () => {
   for (const [words, protocol, says] of wordless)
     for (const streams of [true, false])
-      it.live(`${words} of ${protocol}, ${streams ? "in a stream" : "in a document"}, is handed on`, () =>
+      it.live(`${words} of ${protocol}, ${streams ? "in a stream" : "in a document"}, is passed on`, () =>
         Effect.gen(function* () {
           const ended: Ended = { finish: forms[protocol].natural, says, tokens: 0 };
           assert.deepStrictEqual(yield* played(protocol, streams, ended), once);
@@ -204,13 +206,13 @@ describe.concurrent("What has no words is not nothing, also where its provider t
       );
 
   for (const status of ["queued", "in_progress"])
-    it.live(`a document of Responses that is ${status} is a job under way, and is not posted again`, () =>
+    it.live(`a document of Responses that is ${status} is a running job, and is not posted again`, () =>
       Effect.gen(function* () {
         assert.deepStrictEqual(yield* played("openai-responses", false, { finish: status }), once);
       }),
     );
 
-  it.live("reasoning that is counted beside the completion, as xAI does, was worked unseen", () =>
+  it.live("reasoning that is counted beside the completion, as by xAI, was unseen work", () =>
     Effect.gen(function* () {
       const usage = { prompt_tokens: 9, completion_tokens: 1, completion_tokens_details: { reasoning_tokens: 200 } };
       const choice = { index: 0, message: { role: "assistant", content: "" }, finish_reason: "stop" };
@@ -229,17 +231,17 @@ describe.concurrent("What has no words is not nothing, also where its provider t
   );
 });
 
-/** Thoughts alone: in `live` they would be shown as they come. */
+/** Thoughts alone, which `live` would show as they arrive. */
 const thoughts: ReadonlyArray<readonly [words: string, ProtocolId, object]> = [
   ["reasoning", "openai-chat", { reasoning_content: "Hm." }],
   ["reasoning that is hidden", "anthropic-messages", { type: "redacted_thinking", data: "x" }],
   ["a thought without its words", "google-gemini", { text: "", thought: true }],
 ];
 
-describe.concurrent("Thoughts alone are no answer", () => {
+describe.concurrent("Thoughts alone are not an answer", () => {
   for (const [words, protocol, says] of thoughts)
     for (const streams of [true, false])
-      it.live(`${words} of ${protocol}, ${streams ? "in a stream" : "in a document"}, is asked for once more`, () =>
+      it.live(`${words} of ${protocol}, ${streams ? "in a stream" : "in a document"}, is requested once more`, () =>
         Effect.gen(function* () {
           const ended: Ended = { finish: forms[protocol].natural, says, tokens: 60 };
           assert.deepStrictEqual(yield* played(protocol, streams, ended, { reveal: "on_complete" }), goodAfter(2));
@@ -247,8 +249,8 @@ describe.concurrent("Thoughts alone are no answer", () => {
       );
 });
 
-describe.concurrent("A response with nothing in it that stays so", () => {
-  it.live("reaches its client after one retry: a model that has nothing to say ends no turn with an error", () =>
+describe.concurrent("A response that remains empty", () => {
+  it.live("reaches its client after one retry, because a model with nothing to say ends no turn with an error", () =>
     Effect.gen(function* () {
       let asked = 0;
       const empty = forms["anthropic-messages"].stream({ finish: "end_turn" });
@@ -262,7 +264,7 @@ describe.concurrent("A response with nothing in it that stays so", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("is not asked for again where the connection breaks behind its content", () =>
+  it.live("is not requested again if the connection breaks after its content", () =>
     Effect.gen(function* () {
       const good = forms["openai-chat"].stream({ finish: "stop", says: { content: "GOOD" } });
       const upstream = yield* serverOf((request, response) => {

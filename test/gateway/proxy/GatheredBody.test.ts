@@ -3,12 +3,12 @@ import { Effect } from "effect";
 import { GatheredBody } from "../../../src/gateway/proxy/GatheredBody.ts";
 import { seeded } from "../../Seeded.ts";
 
-/** Where `set` of all typed arrays stands. */
+/** The prototype that has `set` of all typed arrays. */
 const typedArray: Uint8Array = Object.getPrototypeOf(Uint8Array.prototype);
 
 const length = 4 * 1024 * 1024;
 
-/** A body in chunks of up to a number of bytes. */
+/** A body in random chunks of up to `most` bytes. */
 const chunksOf = (body: Buffer, most: number, dice: () => number): ReadonlyArray<Buffer> => {
   const chunks: Array<Buffer> = [];
   for (let at = 0; at < body.length; at += chunks.at(-1)?.length ?? 0)
@@ -18,8 +18,8 @@ const chunksOf = (body: Buffer, most: number, dice: () => number): ReadonlyArray
 
 afterEach(() => vi.restoreAllMocks());
 
-describe("A body that is gathered", () => {
-  it.effect("is what has come, by whatever chunks, whole or cut, and whatever length was claimed", () =>
+describe("A gathered body", () => {
+  it.effect("equals the received bytes, for any chunks, whole or cut, and for any claimed length", () =>
     Effect.gen(function* () {
       const dice = seeded(71);
       const body = Buffer.from(new Uint8Array(length).map((_, at) => at * 31));
@@ -34,7 +34,7 @@ describe("A body that is gathered", () => {
     }),
   );
 
-  it("copies at most a quarter more than what comes, and the rest of a chunk, whatever came before its place was there", () => {
+  it("copies at most a quarter more than its length, and the rest of a chunk, whatever came before its place was allocated", () => {
     const most = 65_536;
     const copied = vi.spyOn(typedArray, "set");
     for (const seed of [72, 73, 74]) {

@@ -1,4 +1,4 @@
-/** Requests that name one group share its budget, within a token and a credential, and no upstream hears of it. */
+/** Requests that name one group share its budget, within a token and a credential, and no upstream sees the name. */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Redacted } from "effect";
 import { bodies, front, fronted, type Got, post, serverOf } from "../GatewayCases.ts";
@@ -11,14 +11,14 @@ let asked = 0;
 const asks = (url: string, group: string, more: Readonly<Record<string, string>> = {}): Effect.Effect<Got> => {
   asked += 1;
   return post(url, "openai-chat", {
-    // Each asks something of its own: a client's own retry of a request that was given up is answered from memory.
+    // Each request is different, because a client's own retry of a failed request is answered from memory.
     body: JSON.stringify({ ...bodies["openai-chat"], user: `${JSON.stringify([group, more])}${asked}` }),
     headers: { "content-type": "application/json", authorization: "Bearer k1", "x-recovery-group": group, ...more },
   });
 };
 
 describe("x-recovery-group", () => {
-  it.live("lets the runs of one group share their retries, and those of another have their own", () =>
+  it.live("lets the runs of one group share their retries, and gives another group its own", () =>
     Effect.gen(function* () {
       const answers = [broken, whole, broken, broken, whole, broken, whole];
       const { runs, url } = yield* fronted({ answers }, { budget: { max_group_retries: 1 } });
@@ -26,7 +26,7 @@ describe("x-recovery-group", () => {
         (yield* asks(url, "tree")).status,
         (yield* asks(url, "tree")).status,
         (yield* asks(url, "other")).status,
-        // The same name of another credential is another group.
+        // The same name with another credential is another group.
         (yield* asks(url, "tree", { authorization: "Bearer k2" })).status,
       ];
       assert.deepStrictEqual(statuses, [200, 400, 200, 200]);
@@ -36,7 +36,7 @@ describe("x-recovery-group", () => {
     }),
   );
 
-  it.live("stands apart for each token of the gateway, also where they share the upstream's credential", () =>
+  it.live("is separate for each token of the gateway, even if they share the upstream's credential", () =>
     Effect.gen(function* () {
       const tokens = ["a", "b"].map((name) => ({
         ...{ name, page: false, metrics: false },
@@ -65,7 +65,7 @@ describe("x-recovery-group", () => {
     }),
   );
 
-  it.live("names one group, in up to 64 visible characters: any other word is refused", () =>
+  it.live("names one group, in up to 64 visible characters, and any other value is refused", () =>
     Effect.gen(function* () {
       const { server, url } = yield* fronted({ answers: [whole] });
       for (const group of ["", "a b", "g".repeat(65), "gr\u00fcn"]) {

@@ -1,5 +1,5 @@
 /**
- * Sends large bodies through a gateway: they are relayed and recovered as small ones are, and leave the others their turns.
+ * Sends large bodies through a gateway: they are relayed and recovered like small ones, and let other requests have their turns.
  */
 import { Socket } from "node:net";
 import { gzipSync } from "node:zlib";
@@ -15,7 +15,7 @@ import { logging } from "../log/Logged.ts";
 
 const done = 'data: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n';
 
-/** A provider that breaks its first connections, and then answers; what it was sent. */
+/** A provider that breaks its first connections and then answers, and the requests that it got. */
 const provider = (breaks: number) =>
   Effect.gen(function* () {
     const sent: Array<Buffer> = [];
@@ -31,7 +31,7 @@ const provider = (breaks: number) =>
     return { sent, url };
   });
 
-/** A body of about so many bytes in a spelling that nobody else would choose. */
+/** A body of about this many bytes in an unusual but valid spelling. */
 const odd = (bytes: number): Buffer => {
   const text = JSON.stringify('Say "é",\n\u0000\\ or 𝒳?');
   const message = `{ "content" : ${text}, "role":"user", "n":1.50e1, "role":"user" }`;
@@ -47,7 +47,7 @@ describe("A large body", () => {
     ["in chunks", { ...json, "transfer-encoding": "chunked" }, (body: Buffer) => body],
     ["compressed", { ...json, "content-encoding": "gzip" }, (body: Buffer) => gzipSync(body)],
   ] as const)
-    it.live(`is relayed byte for byte, and again where its response breaks: ${how}`, () =>
+    it.live(`is relayed byte for byte, and again if its response breaks: ${how}`, () =>
       Effect.gen(function* () {
         const { sent, url: upstream } = yield* provider(1);
         const { gateway, url } = yield* front(upstream);
@@ -60,7 +60,7 @@ describe("A large body", () => {
       }),
     );
 
-  it.live("leaves the others a turn behind every slice", () =>
+  it.live("leaves the others a turn after every slice", () =>
     Effect.gen(function* () {
       const { url: upstream } = yield* provider(0);
       const { url } = yield* front(upstream, { continueText: "auto", lingerMs: 1_000 });
@@ -75,7 +75,7 @@ describe("A large body", () => {
       const slices = 50;
       const large = yield* during(odd(slices * sliceBytes));
       turns.mockRestore();
-      // Once for the outline, and once for the digest by which a repeat is known.
+      // Once for the outline, and once for the digest that identifies a repeat.
       assert.isAtLeast(large - small, 2 * (slices - 1));
     }),
   );
@@ -109,7 +109,7 @@ describe("A large body", () => {
     }),
   );
 
-  it.live("is gone on with where its text breaks, but for one of so many parts that it cannot be parsed whole", () =>
+  it.live("is continued if its text breaks, except one with too many parts to be parsed whole", () =>
     Effect.gen(function* () {
       const said = {
         text: "The lock is taken in open() and given back in close(). A second caller waits for it, and goes on.",
@@ -128,7 +128,7 @@ describe("A large body", () => {
     }),
   );
 
-  it.live("passes through with a word where more stands beside its conversation than is read", () =>
+  it.live("passes through with a log line if more stands beside its conversation than is read", () =>
     Effect.gen(function* () {
       const { sent, url: upstream } = yield* provider(0);
       const { accessed, lines, url } = yield* logging(upstream);
@@ -145,7 +145,7 @@ describe("A large body", () => {
     }),
   );
 
-  it.live("that is no JSON passes through, and one at the edge of what is parsed whole does not", () =>
+  it.live("that is no JSON passes through, and one at the limit of what is parsed whole does not", () =>
     Effect.gen(function* () {
       const { url: upstream } = yield* provider(0);
       const { url } = yield* front(upstream);

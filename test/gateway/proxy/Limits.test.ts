@@ -12,7 +12,7 @@ const token = "a-token-of-24-characters";
 
 const turn = Effect.promise(() => new Promise((next) => setImmediate(next)));
 
-/** Writes bytes to a gateway and reads what it says until it closes the connection. */
+/** Writes bytes to a gateway and reads its answer until it closes the connection. */
 const raw = (port: number, bytes: string): Effect.Effect<string> =>
   Effect.promise(
     () =>
@@ -26,8 +26,8 @@ const raw = (port: number, bytes: string): Effect.Effect<string> =>
       }),
   );
 
-describe("Gateway, whom it serves and how much", () => {
-  it.live("wants its token and hands it on in no form", () =>
+describe("Gateway, its access checks and limits", () => {
+  it.live("requires its token and passes it on in no form", () =>
     Effect.gen(function* () {
       const seen: Array<string> = [];
       const at = yield* serverOf((request, response) => {
@@ -49,7 +49,7 @@ describe("Gateway, whom it serves and how much", () => {
     }),
   );
 
-  it.live("refuses other names and other sites before anything is forwarded", () =>
+  it.live("refuses other host names and other sites before anything is forwarded", () =>
     Effect.gen(function* () {
       const { server, url } = yield* fronted({});
       const rebound = yield* post(url, "openai-chat", { headers: { host: "evil.example" } });
@@ -60,7 +60,7 @@ describe("Gateway, whom it serves and how much", () => {
     }),
   );
 
-  it.live("takes bodies up to its limit and no byte more, with a length or without", () =>
+  it.live("accepts bodies up to its limit and no byte more, with a length or without", () =>
     Effect.gen(function* () {
       const { gateway, server, url } = yield* fronted(
         {},
@@ -79,7 +79,7 @@ describe("Gateway, whom it serves and how much", () => {
     }),
   );
 
-  it.live("holds no more bodies than all together may be", () =>
+  it.live("holds no more bodies than their total limit", () =>
     Effect.gen(function* () {
       const { server, url } = yield* fronted(
         { answers: [{ break: { kind: "stall", at: "before_head" } }] },
@@ -92,7 +92,7 @@ describe("Gateway, whom it serves and how much", () => {
     }),
   );
 
-  it.live("leaves room for another token beside the stalled bodies of one, and says when to ask again", () =>
+  it.live("leaves room for another token beside the stalled bodies of one, and says when to retry", () =>
     Effect.gen(function* () {
       const tokens = [
         { name: "hog", token: Redacted.make("token-of-the-hog-000001"), page: false, metrics: false },
@@ -124,7 +124,7 @@ describe("Gateway, whom it serves and how much", () => {
     }),
   );
 
-  it.live("takes no more connections than it may", () =>
+  it.live("accepts no more connections than its limit", () =>
     Effect.gen(function* () {
       const { gateway, server, url } = yield* fronted(
         { answers: [{ break: { kind: "stall", at: "before_head" } }] },
@@ -136,7 +136,7 @@ describe("Gateway, whom it serves and how much", () => {
     }),
   );
 
-  it.live("has nothing at its own paths without a page, and never forwards them", () =>
+  it.live("serves nothing at its own paths without a page, and never forwards them", () =>
     Effect.gen(function* () {
       const { server, url } = yield* fronted({});
       for (const path of ["/recovery", "/recovery/api/runs", "/metrics"]) {
@@ -146,7 +146,7 @@ describe("Gateway, whom it serves and how much", () => {
     }),
   );
 
-  it.live("gives its own paths to its page, with what the server does, and breaks an answer that breaks", () =>
+  it.live("lets its page serve its own paths, with the server's data, and breaks an answer that breaks", () =>
     Effect.gen(function* () {
       const page = Layer.effect(
         Page,
@@ -183,7 +183,7 @@ describe("Gateway, whom it serves and how much", () => {
   );
 });
 
-/** A response, and its client, which reads none of it. */
+/** A response whose client does not read it. */
 const opened = Effect.gen(function* () {
   let served = (_: ClientResponse): void => undefined;
   const serving = new Promise<ClientResponse>((resolve) => {
@@ -201,10 +201,10 @@ const opened = Effect.gen(function* () {
 /** The same with many bytes. */
 const unread = Effect.tap(opened, ({ client }) => Effect.sync(() => client.writeNow([new Uint8Array(many)])));
 
-/** More than the buffers of a connection of this machine to itself hold. */
+/** More bytes than the buffers of a local connection hold. */
 const many = 64 * 1024 * 1024;
 
-/** More than a step may write, and less than the system takes at once, in bytes. */
+/** More bytes than one step may write, and fewer than the system accepts at once. */
 const inStepMax = 256 * 1024;
 
 const turns = Effect.promise(async () => {
@@ -212,7 +212,7 @@ const turns = Effect.promise(async () => {
 });
 
 describe("ClientResponse", () => {
-  it.live("asks for a pause in a step of many writes, although the system would take them", () =>
+  it.live("requests a pause in a step of many writes, although the system would accept them", () =>
     Effect.gen(function* () {
       const { client } = yield* opened;
       yield* turns;
@@ -235,7 +235,7 @@ describe("ClientResponse", () => {
     }),
   );
 
-  it.live("has ended once its client's socket has taken everything, and no sooner", () =>
+  it.live("has ended once its client's socket has accepted everything, and no sooner", () =>
     Effect.gen(function* () {
       const { client, socket } = yield* unread;
       const ending = yield* Effect.forkChild(client.end, { startImmediately: true });
@@ -247,7 +247,7 @@ describe("ClientResponse", () => {
     }),
   );
 
-  it.live("takes a client that closes in the middle of a write for gone, and drops what comes", () =>
+  it.live("considers a client that closes in the middle of a write gone, and drops later bytes", () =>
     Effect.gen(function* () {
       const { client, socket } = yield* unread;
       assert.isFalse(client.isReady());

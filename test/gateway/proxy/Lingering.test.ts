@@ -5,12 +5,12 @@ import { discarded, isUnread } from "../../../src/gateway/proxy/Lingering.ts";
 import { serverOf } from "../GatewayCases.ts";
 
 describe("A client that still sends", () => {
-  // Time stands still here: what waits for the longest time that a client has would never end.
-  it.effect("is waited for no longer once its connection is closed, though its response has ended", () =>
+  // The test clock does not advance, so waiting for a client's maximum time would never end.
+  it.effect("is waited for no longer once its connection is closed, even if its response has ended", () =>
     Effect.gen(function* () {
       const responded = yield* Deferred.make<IncomingMessage>();
       const url = yield* serverOf((request, response) => {
-        // Node no longer tells a request of its connection's end once its response has ended, where somebody has read of it.
+        // Once a response has ended, Node no longer reports its connection's end to a request that was read.
         request.once("data", () => {
           request.pause();
           response.writeHead(413, { connection: "close" }).end("no", () => {

@@ -1,4 +1,4 @@
-/** A gateway whose provider goes away and comes back, or asks to be left alone: over real sockets, with many clients. */
+/** A gateway whose provider goes down and comes back, or announces a delay: over real sockets, with many clients. */
 import { request as httpRequest } from "node:http";
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Fiber, Redacted } from "effect";
@@ -9,10 +9,11 @@ import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 import { protocols as decoders } from "../../../src/provider/Protocols.ts";
 import * as Decoder from "../../../src/provider/stream/Decoder.ts";
 import { FaultProvider, type FaultProviderOptions } from "../../../src/testing/index.ts";
+import { until } from "../../Polling.ts";
 import { gateTo } from "../Gate.ts";
 import { bodies, type Fronted, front, paths, post, protocols, recovery, send, serverOf } from "../GatewayCases.ts";
 
-/** A fault provider behind a gate, with a gateway in front, that has reached it once. */
+/** A fault provider behind a gate, and a gateway that has reached it once. */
 const gated = (script: FaultProviderOptions["script"], program: GatewayProgram = {}) =>
   Effect.gen(function* () {
     const server = yield* FaultProvider.make(script === undefined ? {} : { script });
@@ -22,25 +23,19 @@ const gated = (script: FaultProviderOptions["script"], program: GatewayProgram =
     return { server, gate, ...fronted, asked: Effect.map(server.log, (log) => log.length - 1) };
   }).pipe(Effect.orDie);
 
-/** Waits until the one path is as wanted. */
-const until = ({ services }: Pick<Fronted, "services">, isSo: (path: PathStatus) => boolean): Effect.Effect<void> =>
-  Effect.promise(async () => {
-    const list = Context.get(services, Paths);
-    for (;;) {
-      if (list.list().some(isSo)) return;
-      await new Promise((next) => setImmediate(next));
-    }
-  });
+/** Waits until the only path is as wanted. */
+const untilPath = ({ services }: Pick<Fronted, "services">, isSo: (path: PathStatus) => boolean): Effect.Effect<void> =>
+  until(() => Context.get(services, Paths).list().some(isSo));
 
 const waiting =
   (count: number) =>
   (path: PathStatus): boolean =>
     path.waiting === count;
 
-/** The head goes at once, so that what follows is behind one. */
+/** Sends the head at once, so that later events follow one. */
 const early: GatewayProgram = { keepAliveMs: 20, clients: { unknown: { patienceMs: 0 } } };
 
-/** The protocols' requests for a response that does not stream. */
+/** The protocols' requests for a document. */
 const whole: Record<ProtocolId, { readonly path: string; readonly body: object }> = {
   "openai-chat": { path: paths["openai-chat"], body: { ...bodies["openai-chat"], stream: false } },
   "openai-responses": { path: paths["openai-responses"], body: { ...bodies["openai-responses"], stream: false } },
@@ -51,9 +46,9 @@ const whole: Record<ProtocolId, { readonly path: string; readonly body: object }
 const unstreamed = (url: string, protocol: ProtocolId, body: object = whole[protocol].body) =>
   Effect.promise(() => send(`${url}${whole[protocol].path}`, { body: JSON.stringify(body) }));
 
-describe("Gateway, a provider that goes away", () => {
+describe("Gateway, a provider that goes down", () => {
   for (const protocol of protocols) {
-    it.live(`is waited for by a ${protocol} stream, behind our own head and no-ops, with one request in all`, () =>
+    it.live(`makes a ${protocol} stream wait, after our own head and no-ops, with one request in total`, () =>
       Effect.gen(function* () {
         const world = yield* gated({ answers: [{ content: [{ text: 5 }] }] }, early);
         yield* world.gate.close;
@@ -62,7 +57,7 @@ describe("Gateway, a provider that goes away", () => {
           heard += 1;
         };
         const asked = yield* Effect.forkScoped(post(world.url, protocol, { onData }));
-        yield* until(world, (path) => path.state === "down" && path.waiting === 1 && heard > 2);
+        yield* untilPath(world, (path) => path.state === "down" && path.waiting === 1 && heard > 2);
         yield* world.gate.open;
         const got = yield* Fiber.join(asked);
         assert.deepStrictEqual([got.status, got.broken], [200, false]);
@@ -74,7 +69,7 @@ describe("Gateway, a provider that goes away", () => {
       }),
     );
 
-    it.live(`is told to a ${protocol} request that does not stream, in that protocol's shape, to come again`, () =>
+    it.live(`tells a ${protocol} request that does not stream to retry, in that protocol's format`, () =>
       Effect.gen(function* () {
         const world = yield* Effect.provideService(gated(undefined), PathPatienceMs, 50);
         yield* world.gate.close;
@@ -90,13 +85,13 @@ describe("Gateway, a provider that goes away", () => {
         const again = yield* unstreamed(world.url, protocol);
         assert.strictEqual(again.status, 503, "nothing is told from memory");
         assert.notStrictEqual(recovery(again, "run"), recovery(got, "run"));
-        yield* until(world, waiting(0));
+        yield* untilPath(world, waiting(0));
         assert.strictEqual(yield* world.asked, 0);
       }),
     );
   }
 
-  it.live("in held text is waited for, and the text comes once", () =>
+  it.live("in held text makes it wait, and the text comes once", () =>
     Effect.gen(function* () {
       const world = yield* gated(
         { answers: [{ content: [{ text: 5 }] }, { content: [{ text: 40 }], delay_ms: 2 }] },
@@ -104,7 +99,7 @@ describe("Gateway, a provider that goes away", () => {
       );
       world.gate.closeBehind(600);
       const asked = yield* Effect.forkScoped(post(world.url, "openai-chat"));
-      yield* until(world, (path) => path.state === "down" && path.waiting === 1);
+      yield* untilPath(world, (path) => path.state === "down" && path.waiting === 1);
       yield* world.gate.open;
       const got = yield* Fiber.join(asked);
       assert.deepStrictEqual([got.status, got.broken, recovery(got, "attempts")], [200, false, "3"]);
@@ -113,7 +108,7 @@ describe("Gateway, a provider that goes away", () => {
     }),
   );
 
-  it.live("holds no request that passes through, which says nothing of the path", () =>
+  it.live("holds no request that passes through, which reports nothing about the path", () =>
     Effect.gen(function* () {
       const world = yield* gated(undefined);
       yield* world.gate.close;
@@ -127,7 +122,7 @@ describe("Gateway, a provider that goes away", () => {
     }),
   );
 
-  it.live("is asked by those of its clients that still wait, and by no other", () =>
+  it.live("gets requests of those clients that still wait, and of no other", () =>
     Effect.gen(function* () {
       const world = yield* gated({ answers: [{ content: [{ text: 2 }] }] });
       yield* world.gate.close;
@@ -141,9 +136,9 @@ describe("Gateway, a provider that goes away", () => {
         return { request, ended };
       };
       const clients = Array.from({ length: 20 }, (_, n) => ask(n));
-      yield* until(world, waiting(20));
+      yield* untilPath(world, waiting(20));
       for (const [n, { request }] of clients.entries()) if (n % 2 === 0) request.destroy();
-      yield* until(world, waiting(10));
+      yield* untilPath(world, waiting(10));
       yield* world.gate.open;
       const ended = yield* Effect.promise(() => Promise.all(clients.map((it) => it.ended)));
       assert.deepStrictEqual(
@@ -154,44 +149,42 @@ describe("Gateway, a provider that goes away", () => {
     }),
   );
 
-  it.live("is known over a new configuration: who waits goes on to wait, and nobody asks it anew", () =>
+  it.live("is remembered over a new configuration: waiting requests continue to wait, and none is sent again", () =>
     Effect.gen(function* () {
       const world = yield* gated({ answers: [{ content: [{ text: 2 }] }] });
       yield* world.gate.close;
       const before = yield* Effect.forkScoped(post(world.url, "openai-chat"));
-      yield* until(world, waiting(1));
+      yield* untilPath(world, waiting(1));
       const upstreams = { openai: `${world.gate.url}/v1`, anthropic: world.gate.url, gemini: world.gate.url };
       assert.deepStrictEqual(yield* Effect.orDie(world.gateway.configure({ upstreams, port: 0 })), []);
       const behind = yield* Effect.forkScoped(post(world.url, "anthropic-messages"));
-      yield* until(world, waiting(2));
+      yield* untilPath(world, waiting(2));
       yield* world.gate.open;
       assert.strictEqual((yield* Fiber.join(before)).status, 200);
       assert.strictEqual((yield* Fiber.join(behind)).status, 200);
     }),
   );
 
-  it.live(
-    "is waited for where its first request ever broke before a head: a connection was made, so the address is right",
-    () =>
-      Effect.gen(function* () {
-        let close: Effect.Effect<void> = Effect.void;
-        const server = yield* FaultProvider.make({
-          script: { answers: [{ break: { kind: "rst", at: "before_head" } }, { content: [{ text: 2 }] }] },
-          beforeBreak: () => Effect.suspend(() => close),
-        });
-        const gate = yield* gateTo(server.url);
-        close = gate.close;
-        const world = yield* front(gate.url);
-        const asked = yield* Effect.forkScoped(post(world.url, "openai-chat"));
-        yield* until(world, (path) => path.state === "down" && path.waiting === 1);
-        yield* gate.open;
-        const got = yield* Fiber.join(asked);
-        assert.deepStrictEqual([got.status, got.broken], [200, false]);
-        assert.strictEqual((yield* server.log).length, 2);
-      }).pipe(Effect.orDie),
+  it.live("is waited for even if its first request broke before a head, because a connection proves the address", () =>
+    Effect.gen(function* () {
+      let close: Effect.Effect<void> = Effect.void;
+      const server = yield* FaultProvider.make({
+        script: { answers: [{ break: { kind: "rst", at: "before_head" } }, { content: [{ text: 2 }] }] },
+        beforeBreak: () => Effect.suspend(() => close),
+      });
+      const gate = yield* gateTo(server.url);
+      close = gate.close;
+      const world = yield* front(gate.url);
+      const asked = yield* Effect.forkScoped(post(world.url, "openai-chat"));
+      yield* untilPath(world, (path) => path.state === "down" && path.waiting === 1);
+      yield* gate.open;
+      const got = yield* Fiber.join(asked);
+      assert.deepStrictEqual([got.status, got.broken], [200, false]);
+      assert.strictEqual((yield* server.log).length, 2);
+    }).pipe(Effect.orDie),
   );
 
-  it.live("is told within seconds where this process has never reached it", () =>
+  it.live("is reported within seconds if this process has never reached it", () =>
     Effect.gen(function* () {
       const server = yield* FaultProvider.make({});
       const gate = yield* gateTo(server.url);
@@ -205,10 +198,10 @@ describe("Gateway, a provider that goes away", () => {
   );
 });
 
-/** How long the provider asks to be left alone, in milliseconds. */
+/** The delay that the provider announces, in milliseconds. */
 const coolMs = 1_000;
 
-/** A provider that refuses the first request of a key, and says for how long; it notes when requests of which key came. */
+/** A provider that refuses the first request of a key and announces a delay; it records the times of requests by key. */
 const cooling = (refuses: ReadonlySet<string>) =>
   Effect.gen(function* () {
     const seen: Array<{ readonly key: string; readonly at: number }> = [];
@@ -227,7 +220,7 @@ const cooling = (refuses: ReadonlySet<string>) =>
         response.end(JSON.stringify({ choices: [{ index: 0, message: { content: "hi" }, finish_reason: "stop" }] }));
       });
     });
-    /** Requests of a key that came while it was to be left alone. */
+    /** Requests of a key that came during its delay. */
     const early = (key: string) =>
       seen.filter((it) => it.key === key && it.at > (told.get(key) ?? 0) && it.at < (told.get(key) ?? 0) + coolMs - 5);
     return { url, seen, early };
@@ -245,14 +238,14 @@ const asking = (url: string, headers: Record<string, string>, n: number) =>
 
 const isCooling = ({ cooldowns }: PathStatus): boolean => cooldowns.length > 0;
 
-describe("Gateway, a provider that asks to be left alone", () => {
-  it.live("is: of thirty clients of its key none is let through before, and all are served", () =>
+describe("Gateway, a provider that announces a delay", () => {
+  it.live("gets no early request of thirty clients with its key, and all are served", () =>
     Effect.gen(function* () {
       const key = "Bearer one";
       const provider = yield* cooling(new Set([key]));
       const world = yield* front(provider.url);
       const first = yield* asking(world.url, { authorization: key }, 0);
-      yield* until(world, isCooling);
+      yield* untilPath(world, isCooling);
       const others = yield* Effect.forEach(Array.from({ length: 30 }), (_, n) =>
         asking(world.url, { authorization: key }, n + 1),
       );
@@ -266,12 +259,12 @@ describe("Gateway, a provider that asks to be left alone", () => {
     }),
   );
 
-  it.live("is asked meanwhile by another key", () =>
+  it.live("gets requests of another key during the delay", () =>
     Effect.gen(function* () {
       const provider = yield* cooling(new Set(["Bearer one"]));
       const world = yield* front(provider.url);
       const held = yield* asking(world.url, { authorization: "Bearer one" }, 0);
-      yield* until(world, isCooling);
+      yield* untilPath(world, isCooling);
       const other = yield* Fiber.join(yield* asking(world.url, { authorization: "Bearer two" }, 1));
       assert.strictEqual(other.status, 200);
       assert.isUndefined(held.pollUnsafe(), "the other key is not held");
@@ -280,7 +273,7 @@ describe("Gateway, a provider that asks to be left alone", () => {
     }),
   );
 
-  it.live("is by every token whose upstream has one credential", () =>
+  it.live("is respected by every token whose upstream has the same credential", () =>
     Effect.gen(function* () {
       const provider = yield* cooling(new Set(["Bearer sk-own"]));
       const token = (name: string) => ({
@@ -294,9 +287,9 @@ describe("Gateway, a provider that asks to be left alone", () => {
       const by = (name: string, n: number) =>
         asking(world.url, { "x-recovery-token": `${name}-token-of-24-characters`, authorization: `Bearer ${name}` }, n);
       const first = yield* by("a", 0);
-      yield* until(world, isCooling);
+      yield* untilPath(world, isCooling);
       const second = yield* by("b", 1);
-      yield* until(world, waiting(2));
+      yield* untilPath(world, waiting(2));
       assert.strictEqual((yield* Fiber.join(first)).status, 200);
       assert.strictEqual((yield* Fiber.join(second)).status, 200);
       assert.lengthOf(provider.early("Bearer sk-own"), 0);

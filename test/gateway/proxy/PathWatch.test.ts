@@ -1,4 +1,4 @@
-/** What an operator reads in the log of paths that go down, come back or cool. */
+/** Log lines about paths that go down, come back or cool down. */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Layer, Logger, Metric } from "effect";
 import { TestClock } from "effect/testing";
@@ -7,7 +7,7 @@ import type { PathStatus } from "../../../src/paths/Paths.ts";
 import { whyDown } from "../../../src/story/PathWords.ts";
 import * as Cases from "../page/PathCases.ts";
 
-/** A watch over paths that stand as a test says, and the lines that it has written. */
+/** A watch over paths that the test defines, and the lines that it has logged. */
 const watching = <A, E>(
   play: (world: {
     readonly watch: PathWatch.PathWatch;
@@ -44,7 +44,7 @@ const later = TestClock.adjust(PathWatch.watchMs);
 
 describe("the watch over the paths", () => {
   it.effect(
-    "tells an outage once when it begins and once when it is over: for how long, and how many runs waited",
+    "logs an outage once when it begins and once when it is over, with its duration and the number of waiting runs",
     () =>
       watching(({ lines, stand, watch }) =>
         Effect.gen(function* () {
@@ -73,7 +73,7 @@ describe("the watch over the paths", () => {
       ),
   );
 
-  it.effect("tells each announced wait once, with whom it holds and until when, and counts it by its kind", () =>
+  it.effect("logs each announced delay once, with its scope and its end, and counts it by kind", () =>
     watching(({ lines, stand, watch }) =>
       Effect.gen(function* () {
         stand([Cases.cooling]);
@@ -104,7 +104,7 @@ describe("the watch over the paths", () => {
     ).pipe(Effect.provideService(Metric.MetricRegistry, new Map())),
   );
 
-  it.effect("looks at nothing while all is well, and once a second while something is not", () =>
+  it.effect("looks at nothing while all is well, and once a second otherwise", () =>
     watching(({ looks, stand, watch }) =>
       Effect.gen(function* () {
         const before = looks();

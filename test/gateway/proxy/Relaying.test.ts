@@ -4,16 +4,16 @@ import { protocols as decoders } from "../../../src/provider/Protocols.ts";
 import * as Decoder from "../../../src/provider/stream/Decoder.ts";
 import { fronted, post, protocols, recovery, send } from "../GatewayCases.ts";
 
-describe.concurrent("Gateway, what it recovers", () => {
+describe.concurrent("Gateway, its recoveries", () => {
   for (const protocol of protocols) {
-    it.live(`gives a healthy ${protocol} stream with the bytes of a direct one, and names the run`, () =>
+    it.live(`relays a healthy ${protocol} stream with the bytes of a direct one, and names the run`, () =>
       Effect.gen(function* () {
         const { runs, server, url } = yield* fronted({ answers: [{ content: [{ reasoning: 2 }, { text: 5 }] }] });
         const got = yield* post(url, protocol);
         const direct = yield* post(server.url, protocol);
         assert.strictEqual(got.status, 200);
         assert.isFalse(got.broken);
-        // Ids and serials count requests, so that the two answers differ there and nowhere else.
+        // Ids and serials count requests, so the two answers may differ only there.
         assert.strictEqual(got.text.replace(/\d+/g, "0"), direct.text.replace(/\d+/g, "0"));
         const [run] = yield* runs;
         assert.strictEqual(recovery(got, "run"), run?.run_id);
@@ -36,7 +36,7 @@ describe.concurrent("Gateway, what it recovers", () => {
       }),
     );
 
-    it.live(`breaks the connection where a ${protocol} stream ends cleanly without its marker after text`, () =>
+    it.live(`breaks the connection if a ${protocol} stream ends cleanly without its marker after text`, () =>
       Effect.gen(function* () {
         const { runs, server, url } = yield* fronted({
           answers: [{ content: [{ text: 5 }], break: { kind: "end", at: "terminal" } }],
@@ -50,7 +50,7 @@ describe.concurrent("Gateway, what it recovers", () => {
       }),
     );
 
-    it.live(`tells a ${protocol} client of a break in its own protocol's words where it is configured for it`, () =>
+    it.live(`reports a break to a ${protocol} client in its own protocol's format if so configured`, () =>
       Effect.gen(function* () {
         const script = { answers: [{ content: [{ text: 5 }], break: { kind: "rst", at: "terminal" } }] } as const;
         const { url } = yield* fronted(script, { onBreak: "tell" });
@@ -66,7 +66,7 @@ describe.concurrent("Gateway, what it recovers", () => {
       }),
     );
 
-    it.live(`holds a ${protocol} call until its end is proven, and replays where it broke`, () =>
+    it.live(`holds a ${protocol} call until its end is proven, and replays it if it broke`, () =>
       Effect.gen(function* () {
         const call = { tool: "pay", input: { amount: 1 } };
         const { server, url } = yield* fronted({
@@ -103,7 +103,7 @@ describe.concurrent("Gateway, what it recovers", () => {
     );
   }
 
-  it.live("gives the provider's own refusal with its bytes and headers, and the rule beside it", () =>
+  it.live("relays the provider's own refusal with its bytes and headers, and the rule beside it", () =>
     Effect.gen(function* () {
       const { server, url } = yield* fronted({
         answers: [{ status: 400, headers: { "X-Own": "kept" } }],
@@ -118,7 +118,7 @@ describe.concurrent("Gateway, what it recovers", () => {
     }),
   );
 
-  it.live("says in the provider's words that a run was given up, and that asking again is of no use", () =>
+  it.live("says in the provider's format that a run has failed, and that a retry is of no use", () =>
     Effect.gen(function* () {
       const { server, url } = yield* fronted({ answers: [{ break: { kind: "rst", at: "before_head" } }] });
       const got = yield* post(url, "anthropic-messages");
@@ -131,7 +131,7 @@ describe.concurrent("Gateway, what it recovers", () => {
     }),
   );
 
-  it.live("recovers a request that is no stream before its response", () =>
+  it.live("recovers a document before its response", () =>
     Effect.gen(function* () {
       const { server, url } = yield* fronted({
         answers: [

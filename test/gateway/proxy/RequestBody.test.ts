@@ -9,16 +9,16 @@ import { copiedServices } from "../../CopiedServices.ts";
 
 const limits = { maxBodyBytes: 64 * 1024 * 1024, maxBodiesBytes: 256 * 1024 * 1024 };
 
-/** A request whose body comes as it is written. */
+/** A request whose body arrives as the test writes it. */
 const requestOf = (headers: Record<string, string>) => {
   const stream = Object.assign(new PassThrough({ highWaterMark: limits.maxBodyBytes }), { headers });
-  // Of a request only its headers and its bytes are read.
+  // Only the headers and the bytes of a request are read.
   return { stream, request: stream as unknown as IncomingMessage };
 };
 
 const turn = Effect.promise(() => new Promise((next) => setImmediate(next)));
 
-describe("A body that comes slowly", () => {
+describe("A body that arrives slowly", () => {
   const length = uploadBytesPerSecondMin * 60;
   const least = (uploadBytesPerSecondMin * uploadGraceMs) / 1_000;
   const slowly = Effect.gen(function* () {
@@ -37,7 +37,7 @@ describe("A body that comes slowly", () => {
     return { reading, send, store, stream };
   });
 
-  it.effect("is taken as long as it moves", () =>
+  it.effect("is accepted as long as it makes progress", () =>
     Effect.gen(function* () {
       const { reading, send, stream } = yield* slowly;
       for (let sent = 0; sent < length; sent += least) yield* send(least);
@@ -46,7 +46,7 @@ describe("A body that comes slowly", () => {
     }),
   );
 
-  it.effect("is refused once it has stalled, and takes no memory any more", () =>
+  it.effect("is refused once it has stalled, and uses no more memory", () =>
     Effect.gen(function* () {
       const { reading, send, store } = yield* slowly;
       yield* send(least);
@@ -59,7 +59,7 @@ describe("A body that comes slowly", () => {
 });
 
 describe("Bodies of several clients", () => {
-  it.effect("leave half of what is left to the others, and a client's only body may be as long as any", () =>
+  it.effect("leave half of the rest to the others, and a client's only body may be as long as any", () =>
     Effect.gen(function* () {
       const store = new BodyStore({ maxBodyBytes: 600, maxBodiesBytes: 1_000 });
       const stalled = (bytes: number, holder?: string) =>
@@ -76,15 +76,15 @@ describe("Bodies of several clients", () => {
       for (const holder of ["hog", "hog", "hog", "hog"]) seen.push(yield* stalled(200, holder));
       assert.deepStrictEqual(seen, ["taken", "taken", "share", "share"]);
       assert.strictEqual(yield* stalled(500, "other"), "taken");
-      // One who shares with nobody has all of it.
+      // A single client gets all of it.
       assert.strictEqual(yield* stalled(90), "taken");
       assert.strictEqual(yield* stalled(90), "busy");
     }).pipe(Effect.scoped),
   );
 });
 
-describe("A body that is kept", () => {
-  it.live("that claims a length has a place of it once an eighth has come, and is what was sent", () =>
+describe("A stored body", () => {
+  it.live("that claims a length gets its full place once an eighth has arrived, and equals what was sent", () =>
     Effect.gen(function* () {
       const length = 4 * 1024 * 1024;
       const sent = Buffer.from(
@@ -109,7 +109,7 @@ describe("A body that is kept", () => {
     }),
   );
 
-  it.live("without a length is put together in several turns", () =>
+  it.live("without a length is joined in several turns", () =>
     Effect.gen(function* () {
       const { request, stream } = requestOf({ "transfer-encoding": "chunked" });
       const chunks = Array.from({ length: 40 }, (_, n) => Buffer.alloc(wholeBytesMax, n));
@@ -119,7 +119,7 @@ describe("A body that is kept", () => {
       stream.end();
       const turns = vi.spyOn(globalThis, "setImmediate");
       assert.isTrue(Buffer.concat(chunks).equals(yield* Fiber.join(reading)));
-      // One for each megabyte.
+      // One per megabyte.
       assert.isAtLeast(turns.mock.calls.length, 9);
       turns.mockRestore();
     }),

@@ -1,5 +1,5 @@
 /**
- * What the gateway frames by itself is what Node would have framed: for any sizes, in any turns, and for clients that read as they like.
+ * The gateway's own chunk framing equals Node's, for any sizes, in any turns, and for clients that read at any speed.
  */
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
@@ -12,7 +12,7 @@ import type { Bytes } from "../../../src/gateway/upstream/ContentDecoding.ts";
 
 type Respond = (response: ServerResponse) => Promise<void>;
 
-/** What a client reads until the server closes its connection, where it asks so and reads so. */
+/** The bytes that a client reads until the server closes its connection. */
 const read = (
   respond: Respond,
   request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
@@ -44,7 +44,7 @@ const read = (
 
 const bytesOf = (size: number, fill = "x"): Bytes => new Uint8Array(size).fill(fill.charCodeAt(0));
 
-/** The body of a response, and whether it has all of its chunks. */
+/** The body of a response, and true if it has all of its chunks. */
 const unframed = (response: string): { readonly body: string; readonly isWhole: boolean } => {
   let at = response.indexOf("\r\n\r\n") + 4;
   let body = "";
@@ -60,7 +60,7 @@ const unframed = (response: string): { readonly body: string; readonly isWhole: 
   }
 };
 
-/** Writes as `ClientResponse` does, and waits for a drain where it is asked to. Counts what was framed here. */
+/** Writes like `ClientResponse`, and waits for a drain if needed. Returns true if the chunk was framed here. */
 const written = async (response: ServerResponse, parts: ReadonlyArray<Bytes>): Promise<boolean> => {
   const framed = wroteChunk(response, parts);
   if (!framed) for (const part of parts) response.write(part);
@@ -70,10 +70,10 @@ const written = async (response: ServerResponse, parts: ReadonlyArray<Bytes>): P
 
 const sizes = Schema.Literals([0, 1, 15, 16, 200, 4095, smallBytesMax - 1, smallBytesMax, smallBytesMax + 1, 100_000]);
 
-/** More than the system takes for a client that reads nothing, in bytes. */
+/** More bytes than the system accepts for a client that does not read. */
 const readNothingMax = 64 * 1024 * 1024;
 
-/** Writes, each of some parts, each with or without a turn behind it. */
+/** Writes of some parts, each with or without a turn after it. */
 const writes = Schema.Array(
   Schema.Struct({ parts: Schema.Array(sizes).check(Schema.isMaxLength(3)), turns: Schema.Boolean }),
 ).check(Schema.isMaxLength(30));
@@ -115,7 +115,7 @@ describe("a small chunk", () => {
       }),
   );
 
-  it.live("is written behind the head, in a turn of its own, where it is small", () =>
+  it.live("is written after the head, in a separate turn, if it is small", () =>
     Effect.gen(function* () {
       const framed: Array<boolean> = [];
       const response = yield* read(async (out) => {
@@ -134,7 +134,7 @@ describe("a small chunk", () => {
     }),
   );
 
-  it.live("is none of a response with a length, of one of HTTP/1.0, and of one to HEAD", () =>
+  it.live("is not framed in a response with a length, in one of HTTP/1.0, and in one to HEAD", () =>
     Effect.gen(function* () {
       const plain =
         (headers: Record<string, string>): Respond =>
@@ -152,7 +152,7 @@ describe("a small chunk", () => {
     }),
   );
 
-  it.live("waits for its turn behind the response of an earlier request of the connection", () =>
+  it.live("waits for its turn after the response to an earlier request of the connection", () =>
     Effect.gen(function* () {
       let asked = 0;
       const first = Promise.withResolvers<void>();
@@ -178,7 +178,7 @@ describe("a small chunk", () => {
   );
 
   it.live(
-    "leaves it to Node to ask for a drain where the client reads nothing, and is there once where it reads again",
+    "leaves it to Node to ask for a drain if the client reads nothing, and is framed here once it reads again",
     () =>
       Effect.gen(function* () {
         let expected = 0;
@@ -211,7 +211,7 @@ describe("a small chunk", () => {
       }),
   );
 
-  it.live("is none behind the end, and none where the client has gone", () =>
+  it.live("is not framed after the end, nor if the client has left", () =>
     Effect.gen(function* () {
       const ended = yield* read(async (out) => {
         out.writeHead(200);

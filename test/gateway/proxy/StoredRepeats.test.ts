@@ -25,15 +25,15 @@ const nodes = Effect.gen(function* () {
   return { first: yield* made(), second: yield* made(), third: yield* made(), store };
 });
 
-/** What a run of a request finds when its first attempt breaks. */
+/** The remembered failure that a run finds when its first attempt breaks. */
 const found = (repeats: RelayRepeats, body: string, headers: Record<string, string> = {}) =>
   Effect.gen(function* () {
     const asked = yield* repeats.elsewhere(request(body, headers));
     return asked === undefined ? undefined : (yield* asked)?.spent;
   }).pipe(Effect.scoped);
 
-describe("the memory of failed requests of several machines", () => {
-  it.effect("gives what is left of a budget at whichever the repeat comes, once", () =>
+describe("the memory of failed requests shared by several machines", () => {
+  it.effect("gives what is left of a budget at any machine to which the repeat comes, once", () =>
     Effect.gen(function* () {
       const { first, second, third } = yield* nodes;
       yield* first.put(request("a"), failed);
@@ -45,7 +45,20 @@ describe("the memory of failed requests of several machines", () => {
     }),
   );
 
-  it.effect("is taken by one of two that come at the same moment", () =>
+  it.effect(
+    "is what is left of a budget at a process that knows an earlier failure itself, or nothing if it was taken",
+    () =>
+      Effect.gen(function* () {
+        const { first, second } = yield* nodes;
+        yield* first.put(request("a"), failed);
+        assert.strictEqual(yield* found(second, "a", again), 2);
+        yield* second.spent(request("a"), { ...failed, spent: 1 }, failed);
+        assert.strictEqual((yield* first.take(request("a")))?.spent, 3, "not the two that it remembers");
+        assert.isUndefined(yield* second.take(request("a")), "it was taken");
+      }),
+  );
+
+  it.effect("is taken by one of two repeats that come at the same moment", () =>
     Effect.gen(function* () {
       const { first, second, third } = yield* nodes;
       yield* first.put(request("a"), failed);
@@ -85,7 +98,7 @@ describe("the memory of failed requests of several machines", () => {
       }).pipe(Effect.scoped),
   );
 
-  it.effect("counts for a run that began behind the failure, however late it breaks, and for no other", () =>
+  it.effect("counts for a run that started after the failure, however late it breaks, and for no other", () =>
     Effect.gen(function* () {
       const { first, second, third } = yield* nodes;
       const beside = yield* second.elsewhere(request("a"));
@@ -111,7 +124,7 @@ describe("the memory of failed requests of several machines", () => {
     }),
   );
 
-  it.effect("tells what a client was told to those only that say that they repeat it, until a run begins", () =>
+  it.effect("repeats a client's message to those only that say that they repeat it, until a run begins", () =>
     Effect.gen(function* () {
       const { first, second, store, third } = yield* nodes;
       yield* first.put(request("a"), failed);
@@ -127,7 +140,7 @@ describe("the memory of failed requests of several machines", () => {
     }),
   );
 
-  it.effect("is what a gateway knows itself while the store is away", () =>
+  it.effect("is the gateway's own while the store is away", () =>
     Effect.gen(function* () {
       const { first, second, store } = yield* nodes;
       store.isAway = true;
@@ -138,11 +151,13 @@ describe("the memory of failed requests of several machines", () => {
     }),
   );
 
-  it.effect("holds no prompt and no credential", () =>
+  it.effect("contains no prompt and no credential", () =>
     Effect.gen(function* () {
       const { first, store } = yield* nodes;
       yield* first.put(request("a prompt"), failed);
       yield* first.tell(request("a prompt", { "idempotency-key": "idem" }), told);
+      // No run waits for the other machines' memory.
+      while (store.seen.length < 2) yield* Effect.yieldNow;
       const all = store.seen.join("\n");
       assert.notMatch(all, /prompt|sk-one|idem/);
       assert.match(store.seen[0] ?? "", /^[0-9a-f]{64}$/);

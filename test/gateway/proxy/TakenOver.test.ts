@@ -1,13 +1,13 @@
 /**
- * A gateway whose runs another process has taken over, as one that hung for longer than its lease: text that flows to a client goes on to
- * its end over the sockets, and a call does not. Both read the same file.
+ * A gateway that another process considers dead, like one that hung for longer than its lease. Its responses continue to their end over the
+ * sockets, calls included, and its own end of its runs replaces the assumed one. Both read the same file.
  */
 import { DatabaseSync } from "node:sqlite";
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Layer } from "effect";
-import { isFlowedOn } from "../../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { SqlRunRecorder } from "../../../src/recorder/sql/SqlRunRecorder.ts";
+import * as CrashRecovery from "../../../src/runtime/crash/CrashRecovery.ts";
 import { Answers } from "../../../src/testing/index.ts";
 import { eventually, polled } from "../../Polling.ts";
 import * as Folder from "../../recorder/sql/SqlFolder.ts";
@@ -15,16 +15,6 @@ import { ask, longMs, providerOf, whole } from "../attach/AttachCases.ts";
 import { front, protocols } from "../GatewayCases.ts";
 
 type Content = NonNullable<NonNullable<Parameters<typeof Answers.render>[2]>["content"]>;
-
-/** What a client had of a response whose run was taken over behind its first text. */
-interface Seen {
-  readonly said: string;
-  readonly got: string;
-  readonly broken: boolean;
-  readonly asked: number;
-  readonly isNoted: boolean;
-  readonly end: string | undefined;
-}
 
 const shown = "r1.0·";
 
@@ -40,52 +30,42 @@ const played = (protocol: (typeof protocols)[number], content: Content, lingerMs
     sent.send(first + 1);
     yield* eventually(() => (client.got().includes(shown) ? true : undefined));
     const run = yield* gateway.until((runs) => runs[0]?.run_id);
-    // Its lease is fenced, as by a process that has watched it in vain.
+    const other = Context.get(yield* Layer.build(Layer.fresh(SqlRunRecorder.layerFile({ file: db }))), RunRecorder);
+    const ended = Effect.map(other.run(run), (record) => record?.end);
+    // The run is written a moment later.
+    yield* polled(Effect.map(other.run(run), (record) => record));
+    // Fences its lease, like a process that has watched it in vain.
     const file = new DatabaseSync(db);
     file.exec("UPDATE stream_recovery_leases SET fenced = 1");
     file.close();
-    const other = Context.get(yield* Layer.build(Layer.fresh(SqlRunRecorder.layerFile({ file: db }))), RunRecorder);
-    yield* other.claim(run);
-    yield* other.write(run, [
-      { _tag: "RunEnded", end: { state: "stopped", reason: "client_gone", attempts: 1, at: Date.now() } },
-    ]);
+    yield* Effect.provideService(CrashRecovery.recover(), RunRecorder, other);
+    const assumed = yield* ended;
     sent.finish();
     const { body, broken } = yield* whole(client);
-    const look = Effect.map(other.run(run), (record) => {
-      const { first = [], last = [] } = record?.evidence ?? {};
-      return { end: record?.end?.reason, isNoted: [...first, ...last].some(isFlowedOn) };
-    });
-    // The note is written behind the response.
-    const { end, isNoted } = broken
-      ? yield* look
-      : yield* polled(Effect.map(look, (it) => (it.isNoted ? it : undefined)));
+    const end = yield* polled(Effect.map(ended, (it) => (it?.assumed === true ? undefined : it)));
     const said = Buffer.concat(events).toString();
-    return { said, got: body.toString(), broken, asked: provider.asked.length, isNoted, end } satisfies Seen;
+    return { said, got: body.toString(), broken, asked: provider.asked.length, assumed, end };
   }).pipe(Effect.scoped);
 
-describe("A response of a gateway whose run another process has taken over", () => {
+describe("A response of a gateway that another process considers dead", () => {
+  const contents: Readonly<Record<string, Content>> = {
+    "its text": [{ text: 4 }],
+    "its text and its call": [{ text: 4 }, { tool: "pay", input: { sum: 1 } }],
+  };
   for (const protocol of protocols) {
-    for (const lingerMs of [0, longMs]) {
-      it.live(
-        `${protocol}: its text goes on to its clean end${lingerMs > 0 ? ", also where its client might come back" : ""}`,
-        () =>
+    for (const [what, content] of Object.entries(contents)) {
+      for (const lingerMs of [0, longMs]) {
+        const linger = lingerMs > 0 ? ", also where its client might come back" : "";
+        it.live(`${protocol}: ${what} continues to its clean end${linger}, and the record has its own end`, () =>
           Effect.gen(function* () {
-            const it = yield* played(protocol, [{ text: 4 }], lingerMs);
+            const it = yield* played(protocol, content, lingerMs);
             assert.strictEqual(it.got, it.said);
-            assert.deepStrictEqual([it.broken, it.asked, it.isNoted, it.end], [false, 1, true, "client_gone"]);
+            assert.deepStrictEqual([it.broken, it.asked], [false, 1]);
+            assert.deepInclude(it.assumed, { state: "stopped", reason: "process_lost", assumed: true });
+            assert.strictEqual(it.end?.state, "completed");
           }),
-      );
+        );
+      }
     }
-
-    it.live(`${protocol}: breaks in front of a call, of which its client has nothing (L6)`, () =>
-      Effect.gen(function* () {
-        const it = yield* played(protocol, [{ text: 4 }, { tool: "pay", input: { sum: 1 } }], 0);
-        assert.isTrue(it.broken);
-        assert.isTrue(it.said.startsWith(it.got), "what it has are the provider's own bytes");
-        assert.include(it.got, shown);
-        assert.notInclude(it.got, "pay");
-        assert.deepStrictEqual([it.asked, it.isNoted, it.end], [1, false, "client_gone"]);
-      }),
-    );
   }
 });

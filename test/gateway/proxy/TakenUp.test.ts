@@ -1,5 +1,5 @@
 /**
- * A background response whose stream breaks is read on by its cursor: its client sees one whole stream, its provider one post.
+ * A background response whose stream breaks is resumed with its cursor: its client sees one whole stream, its provider one post.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { assert, describe, it } from "@effect/vitest";
@@ -19,7 +19,7 @@ const all = whole.map((_, index) => index);
 const cut = (n: number, kind: "rst" | "end" = "rst") => ({ break: { kind, at: "event", n } }) as const;
 const resume = { resume: {} };
 
-/** Keep-alives come late enough to stay out of what is compared. */
+/** Keep-alives are rare enough to stay out of the comparison. */
 const program: GatewayProgram = { keepAliveMs: 60_000 };
 const body = (more: object = { background: true, store: true }) => ({
   body: JSON.stringify({ model: "m", input: "x", stream: true, ...more }),
@@ -45,7 +45,7 @@ const played = (answers: Played, more: GatewayProgram = {}, sent: object = { bac
 
 const readOn = ["POST /v1/responses", "GET /v1/responses/resp_r1"];
 
-describe.concurrent("A background response that breaks is read on", () => {
+describe.concurrent("A broken background response is resumed", () => {
   for (const reveal of ["live", "on_complete"] as const) {
     it.live(`cut after each of its ${all.length} events, its client in ${reveal} sees every event once and whole`, () =>
       Effect.gen(function* () {
@@ -66,7 +66,7 @@ describe.concurrent("A background response that breaks is read on", () => {
     );
   }
 
-  it.live("cut again and again, also behind its call, it is read on where it broke each time", () =>
+  it.live("cut repeatedly, even after its call, it is resumed at each break", () =>
     Effect.gen(function* () {
       const answers = [{ ...background, ...cut(5) }, { ...resume, ...cut(1) }, { ...resume, ...cut(7) }, resume];
       const { got, requests } = yield* played(answers);
@@ -75,7 +75,7 @@ describe.concurrent("A background response that breaks is read on", () => {
     }),
   );
 
-  it.live("what the provider repeats does not reach the client", () =>
+  it.live("events that the provider repeats do not reach the client", () =>
     Effect.gen(function* () {
       for (const repeat of [1, 100]) {
         const { got } = yield* played([{ ...background, ...cut(6) }, { resume: { repeat } }]);
@@ -84,7 +84,7 @@ describe.concurrent("A background response that breaks is read on", () => {
     }),
   );
 
-  it.live("a provider that fails to read it on is asked again, by its cursor", () =>
+  it.live("a provider that fails to resume it is asked again, with its cursor", () =>
     Effect.gen(function* () {
       for (const status of [500, 503]) {
         const { got, requests } = yield* played([{ ...background, ...cut(9) }, { status }, resume]);
@@ -95,7 +95,7 @@ describe.concurrent("A background response that breaks is read on", () => {
   );
 });
 
-describe.concurrent("A cursor that is refused is decided again without it", () => {
+describe.concurrent("A refused cursor is decided again without it", () => {
   const json = { raw: '{"id":"resp_r1","status":"completed"}', headers: { "content-type": "application/json" } };
   const refusals = [
     ["404", { status: 404 }],
@@ -120,8 +120,8 @@ describe.concurrent("A cursor that is refused is decided again without it", () =
     );
 });
 
-describe.concurrent("Nothing else is read on", () => {
-  it.live("a response that is only stored ends with its connection at OpenAI: it is not asked for by GET", () =>
+describe.concurrent("No other response is resumed", () => {
+  it.live("a stored response ends with its connection at OpenAI, and is not requested by GET", () =>
     Effect.gen(function* () {
       const { requests } = yield* played([{ content, ...cut(12) }, { content }], {}, { store: true });
       assert.deepStrictEqual(requests, ["POST /v1/responses"]);
@@ -162,10 +162,9 @@ describe.concurrent("Nothing else is read on", () => {
   );
 });
 
-/** An event as its provider writes it. */
 const event = (json: object) => `data: ${JSON.stringify(json)}\n\n`;
 
-describe.concurrent("Keep-alives of a response that is read on", () => {
+describe.concurrent("Keep-alives of a resumed response", () => {
   const delta = (sequence_number: number, text: string) =>
     event({ type: "response.output_text.delta", sequence_number, delta: text });
   const alive = (sequence_number: number) => event({ type: "keepalive", sequence_number });
@@ -209,7 +208,7 @@ describe.concurrent("Keep-alives of a response that is read on", () => {
       }),
     );
 
-  it.live("that have left numbers out do not hide what is missing", () =>
+  it.live("that omit numbers do not hide what is missing", () =>
     Effect.gen(function* () {
       const { broken, said } = yield* readOnWith([alive(7), delta(8, "lost"), end(9)].join(""));
       assert.deepStrictEqual([broken, said], [true, ["Hello"]]);
@@ -217,7 +216,7 @@ describe.concurrent("Keep-alives of a response that is read on", () => {
   );
 });
 
-describe.concurrent("The request that reads on", () => {
+describe.concurrent("The request that resumes", () => {
   const created = event({ type: "response.created", sequence_number: 0, response: { id: "resp/1", background: true } });
   const text = event({ type: "response.output_text.delta", sequence_number: 1, delta: "Hello" });
   const completed = event({
@@ -226,7 +225,7 @@ describe.concurrent("The request that reads on", () => {
     response: { id: "resp/1", status: "completed" },
   });
 
-  /** Breaks the post behind its text, and gives what follows in pieces behind a BOM. */
+  /** Breaks the post after its text, and sends the rest in pieces after a BOM. */
   const provider = (seen: Array<IncomingMessage>) => (request: IncomingMessage, response: ServerResponse) => {
     seen.push(request);
     request.resume().on("end", () => {

@@ -1,5 +1,5 @@
 /**
- * Refuses bodies that are too long while their clients still send them: each of them reads why.
+ * Refuses bodies that are too long while their clients still send them: each client reads the reason.
  */
 import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
@@ -24,13 +24,13 @@ const paths = ["/v1/chat/completions", "/v1/files"] as const;
 interface Sent {
   readonly head: string;
   readonly body?: Iterable<Buffer>;
-  /** Nothing is read before everything was sent. */
+  /** True to read nothing before everything was sent. */
   readonly readsLate?: true;
-  /** Sends the body only once `100 Continue` has come. */
+  /** True to send the body only after `100 Continue`. */
   readonly waits?: true;
 }
 
-/** A client without a library: what it read until the connection closed, and whether it was asked to go on. */
+/** A client without a library: the bytes that it read until the connection closed, including a `100 Continue`. */
 const raw = (port: number, { body = [], head, readsLate, waits }: Sent): Effect.Effect<string> =>
   Effect.callback((resume) => {
     const chunks: Array<Buffer> = [];
@@ -50,7 +50,7 @@ const raw = (port: number, { body = [], head, readsLate, waits }: Sent): Effect.
       chunks.push(chunk);
       if (waits === true && /^HTTP\/1\.1 100 /.test(chunk.toString())) more();
     });
-    // The gateway has said everything; a polite client stops then.
+    // The gateway has ended its response; a polite client then stops sending.
     socket.on("end", () => void socket.destroy());
     socket.on("close", () => resume(Effect.succeed(Buffer.concat(chunks).toString())));
     socket.write(head);
@@ -72,10 +72,10 @@ const headOf = (path: string, version: "1.0" | "1.1", ...more: ReadonlyArray<str
 const refusedBody =
   /^HTTP\/1\.1 413 [\s\S]*x-recovery-refused: body[\s\S]*"message":"stream-recovery gateway: The request's body/;
 
-describe.concurrent("a body that is too long, of a client that still sends it", () => {
+describe.concurrent("a body that is too long, while its client still sends it", () => {
   for (const path of paths) {
     for (const version of ["1.1", "1.0"] as const) {
-      it.live(`is refused so that a bare socket reads it: ${path}, HTTP/${version}, with a length`, () =>
+      it.live(`is refused so that a bare socket reads the reason: ${path}, HTTP/${version}, with a length`, () =>
         Effect.gen(function* () {
           const { gateway, server } = yield* fronted({}, { limits });
           const head = headOf(path, version, `Content-Length: ${upload}`);
@@ -94,7 +94,7 @@ describe.concurrent("a body that is too long, of a client that still sends it", 
       }),
     );
 
-    it.live(`is refused so that fetch, undici and node:http read it: ${path}`, () =>
+    it.live(`is refused so that fetch, undici and node:http read the reason: ${path}`, () =>
       Effect.gen(function* () {
         const { url } = yield* fronted({}, { limits });
         const fetched = yield* Effect.promise(() =>
@@ -116,7 +116,7 @@ describe.concurrent("a body that is too long, of a client that still sends it", 
     );
   }
 
-  it.live("is refused by its length before it is asked for, and asked for where it fits", () =>
+  it.live("is refused by its length before it is requested, and requested if it fits", () =>
     Effect.gen(function* () {
       const { gateway } = yield* fronted({}, { limits });
       const [path] = paths;
@@ -138,7 +138,7 @@ describe.concurrent("a body that is too long, of a client that still sends it", 
     }),
   );
 
-  it.live("is refused by its upstream, and its client reads that too, and can use its connection again", () =>
+  it.live("is refused by its upstream, and its client reads that, too, and can reuse its connection", () =>
     Effect.gen(function* () {
       const at = yield* serverOf((request, response) => {
         response.writeHead(401, { "content-type": "application/json" }).end('{"error":"no"}');
@@ -156,7 +156,7 @@ describe.concurrent("a body that is too long, of a client that still sends it", 
   );
 });
 
-/** A plain client of Node, which writes on while it reads. */
+/** Node's plain client, which writes while it reads. */
 const nodeClient = (url: string): Effect.Effect<number | undefined> =>
   Effect.callback((resume) => {
     const request = httpRequest(url, { method: "POST", agent: false }, (response) => {
@@ -167,7 +167,7 @@ const nodeClient = (url: string): Effect.Effect<number | undefined> =>
     Readable.from(pieces(upload)).pipe(request);
   });
 
-describe.concurrent("a body that is compressed", () => {
+describe.concurrent("a compressed body", () => {
   const plain = Buffer.from(`{"model":"m","stream":true,"messages":["${"a".repeat(8 * mebibyte)}"]}`);
   const compressions = {
     gzip: gzipSync,
@@ -196,7 +196,7 @@ describe.concurrent("a body that is compressed", () => {
     );
   }
 
-  it.live("counts with all others while it is recognised, and no longer", () =>
+  it.live("counts with all others while it is decoded, and no longer", () =>
     Effect.gen(function* () {
       const headers = { "content-type": "application/json", "content-encoding": "gzip" };
       const body = gzipSync(plain);
@@ -206,7 +206,7 @@ describe.concurrent("a body that is compressed", () => {
       );
       yield* Effect.forkScoped(Effect.ignoreCause(post(url, "openai-chat", { body, headers })));
       yield* server.until((rows) => rows[0]);
-      // The first one is still served: what it was decoded to is kept no longer, what it sent is.
+      // The first one is still served: its decoded body is no longer held, and the bytes it sent are.
       assert.strictEqual(yield* gateway.keptBytes, body.byteLength);
       yield* Effect.forkScoped(Effect.ignoreCause(post(url, "openai-chat", { body, headers })));
       yield* server.until((rows) => rows[1]);
@@ -215,7 +215,7 @@ describe.concurrent("a body that is compressed", () => {
     }),
   );
 
-  it.live("passes through as it is where it is not of its encoding", () =>
+  it.live("passes through unchanged if it is not in its declared encoding", () =>
     Effect.gen(function* () {
       const bodies: Array<string> = [];
       const at = yield* serverOf((request, response) => {

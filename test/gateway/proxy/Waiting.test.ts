@@ -1,4 +1,4 @@
-/** What a gateway's client hears while nothing is known, over real sockets: clients with clocks of their own, questions, ends. */
+/** The signals that a waiting client of the gateway gets, over real sockets: clients with their own timeouts, questions, ends. */
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import { assert, describe, it } from "@effect/vitest";
@@ -12,7 +12,7 @@ import { bodies, front, fronted, type Got, paths, post, protocols, recovery, sen
 
 type ProtocolId = (typeof protocols)[number];
 
-/** A client that is known, and one that is not. */
+/** A known client, and an unknown one. */
 const agents = {
   codex: { "user-agent": "codex_exec/0.169.0 (Debian 12.0.0; x86_64)", originator: "codex_exec" },
   claude: { "user-agent": "claude-cli/2.1.330 (external, sdk-cli)", "x-app": "cli" },
@@ -20,7 +20,7 @@ const agents = {
   gemini: { "user-agent": "GeminiCLI-tui/0.61.0/gemini-2.5-flash (linux; x64)" },
 } as const;
 
-/** The head goes at once, so that what follows is behind one. */
+/** Sends the head at once, so that later events follow one. */
 const early: Pick<GatewayProgram, "clients"> = {
   clients: {
     unknown: { patienceMs: 0 },
@@ -31,7 +31,7 @@ const early: Pick<GatewayProgram, "clients"> = {
   },
 };
 
-/** What a waiting client gets before its response has begun, where it is not known. */
+/** The first no-op of an unknown waiting client before its response has begun. */
 const firstNoOps: Record<ProtocolId, RegExp> = {
   "openai-chat": /^: keep-alive\n\n/,
   "openai-responses": /^: keep-alive\n\n/,
@@ -39,7 +39,7 @@ const firstNoOps: Record<ProtocolId, RegExp> = {
   "google-gemini": /^data: \{"candidates":\[\{"content":\{"parts":\[\{"text":""\}\]/,
 };
 
-/** A client with clocks of its own: one for the head, and one that begins anew with every chunk that it counts. */
+/** A client with its own timeouts: one for the head, and one that restarts with every chunk that it counts. */
 const clocked = (
   url: string,
   protocol: ProtocolId,
@@ -74,7 +74,7 @@ const clocked = (
     request.end(JSON.stringify(bodies[protocol]));
   });
 
-/** Done once a client has had as many comments or no-ops of a chat as are asked for. */
+/** Completes once a client has got `count` comments or no-ops of a chat. */
 const hearing = (count: number) => {
   const heard = Deferred.makeUnsafe<void>();
   let text = "";
@@ -90,10 +90,10 @@ const noOpsOf = (text: string): number =>
 
 const slowly = { content: [{ text: 5 }], delay_ms: 100 };
 
-describe("Gateway, a client that waits", () => {
+describe("Gateway, a waiting client", () => {
   for (const protocol of protocols) {
     for (const reveal of ["live", "on_complete"] as const) {
-      it.live(`withholds the head of a ${protocol} response while all can be a status, ${reveal}`, () =>
+      it.live(`withholds the head of a ${protocol} response while it can still send a status, ${reveal}`, () =>
         Effect.gen(function* () {
           const { server, url } = yield* fronted(
             { answers: [{ break: { kind: "rst", at: "after_head" } }] },
@@ -107,7 +107,7 @@ describe("Gateway, a client that waits", () => {
       );
     }
 
-    it.live(`keeps a ${protocol} client that waits for a call by its protocol's no-ops, never inside an event`, () =>
+    it.live(`keeps a ${protocol} client waiting for a call with its protocol's no-ops, never inside an event`, () =>
       Effect.gen(function* () {
         const { url } = yield* fronted(
           { answers: [{ content: [{ tool: "pay" }], delay_ms: 25 }] },
@@ -150,7 +150,7 @@ describe("Gateway, a client that waits", () => {
     }),
   );
 
-  it.live("feeds undici's clock of a body, and sends its own head where the provider has none", () =>
+  it.live("resets undici's body timeout, and sends its own head if the provider sends none", () =>
     Effect.gen(function* () {
       const { url } = yield* fronted(
         { answers: [{ head_delay_ms: 600, content: [{ text: 2 }] }] },
@@ -172,7 +172,7 @@ describe("Gateway, a client that waits", () => {
     }),
   );
 
-  it.live("hands a response over as live once it has been held for as long as it may", () =>
+  it.live("hands a response over as live once it has been held for the maximum time", () =>
     Effect.gen(function* () {
       const { url } = yield* fronted(
         { answers: [{ content: [{ text: 60 }], delay_ms: 20 }] },
@@ -184,7 +184,7 @@ describe("Gateway, a client that waits", () => {
     }),
   );
 
-  it.live("writes no no-op into an event, also for a client that takes nothing for a while", () =>
+  it.live("writes no no-op into an event, even for a client that reads nothing for a while", () =>
     Effect.gen(function* () {
       const big = JSON.stringify({
         choices: [{ index: 0, delta: { content: "x".repeat(60_000) }, finish_reason: null }],
@@ -214,7 +214,7 @@ describe("Gateway, a client that waits", () => {
             let late = 0;
             socket.on("error", () => undefined);
             socket.write(request + asked);
-            // It takes a little, then nothing for a while of many no-ops, and then the rest.
+            // It reads a little, then nothing during many no-ops, and then the rest.
             socket.once("data", () => {
               socket.pause();
               socket.setTimeout(300, () => void socket.resume());
@@ -228,7 +228,7 @@ describe("Gateway, a client that waits", () => {
           }),
       );
       socket.destroy();
-      // Transfer coding stands between the pieces: its sizes are taken out.
+      // Removes the sizes of the transfer coding between the pieces.
       const body = read.slice(read.indexOf("\r\n\r\n") + 4).replaceAll(/(?:^|\r\n)[0-9a-f]+\r\n/g, "");
       const events = body.split("\n\n").slice(0, -1);
       for (const event of events) if (!event.startsWith(":")) JSON.parse(event.slice("data: ".length));
@@ -237,13 +237,13 @@ describe("Gateway, a client that waits", () => {
   );
 });
 
-describe("Gateway, a question", () => {
+describe("Gateway, an open question", () => {
   const hold = { onQuestion: "hold", keepAliveMs: 5 } as const;
   const asking = JSON.stringify({ ...bodies["openai-chat"], tools: [{ type: "mcp", server_label: "shop" }] });
   const broken = { break: { kind: "rst", at: "after_head" } } as const;
   const whole = { content: [{ text: 3 }] } as const;
 
-  /** Answers the first question with `retry` once it is asked, and its client has waited for it. */
+  /** Answers the first question with `retry` once it is asked and its client has waited for it. */
   const retried = ({ services, until }: Effect.Success<ReturnType<typeof fronted>>, waited: Effect.Effect<void>) =>
     Effect.gen(function* () {
       const recorder = Context.get(services, RunRecorder);
@@ -255,7 +255,7 @@ describe("Gateway, a question", () => {
       yield* recorder.answer({ run_id, revision: question.revision, choice: "retry", by: "person" });
     });
 
-  it.live("keeps its client: before the head, behind one of our own, and for a response that is no stream", () =>
+  it.live("keeps its client waiting: before the head, after one of our own, and for a document", () =>
     Effect.gen(function* () {
       const noStream = JSON.stringify({ ...JSON.parse(asking), stream: false });
       const json = { body: { choices: [{ message: { content: "hi" } }] } } as const;
@@ -277,7 +277,7 @@ describe("Gateway, a question", () => {
     }),
   );
 
-  it.live("takes its default when its time is over: a plain status before the head", () =>
+  it.live("gets its default when it expires: a plain status before the head", () =>
     Effect.gen(function* () {
       const { until, url } = yield* fronted({ answers: [broken] }, { ...hold, holdMs: 50 });
       const got = yield* post(url, "openai-chat", { body: asking });
@@ -286,7 +286,7 @@ describe("Gateway, a question", () => {
     }),
   );
 
-  it.live("is not asked where no choice changes anything: the run ends at once, as with fail", () =>
+  it.live("is not asked if no choice has an effect: the run ends at once, as with fail", () =>
     Effect.gen(function* () {
       const { runs, url } = yield* fronted(
         { answers: [{ content: [{ text: 3 }], break: { kind: "rst", at: "terminal" } }] },
@@ -315,7 +315,7 @@ describe("Gateway, a question", () => {
   );
 });
 
-/** A response that fails once its client has seen text; how many requests came. */
+/** A response that fails once its client has seen text, and the number of requests. */
 const failing = (error: object, headers: Record<string, string>) =>
   Effect.gen(function* () {
     let requests = 0;
@@ -336,29 +336,31 @@ const failing = (error: object, headers: Record<string, string>) =>
 
 const overloaded = { type: "overloaded_error", message: "Overloaded" };
 
-describe("Gateway, a run that is given up", () => {
+describe("Gateway, a failed run", () => {
   const cut = { content: [{ text: 5 }], break: { kind: "rst", at: "terminal" } } as const;
 
   for (const protocol of protocols) {
-    it.live(`tells a known ${protocol} client by an error and a clean end, and never by a terminal marker (L5)`, () =>
-      Effect.gen(function* () {
-        const { url } = yield* fronted({ answers: [cut] });
-        const got = yield* post(url, protocol, { headers: agents.gemini });
-        assert.isFalse(got.broken, "a known client is told by a clean end behind the error event");
-        const decoder = Decoder.make(decoders.get(protocol));
-        const parts = decoder.push(got.body);
-        assert.isFalse(parts.some(({ observation }) => observation.terminal));
-        assert.isFalse(decoder.end().end.complete);
-        assert.include(got.text, "stream-recovery gateway");
-        const unknown = yield* fronted({ answers: [cut] });
-        const broken = yield* post(unknown.url, protocol);
-        assert.isTrue(broken.broken, "an unknown client is told, and its body breaks behind that");
-        assert.include(broken.text, "stream-recovery gateway");
-      }),
+    it.live(
+      `ends for a known ${protocol} client with an error and a clean end, and never with a terminal marker (L5)`,
+      () =>
+        Effect.gen(function* () {
+          const { url } = yield* fronted({ answers: [cut] });
+          const got = yield* post(url, protocol, { headers: agents.gemini });
+          assert.isFalse(got.broken, "a known client is told by a clean end behind the error event");
+          const decoder = Decoder.make(decoders.get(protocol));
+          const parts = decoder.push(got.body);
+          assert.isFalse(parts.some(({ observation }) => observation.terminal));
+          assert.isFalse(decoder.end().end.complete);
+          assert.include(got.text, "stream-recovery gateway");
+          const unknown = yield* fronted({ answers: [cut] });
+          const broken = yield* post(unknown.url, protocol);
+          assert.isTrue(broken.broken, "an unknown client is told, and its body breaks behind that");
+          assert.include(broken.text, "stream-recovery gateway");
+        }),
     );
   }
 
-  it.live("puts the provider's passing fault in its own words, and hands its last word on", () =>
+  it.live("rewords the provider's transient failure, and passes its final one on", () =>
     Effect.gen(function* () {
       const told = yield* failing(overloaded, agents.claude);
       assert.isFalse(told.broken);
@@ -388,7 +390,7 @@ describe("Gateway, a run that is given up", () => {
     }),
   );
 
-  it.live("leaves a first break behind text to a client that mends it, and tells its repeat", () =>
+  it.live("leaves a first break after text to a client that retries it, and answers its repeat from memory", () =>
     Effect.gen(function* () {
       const { server, url } = yield* fronted({ answers: [cut] });
       const first = yield* post(url, "openai-responses", { headers: agents.codex });
@@ -403,7 +405,7 @@ describe("Gateway, a run that is given up", () => {
     }),
   );
 
-  it.live("tells no memory of a first cut behind text to a program above a client that mends nothing", () =>
+  it.live("answers no first cut after text from memory for a program above a client that does not retry it", () =>
     Effect.gen(function* () {
       const headers = { "user-agent": "langchainjs-openai/1.0.0" };
       const once = yield* fronted({ answers: [cut, { content: [{ text: 3 }] }] });
@@ -418,7 +420,7 @@ describe("Gateway, a run that is given up", () => {
     }),
   );
 
-  it.live("ends as the provider did where that is configured: a clean end behind what may leave", () =>
+  it.live("ends as the provider did if so configured: a clean end after everything that may leave", () =>
     Effect.gen(function* () {
       const program = { onBreak: "as_provider" } as const;
       const ended = yield* fronted(
@@ -438,7 +440,7 @@ describe("Gateway, a run that is given up", () => {
     }),
   );
 
-  it.live("passes a refusal that was not retried, and one that was with its words and without a further retry", () =>
+  it.live("passes on a refusal that was not retried, and one that was with its words and without a further retry", () =>
     Effect.gen(function* () {
       const refused = yield* fronted({ answers: [{ status: 401 }] });
       assert.strictEqual((yield* post(refused.url, "openai-chat")).status, 401);
@@ -458,7 +460,7 @@ describe("Gateway, a run that is given up", () => {
     }),
   );
 
-  it.live("breaks the connection of a client that waits when the gateway closes: it is to ask again", () =>
+  it.live("breaks the connection of a client that waits when the gateway closes, so that it retries", () =>
     Effect.gen(function* () {
       const at = yield* serverOf(
         (_, response) => void response.writeHead(200, { "content-type": "text/event-stream" }).flushHeaders(),

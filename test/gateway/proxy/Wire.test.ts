@@ -26,7 +26,7 @@ const bodyOf = async (request: IncomingMessage): Promise<Buffer> => {
   return Buffer.concat(chunks);
 };
 
-/** A server that tells what it saw and answers with a flat list of headers and a body. */
+/** A server that records its requests and answers with a flat list of headers and a body. */
 const answering = (flat: ReadonlyArray<string>, body: string | Buffer, statusText = "OK") => {
   const seen: Array<Seen> = [];
   const url = serverOf((request, response) => {
@@ -43,12 +43,12 @@ const own = ["host", "127.0.0.1"];
 
 const role = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { role: "assistant", content: "" } }] })}\n\n`;
 
-/** Turns of the event loop in which all that is on its way between this process's sockets comes. */
+/** Turns of the event loop in which everything in flight between this process's sockets arrives. */
 const turns = async (count = 30): Promise<void> => {
   for (let left = count; left > 0; left -= 1) await new Promise((next) => setImmediate(next));
 };
 
-/** What a client reads of a response: each time at most what one write has brought. */
+/** The chunks that a client reads of a response, each at most the bytes of one write. */
 const writesOf = (url: string, body: string, came?: () => void): Promise<ReadonlyArray<string>> =>
   new Promise((resolve, reject) => {
     const seen: Array<string> = [];
@@ -63,8 +63,8 @@ const writesOf = (url: string, body: string, came?: () => void): Promise<Readonl
     socket.write(`${head.join("\r\n")}\r\n\r\n${body}`);
   });
 
-describe("Gateway, what it leaves as it is", () => {
-  it.live("hands a request on with its query, its body, and its headers in their spelling and order", () =>
+describe("Gateway, the bytes that it leaves unchanged", () => {
+  it.live("forwards a request with its query, its body, and its headers in their spelling and order", () =>
     Effect.gen(function* () {
       const { at, seen } = yield* answering(["Content-Type", "text/event-stream"], whole);
       const { url } = yield* front(at);
@@ -88,7 +88,7 @@ describe("Gateway, what it leaves as it is", () => {
   );
 
   it.live(
-    "hands an answer back with its status text, its headers in their spelling, repeated ones too, and its bytes",
+    "returns an answer with its status text, its headers in their spelling, repeated ones too, and its bytes",
     () =>
       Effect.gen(function* () {
         const flat = [
@@ -110,7 +110,7 @@ describe("Gateway, what it leaves as it is", () => {
   );
 
   it.live(
-    "decodes an answer that comes compressed although a plain one was asked for, and passes others as they are",
+    "decodes an answer that is compressed although a plain one was requested, and passes others on unchanged",
     () =>
       Effect.gen(function* () {
         const zipped = gzipSync(whole);
@@ -125,7 +125,7 @@ describe("Gateway, what it leaves as it is", () => {
       }),
   );
 
-  it.live("asks once for an answer in an encoding that it cannot read, and hands a refusal in one on as it came", () =>
+  it.live("asks once for an answer in an encoding that it cannot read, and passes a refusal in one on unchanged", () =>
     Effect.gen(function* () {
       for (const [encoding, status] of [
         ["gzip, br", 200],
@@ -146,7 +146,7 @@ describe("Gateway, what it leaves as it is", () => {
     }),
   );
 
-  it.live("says by its own headers what it did, and nothing that an upstream says in its place", () =>
+  it.live("says by its own headers what it did, and removes an upstream's headers of the same names", () =>
     Effect.gen(function* () {
       const spoken = [
         "Content-Type",
@@ -166,7 +166,7 @@ describe("Gateway, what it leaves as it is", () => {
     }),
   );
 
-  it.live("takes a compressed answer that is cut for cut", () =>
+  it.live("treats a truncated compressed answer as cut", () =>
     Effect.gen(function* () {
       const zipped = gzipSync(whole);
       const cut = zipped.subarray(0, zipped.length / 2);
@@ -179,7 +179,7 @@ describe("Gateway, what it leaves as it is", () => {
     }),
   );
 
-  it.live("recognises a request that its client compressed, and sends it as it was", () =>
+  it.live("recognises a request that its client compressed, and forwards it unchanged", () =>
     Effect.gen(function* () {
       const { at, seen } = yield* answering(["Content-Type", "text/event-stream"], whole);
       const { runs, url } = yield* front(at);
@@ -192,7 +192,7 @@ describe("Gateway, what it leaves as it is", () => {
     }),
   );
 
-  it.live("passes requests that are none of a model through, with any method and as they come", () =>
+  it.live("passes requests without a model through, with any method and unchanged", () =>
     Effect.gen(function* () {
       const { at, seen } = yield* answering(["Content-Type", "application/json", "Content-Length", "2"], "{}");
       const { runs, url } = yield* front(at);
@@ -238,7 +238,7 @@ describe("Gateway, what it leaves as it is", () => {
 
   for (const lingerMs of [0, 60_000]) {
     it.live(
-      `gives the head with the first content, and the end with the last, in one write each, linger ${lingerMs}`,
+      `sends the head with the first content, and the end with the last, in one write each, linger ${lingerMs}`,
       () =>
         Effect.gen(function* () {
           let came = (): void => undefined;
@@ -249,7 +249,7 @@ describe("Gateway, what it leaves as it is", () => {
             const play = async () => {
               await bodyOf(request);
               response.writeHead(200, { "content-type": "text/event-stream" }).write(role);
-              // The gateway has the head, and withholds it: nothing that could be shown has come.
+              // The gateway has the head, and withholds it, because no content has come that could be shown.
               await turns();
               response.write(event("a"));
               await read;
@@ -265,7 +265,7 @@ describe("Gateway, what it leaves as it is", () => {
         }),
     );
 
-    it.live(`gives a response that comes in one piece in one write, linger ${lingerMs}`, () =>
+    it.live(`sends a response that comes in one piece in one write, linger ${lingerMs}`, () =>
       Effect.gen(function* () {
         const { at } = yield* answering(["Content-Type", "text/event-stream"], role + whole);
         const { url } = yield* front(at, { lingerMs, continueText: "auto" });
@@ -276,7 +276,7 @@ describe("Gateway, what it leaves as it is", () => {
     );
   }
 
-  it.live("resets a client that cannot tell a break from an end otherwise (HTTP/1.0)", () =>
+  it.live("resets a client that otherwise cannot distinguish a break from an end (HTTP/1.0)", () =>
     Effect.gen(function* () {
       const server = yield* FaultProvider.make({
         script: { answers: [{ content: [{ text: 3 }], break: { kind: "end", at: "terminal" } }] },
@@ -297,7 +297,7 @@ describe("Gateway, what it leaves as it is", () => {
     }),
   );
 
-  if (recordings.length === 0) it.skip("no recordings are here", () => undefined);
+  if (recordings.length === 0) it.skip("no recordings are present", () => undefined);
   for (const reveal of ["live", "on_complete"] as const) {
     for (const protocol of protocols) {
       const recorded = recordings.filter((recording) => recording.protocol === protocol);
@@ -316,7 +316,7 @@ describe("Gateway, what it leaves as it is", () => {
           const { file, row } = recording;
           const bytes = Buffer.from(bytesOf(recording));
           const got = yield* post(url, protocol, { headers: { "x-script": String(index) } });
-          // Behind a recording that failed, or in place of its error event, comes one of the gateway's, and then the body breaks.
+          // A recording that failed is followed by an event of the gateway, which replaces its error event, and then the body breaks.
           const failed = Json.list(row.features).includes("error-event");
           const same = [...got.body.entries()].find(([at, byte]) => byte !== bytes[at])?.[0] ?? got.body.length;
           if (got.broken) {

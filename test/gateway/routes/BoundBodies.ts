@@ -21,7 +21,7 @@ export const block = (it: object) =>
 export const gemini = (more: object) => ({ ...free["google-gemini"], ...more });
 export const part = (it: object) => gemini({ contents: [{ role: "model", parts: [it] }] });
 
-/** Every field of the table where it stands in each protocol. */
+/** Every field of the table at its place in each protocol. */
 export const boundBodies: ReadonlyArray<readonly [field: string, protocol: ProtocolId, body: object]> = [
   ["previous_response_id", "openai-responses", responses({ previous_response_id: "resp_1" })],
   ["previous_response_id", "google-gemini", gemini({ previousInteractionId: "i" })],

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Metric, Redacted } from "effect";
+import { membersMax } from "../../../src/adapters/relay/form/JsonMembers.ts";
 import { wholeBytesMax } from "../../../src/gateway/body/BodyOutline.ts";
-import { condensedMax } from "../../../src/gateway/body/CondensedBody.ts";
 import { protocols } from "../GatewayCases.ts";
 import {
   ask,
@@ -232,7 +232,8 @@ describe("a run of the gateway moves", () => {
       assert.isAbove(body.length, wholeBytesMax);
       assert.strictEqual(routeIn(yield* ask(url, "openai-chat", { body })), "second");
       assert.strictEqual(other.asked[0]?.body, body.replace('"m"', '"other"').replace('"b"', '"a"'));
-      const wide = `{"model":"m","stream":true,${" ".repeat(condensedMax)}"messages":[]}`;
+      const members = Array.from({ length: membersMax }, (_, n) => `"${n}":0`);
+      const wide = `{"model":"m","stream":true,"messages":{${members.join(",")}}}`;
       assert.notStrictEqual(routeIn(yield* ask(url, "openai-chat", { body: wide })), "second");
       assert.lengthOf(other.asked, 1);
     }),

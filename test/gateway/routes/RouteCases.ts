@@ -1,6 +1,5 @@
 /**
- * What the tests of routes share: a gateway in front of two servers, each of which answers as a test says and remembers what it was
- * asked.
+ * Helpers of the routes' tests: a gateway before two servers, each of which gives the test's answers and records its requests.
  */
 import type { ServerResponse } from "node:http";
 import { Effect, Redacted, type Scope } from "effect";
@@ -69,7 +68,7 @@ export const thought = (text: string, signature: string | undefined): string => 
     .join("");
 };
 
-/** What a server was asked. */
+/** A request to a server. */
 export interface Asked {
   readonly method: string;
   readonly url: string;
@@ -129,7 +128,7 @@ export const gone: Effect.Effect<string> = Effect.map(Effect.scoped(serverOf(() 
   url.replace("127.0.0.1", "127.0.0.3"),
 );
 
-/** What a test changes in the usual pair of servers. */
+/** Changes of the usual pair of servers. */
 export interface Paired {
   /** Of the route's upstream. */
   readonly second?: Partial<UpstreamSettings>;
@@ -142,7 +141,7 @@ export interface Paired {
   readonly program?: GatewayProgram;
 }
 
-/** The name of the vendor's upstream of each protocol, and what stands behind its address. */
+/** The name of the vendor's upstream of each protocol, and the path after its address. */
 const firsts = [
   { name: "openai", version: "/v1" },
   { name: "anthropic", version: "" },

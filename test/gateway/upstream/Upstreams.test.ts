@@ -12,6 +12,7 @@ import { of, type Upstream } from "../../../src/gateway/upstream/Upstream.ts";
 import * as Upstreams from "../../../src/gateway/upstream/Upstreams.ts";
 import { proxyServer } from "../../client/EgressProxyServer.ts";
 import { key, localhost } from "../../failure/provoked/Certificates.ts";
+import { until } from "../../Polling.ts";
 import { serverOf } from "../GatewayCases.ts";
 
 const reporters: RelayReporters = { delivery: () => undefined, bytes: () => undefined };
@@ -35,11 +36,6 @@ const failed = (upstream: Upstream, url: string) =>
       () => undefined,
       (error: unknown) => (error instanceof Error && "reason" in error ? error.reason : undefined),
     );
-  });
-
-const until = (holds: () => boolean) =>
-  Effect.gen(function* () {
-    while (!holds()) yield* Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)));
   });
 
 const secureServer = (options: ServerOptions = {}, shown: Array<string> = []) =>

@@ -144,7 +144,7 @@ const bad: Readonly<Record<string, readonly [Partial<WorkersRemains>, RegExp]>> 
     { ...asking, asked: 3, records: [recordOf(1, 3, ...retried, E.ended())] },
     /3 times, of which 2/,
   ],
-  "a request that no record tells of": [{ ...struck, records: [taken] }, /2 times, of which 1 are on record/],
+  "a request that no record tells of": [{ records: [{ ...ended, attempts: 0 }] }, /1 times, of which 0 are on record/],
   "a repeat that is a run of its own": [{ again: { ...attached, isAttached: false } }, /another response: whole/],
   "a key that is taken for its request": [{ other: attached }, /another request under its key had its response/],
   "a key that is used again in vain": [{ other: broken }, /another request under its key had no response/],

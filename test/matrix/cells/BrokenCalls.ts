@@ -1,5 +1,5 @@
 /**
- * Breaks the arguments of calls in streams that are whole: what the model wrote cannot be read.
+ * Breaks the arguments of calls in whole streams, so that the caller cannot parse them.
  */
 import { type Content, none, recovered, stopped, type ToolState, waiting, whole } from "../Cell.ts";
 import type { Oddity } from "./Oddity.ts";
@@ -7,7 +7,7 @@ import type { Oddity } from "./Oddity.ts";
 const tool = (name: string): ToolState => waiting.find((it) => it.name === name) ?? none;
 const cutCall: Content = [{ tool: "edit", cut: true }];
 
-/** Arguments that do not parse although the stream ended well; at a limit they are only cut. */
+/** Arguments that do not parse although the stream ended properly. At an output limit they are merely truncated. */
 export const brokenCalls: ReadonlyArray<Oddity> = [
   {
     name: "broken arguments, guarded",
@@ -20,7 +20,7 @@ export const brokenCalls: ReadonlyArray<Oddity> = [
   {
     name: "broken arguments, unguarded",
     answers: () => [{ content: cutCall, delay_ms: 25 }, { content: [{ tool: "edit" }] }],
-    // The call was seen to begin: a question would come, and the marker is there, so the answer stands as it is.
+    // The caller saw the call begin, which would raise a question, but the marker is there, so the answer is accepted as it is.
     expect: (mode, protocol) =>
       mode === "live" && protocol !== "google-gemini"
         ? { ...whole, rules: ["already_complete"], keeps: [] }
@@ -30,7 +30,7 @@ export const brokenCalls: ReadonlyArray<Oddity> = [
   {
     name: "broken arguments after text",
     answers: () => [{ content: [{ text: 2 }, ...cutCall], delay_ms: 25 }, { content: [{ text: 2 }, { tool: "edit" }] }],
-    // A caller that cannot discard would take the call for finished, so it is withheld. Gemini's finish leaves no call in the response.
+    // A caller that cannot discard would consider the call finished, so it is withheld. Gemini's finish leaves no call in the response.
     expect: (mode, protocol) => {
       if (mode === "on_complete") return recovered("nothing_shown");
       return mode === "parts" && protocol !== "google-gemini"

@@ -1,8 +1,8 @@
 /**
- * Says by hand what must come of a cut: the first rule that fits.
+ * States the expected outcome of a cut by hand: the first rule that fits applies.
  *
- * The rules speak of what a person at the screen would say (what was seen, what was handed over, what ran), not of the
- * policy's facts; `decide` is never asked.
+ * The rules use the terms of a person at the screen (text seen, calls handed over, tools run) instead of the policy's facts,
+ * and `decide` is never called.
  */
 import { asked, type Expected, recovered, twoCalls, whole } from "../Cell.ts";
 import type { Cut } from "./Cuts.ts";
@@ -13,7 +13,6 @@ interface CutRule {
   readonly expect: (cut: Cut) => Expected;
 }
 
-/** What must come of a cut. */
 export const expectCut = (cut: Cut): Expected => {
   const rule = cutRules.find((it) => it.fits(cut));
   if (rule === undefined) throw new Error("no rule fits, although the last one always does");
@@ -102,7 +101,7 @@ export const cutRules: ReadonlyArray<CutRule> = [
   },
 ];
 
-/** Guarded calls that run after the run's end settle after its incident, and each settle makes an incident of its own. */
+/** Guarded calls that run after the run's end settle after its incident, and each of them makes another incident. */
 const alreadyComplete = (cut: Cut): ReadonlyArray<string> =>
   Array.from({ length: 1 + (guarded(cut) ? twoCalls.length : 0) }, () => "already_complete");
 
@@ -111,21 +110,21 @@ const guarded = ({ tools }: Cut): boolean => tools.runtime?.guarded === true;
 const changing = ({ tools }: Cut): boolean => tools.runtime !== undefined && tools.runtime.effect !== "read_only";
 
 /**
- * Whether an answer that is held whole was cut between its marker and its protocol's last event: nothing of it was shown, so that
- * it is asked for again where no tool of the provider's may have run. Responses has no event behind its marker.
+ * Returns true if a held, whole answer was cut between its marker and its protocol's last event. Nothing of it was shown, so
+ * it is requested again unless a hosted tool may have run. Responses has no event after its marker.
  */
 const mayBeAskedAgain = ({ mode, protocol, tools }: Cut): boolean =>
   mode === "on_complete" && protocol !== "openai-responses" && tools.hosted?.effect !== "unknown";
 
-/** Whether a guarded call has settled by the time of the decision: before the break, or while the run waited for it. */
+/** Returns true if a guarded call has settled before the decision: before the break, or while the run waited for it. */
 const ran = ({ moment, tools }: Cut): boolean =>
   moment === "after settle" || (moment === "after dispatch" && tools.runtime?.handling === "running");
 
-/** Whether the healthy answer has any text or thoughts. */
+/** Returns true if the healthy answer has any text or thoughts. */
 const talks = ({ moment, shape, tools }: Cut): boolean =>
   shape !== "bare" || tools.runtime === undefined || moment === "after a hosted call";
 
-/** What stands before the break in the answer itself. */
+/** The content of the answer before the break. */
 const stands = ({ moment, shape, tools }: Cut): "nothing" | "thoughts" | "text" => {
   switch (moment) {
     case "before head":
@@ -148,7 +147,7 @@ const stands = ({ moment, shape, tools }: Cut): "nothing" | "thoughts" | "text" 
   }
 };
 
-/** What the caller has seen. Held parts are not seen. For a caller that cannot discard, thoughts are text. */
+/** The content that the caller has seen. Held parts are not seen. To a caller that cannot discard, thoughts are text. */
 const sees = (cut: Cut): "nothing" | "thoughts" | "text" => {
   if (cut.mode === "on_complete") return "nothing";
   return cut.mode === "parts" && stands(cut) === "thoughts" ? "text" : stands(cut);
@@ -156,14 +155,14 @@ const sees = (cut: Cut): "nothing" | "thoughts" | "text" => {
 
 const onScreen = (cut: Cut): ReadonlyArray<number> => (sees(cut) === "nothing" ? [] : [1]);
 
-/** What the caller was handed of a runtime call. Chat's are whole with its finish alone, Gemini's come in one piece. */
+/** The state of a runtime call at the caller. In Chat calls are whole only with the finish; in Gemini they come in one piece. */
 const call = (cut: Cut): "none" | "begun" | "handed over" => {
   if (cut.mode !== "live" || !callBegan(cut)) return "none";
   if (cut.moment === "inside arguments") return "begun";
   return cut.protocol === "openai-chat" ? "begun" : "handed over";
 };
 
-/** Whether the answer had begun a runtime call before the break, whether or not the caller was told of it. */
+/** Returns true if the answer had begun a runtime call before the break, even if the caller did not see it. */
 const callBegan = ({ moment, protocol, tools }: Cut): boolean => {
   if (tools.runtime === undefined) return false;
   switch (moment) {

@@ -19,11 +19,11 @@ import {
 } from "../Cell.ts";
 import { expectCut } from "./CutRules.ts";
 
-/** How the connection ends: reset, FIN in the middle of the body, a proper end of the body, silence, keep-alives for ever. */
+/** Kinds of cut: reset, FIN in the middle of the body, a proper end of the body, silence, endless keep-alives. */
 const kinds = ["rst", "fin", "end", "stall", "keep_alive"] as const;
 type Kind = (typeof kinds)[number];
 
-/** When it ends. */
+/** Moments of the cut. */
 type Moment =
   | "before head"
   | "after head"
@@ -37,7 +37,7 @@ type Moment =
   | "after a hosted call"
   | "after the marker";
 
-/** What stands before the calls: nothing, thoughts, or text. */
+/** Content before the calls: nothing, thoughts, or text. */
 const shapes = ["bare", "thoughts", "spoken"] as const;
 type Shape = (typeof shapes)[number];
 
@@ -51,10 +51,9 @@ export interface Cut {
   readonly tools: ToolState;
 }
 
-/** All cuts as cells. */
 export const cuts = (): ReadonlyArray<Cell> => allCuts().map(cellOf);
 
-/** All cuts that can be: what cannot happen (a clean end before the head) is left out. */
+/** All possible cuts. Impossible ones (a clean end before the head) are left out. */
 export const allCuts = (): ReadonlyArray<Cut> =>
   protocols.flatMap((protocol) =>
     kinds.flatMap((kind) =>
@@ -83,11 +82,11 @@ const placed = (protocol: ProtocolId, mode: Mode): ReadonlyArray<Place> => {
   }
   for (const tools of hosted) {
     add(tools, ["thoughts"], ["before head", "after head", "after reasoning", "after text", "after the marker"]);
-    // Gemini's own code execution runs in a throw-away container: its effect cannot be declared away.
+    // Gemini's code execution runs in a throw-away container, so its effect is always read-only.
     if (protocol !== "google-gemini" || tools.hosted?.effect === "read_only")
       add(tools, shapes, ["after a hosted call"]);
   }
-  // Chat says that calls are whole with its finish alone, and held parts are not handed over: nothing can run before.
+  // In Chat calls are whole only with the finish, and held parts are not handed over, so no call can run earlier.
   if (protocol === "openai-chat" || mode !== "live") return places;
   for (const tools of settled) add(tools, shapes, ["after settle"]);
   for (const tools of dispatched) add(tools, shapes, ["after dispatch"]);
@@ -97,9 +96,9 @@ const placed = (protocol: ProtocolId, mode: Mode): ReadonlyArray<Place> => {
 const canHappen = ({ kind, moment, tools }: Cut): boolean => {
   const silent = kind === "stall" || kind === "keep_alive";
   if (moment === "before head") return kind !== "end" && kind !== "keep_alive";
-  // After the marker the client waits ten seconds for what may follow; that clock has a test of its own.
+  // After the marker the client waits ten seconds for further events. That timeout has its own test.
   if (moment === "after the marker") return !silent;
-  // While a tool runs the clocks stand still, so nothing can stall.
+  // Watchdogs pause while a tool runs, so nothing can stall.
   return !(silent && (tools.runtime?.handling === "running" || tools.runtime?.handling === "hanging"));
 };
 
@@ -130,13 +129,13 @@ const cellOf = (cut: Cut): Cell => {
   };
 };
 
-/** The one clock that a silence is for; the retry has twice as long. A busy machine must not look like a silent provider. */
+/** Shortens the one watchdog that a silence triggers; the retry has twice as long. A busy machine must not look like a silent provider. */
 const clocksOf = ({ kind }: Cut, { events }: BreakPlace): Pick<Cell, "clocks"> => {
   if (kind !== "stall" && kind !== "keep_alive") return {};
   return { clocks: events === 0 ? { first_progress: stallMs } : { first_progress: 10 * stallMs, idle: stallMs } };
 };
 
-/** The limit of a clock that a cell waits for, in milliseconds. */
+/** Limit of the watchdog that a cell waits for, in milliseconds. */
 const stallMs = 350;
 
 const kindNames: Record<Kind, string> = {
@@ -159,7 +158,7 @@ interface BreakPlace {
   readonly events: number;
 }
 
-/** Where the break stands among the events, read from the server's own rendering of the answer. */
+/** Locates the break among the events, read from the server's own rendering of the answer. */
 const placeOf = ({ moment, protocol }: Cut, content: Content): BreakPlace => {
   const events = Rendered.render(protocol, 1, { content });
   const last = (role: Rendered.EventRole) => events.findLastIndex((it) => it.role === role) + 1;

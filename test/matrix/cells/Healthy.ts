@@ -1,10 +1,9 @@
 /**
- * Gives the healthy answers that follow a fault.
+ * Healthy answers that follow a fault.
  */
 import { type Answer, type Content, callsOf, type ToolState } from "../Cell.ts";
 
-/** Thoughts and text. */
 export const talk: Content = [{ reasoning: 2 }, { text: 3 }];
 
-/** A whole answer, with calls where tools are exposed. */
+/** A whole answer, with calls if tools are exposed. */
 export const withTools = (tools: ToolState): Answer => ({ content: [...talk, ...callsOf(tools)] });

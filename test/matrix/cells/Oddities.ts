@@ -1,5 +1,5 @@
 /**
- * Sends what no protocol writes, and what a protocol writes but that looks odd: damage, and healthy ends of every kind.
+ * Sends bytes that no protocol writes, and odd but legal answers: damage, and healthy ends of every kind.
  */
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 import {
@@ -23,7 +23,6 @@ import { brokenCalls } from "./BrokenCalls.ts";
 import { talk } from "./Healthy.ts";
 import type { Oddity } from "./Oddity.ts";
 
-/** All cells. */
 export const oddities = (): ReadonlyArray<Cell> =>
   [...damage, ...legal, ...endings, ...brokenCalls].flatMap(({ answers, expect, more, name, only }) =>
     (only ?? protocols).flatMap((protocol) =>
@@ -40,7 +39,7 @@ export const oddities = (): ReadonlyArray<Cell> =>
     ),
   );
 
-/** What becomes of an answer that breaks when the caller has seen text, thoughts, or nothing yet. */
+/** The outcome of an answer that breaks after the caller has seen its text. */
 const afterText = (mode: Mode): Expected =>
   mode === "on_complete" ? recovered("nothing_shown") : asked("text_shown", [1]);
 const afterThoughts = (mode: Mode): Expected =>
@@ -58,7 +57,7 @@ const then = (content: Content, more: Partial<Answer> = {}): Answers => [
 
 const garbage = bytes('data: {"choices":[{"del\n\n');
 const binary = bytes(new Uint8Array(512).map((_, index) => (index * 37) % 256));
-/** A line of 17 MiB: past what one event may hold. */
+/** A line of 17 MiB, more than one event may contain. */
 const oversize = (): Content[number] =>
   bytes(`data: {"type":"unknown","filler":"${"x".repeat(17 * 1024 * 1024)}"}\n\n`);
 
@@ -160,7 +159,7 @@ const legal: ReadonlyArray<Oddity> = [
   },
 ];
 
-/** A text delta whose last character was cut in half by the server itself: a bad byte, in a frame that is whole. */
+/** A text delta whose last character the server itself cut in half: a bad byte in a whole frame. */
 const halved = (protocol: ProtocolId): Content[number] => {
   const [before = "", after = ""] = JSON.stringify(textDelta(protocol, "half \u0000")).split("\\u0000");
   const name =
@@ -198,7 +197,7 @@ const endings: ReadonlyArray<Oddity> = [
   {
     name: "an empty completion, taken for a failure",
     answers: () => [{ content: [] }, {}],
-    // Its end is held until it is known that nothing comes before it: a caller that cannot discard was handed nothing.
+    // The finish is held until an earlier event is ruled out, so a caller that cannot discard was handed nothing.
     expect: () => recovered("nothing_shown"),
     more: { emptyIsFailure: true },
   },
@@ -253,7 +252,7 @@ const endings: ReadonlyArray<Oddity> = [
     more: { choices: 2, rawMarker: false },
   },
   {
-    // LiteLLM finishes the first choice only: [DONE] stands for the finish of the other.
+    // LiteLLM finishes only the first choice, and [DONE] finishes the other.
     name: "two choices, one finish for both",
     only: ["openai-chat"],
     answers: (protocol) => [{ content: [second(protocol, "other", false), { text: 2 }], delay_ms: 25 }],
@@ -267,13 +266,13 @@ const endings: ReadonlyArray<Oddity> = [
       { content: [{ text: 2 }], delay_ms: 25 },
       { content: [second(protocol, "other", true), { text: 2 }] },
     ],
-    // Chat's [DONE] says that no other choice will come.
+    // In Chat [DONE] says that no other choice will come.
     expect: (mode, protocol) => (protocol === "openai-chat" ? whole : afterText(mode)),
     more: { choices: 2 },
   },
 ];
 
-/** A delta of the second choice, with its finish where wanted. */
+/** A delta of the second choice, with its finish if `finished`. */
 const second = (protocol: ProtocolId, text: string, finished: boolean): Content[number] =>
   protocol === "google-gemini"
     ? event({

@@ -1,10 +1,10 @@
 /**
- * Describes an oddity: an answer that is damaged, or legal but rare, and what must come of it in every mode.
+ * An oddity: an answer that is damaged, or legal but rare, and its expected outcome in every mode.
  */
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 import type { Answers, Cell, Expected, Mode } from "../Cell.ts";
 
-/** A row of oddities; `only` where it is about some protocols. */
+/** A row of oddities; `only` restricts it to some protocols. */
 export interface Oddity {
   readonly name: string;
   readonly only?: ReadonlyArray<ProtocolId>;

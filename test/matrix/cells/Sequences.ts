@@ -1,5 +1,5 @@
 /**
- * Breaks more than one attempt: budgets, attempts that must not answer for each other (law L3), and sockets that had died.
+ * Breaks more than one attempt: budgets, attempts that must not count for each other (law L3), and dead sockets.
  */
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 import { Answers as Rendered } from "../../../src/testing/index.ts";
@@ -24,7 +24,6 @@ interface Sequence {
   readonly more?: Partial<Pick<Cell, "clocks" | "warmUp">>;
 }
 
-/** All cells. */
 export const sequences = (): ReadonlyArray<Cell> =>
   protocols.flatMap((protocol) =>
     modes.flatMap((mode) =>
@@ -53,7 +52,7 @@ const afterHead: Answer = { break: { kind: "rst", at: "after_head" } };
 
 const times = (count: number, rule: string): ReadonlyArray<string> => Array.from({ length: count }, () => rule);
 
-/** Retries that a break of each kind is worth, then the question. */
+/** All retries that a break of this kind is allowed, then the question. */
 const spent = (retries: number, rule: string, keeps: ReadonlyArray<number> = []): Expected => ({
   end: "asked",
   rules: [...times(retries, rule), "budget_exhausted"],
@@ -66,7 +65,7 @@ const list: ReadonlyArray<Sequence> = [
   {
     name: "a reset after reasoning, every time",
     answers: (protocol) => [afterReasoning(protocol)],
-    // One replay pays again for what was shown; three pay for what was not.
+    // One replay pays again for shown text; three are allowed if nothing was shown.
     expect: (mode) => {
       if (mode === "parts") return asked("text_shown", [1]);
       return mode === "live" ? spent(1, "only_reasoning_shown", [2]) : spent(3, "nothing_shown");
@@ -118,7 +117,7 @@ const list: ReadonlyArray<Sequence> = [
   {
     name: "silence, then a slow answer",
     answers: () => [{ break: { kind: "stall", at: "before_head" } }, { content: talk, head_delay_ms: 700 }],
-    // The retry has twice the clock: the same prefill is never cut at the same deadline twice.
+    // The retry has twice the limit, so the same prefill is never cut at the same deadline twice.
     expect: () => recovered("nothing_shown"),
     more: { clocks: { first_progress: 600 } },
   },

@@ -1,5 +1,5 @@
 /**
- * Keeps legal streams slow: nothing here may be broken off, asked about or asked for again.
+ * Plays legal but slow streams, none of which may be aborted, questioned or requested again.
  */
 import { type Answer, type Cell, callsOf, modes, none, protocols, type ToolState, waiting, whole } from "../Cell.ts";
 import { talk } from "./Healthy.ts";
@@ -9,7 +9,7 @@ interface Slow extends Pick<Cell, "clocks" | "callerMs" | "tools"> {
   readonly answer: Answer;
 }
 
-/** Each lasts longer than the clock that it must not wake; what a busy machine adds stays far below it. */
+/** Each pause is longer than the watchdog that it must not trigger. The delay of a busy machine stays far below it. */
 const slow: ReadonlyArray<Slow> = [
   {
     name: "a slow prefill before the head",
@@ -68,7 +68,6 @@ const slow: ReadonlyArray<Slow> = [
   },
 ];
 
-/** All cells. */
 export const slowCells = (): ReadonlyArray<Cell> =>
   protocols.flatMap((protocol) =>
     modes.flatMap((mode) =>

@@ -1,5 +1,5 @@
 /**
- * Answers with an error status, in the words of each protocol and in those of a proxy in front of it.
+ * Answers with an error status, with bodies of each protocol and of a proxy.
  */
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 import {
@@ -17,10 +17,10 @@ import {
 } from "../Cell.ts";
 import { withTools } from "./Healthy.ts";
 
-/** What a status means: the provider did nothing, it is unknown what it did, or the same request meets it again. */
+/** Meaning of a status: the provider did nothing, it is unknown what it did, or the same request would fail again. */
 type Meaning = "not processed" | "processed" | "for good";
 
-/** Written by hand from section 5 of the design. Each of them with a body in the protocol's own error schema. */
+/** Written by hand from section 5 of the design. Each has a body in the protocol's own error schema. */
 const meanings: ReadonlyArray<readonly [status: number, meaning: Meaning]> = [
   [400, "for good"],
   [401, "for good"],
@@ -47,7 +47,7 @@ const meanings: ReadonlyArray<readonly [status: number, meaning: Meaning]> = [
 
 const page = "<html><head><title>Bad gateway</title></head><body><h1>Upstream unavailable</h1></body></html>";
 
-/** A proxy responds for the provider: it is unknown what the provider did, whatever the status. */
+/** A proxy answers for the provider, so it is unknown what the provider did, whatever the status. */
 const proxied: ReadonlyArray<readonly [name: string, answer: Answer]> = [
   ["proxy page, status 200", { status: 200, body: page }],
   ["proxy page, status 502", { status: 502, body: page }],
@@ -59,7 +59,6 @@ const proxied: ReadonlyArray<readonly [name: string, answer: Answer]> = [
   ["empty body, status 503", { status: 503, body: "" }],
 ];
 
-/** All cells. */
 export const statuses = (): ReadonlyArray<Cell> =>
   protocols.flatMap((protocol) => [
     ...meanings.flatMap(([status, meaning]) =>
@@ -69,7 +68,7 @@ export const statuses = (): ReadonlyArray<Cell> =>
     ...refreshed(protocol),
   ]);
 
-/** No cell waits for a second and more; the waits have cells of their own. */
+/** Keeps waits below a second; longer waits have their own cells. */
 const soon = { "retry-after-ms": "50" };
 
 const cellsOf = (protocol: ProtocolId, name: string, answer: Answer, meaning: Meaning): ReadonlyArray<Cell> =>
@@ -91,7 +90,7 @@ const expectOf = (meaning: Meaning, tools: ToolState): Expected => {
   return tools.hosted === undefined ? recovered("nothing_shown") : asked("side_effects_unprovable", []);
 };
 
-/** A 401 is repeated once where the credentials can be renewed, and only once. */
+/** A 401 is retried only once, if the credentials can be refreshed. */
 const refreshed = (protocol: ProtocolId): ReadonlyArray<Cell> =>
   modes.flatMap((mode): ReadonlyArray<Cell> => {
     const cell = { protocol, mode, tools: none, canRefresh: true, group: "status 401, credentials renewed" };

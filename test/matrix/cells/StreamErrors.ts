@@ -1,6 +1,6 @@
 /**
- * Puts errors into streams: each provider error at each place, after complete content, in the event of the finish, and in one
- * write with it.
+ * Puts errors into streams: each provider error at each place, after complete content, in the event of the finish, and in the same
+ * write as the finish.
  */
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 import type { FaultScript } from "../../../src/testing/index.ts";
@@ -32,7 +32,7 @@ const errors = [
 ] as const satisfies ReadonlyArray<FaultScript.ProviderErrorName>;
 type ErrorName = (typeof errors)[number];
 
-/** What stands before the error. */
+/** Content before the error. */
 const places = {
   "as the first event": () => [],
   "after reasoning": () => [{ reasoning: 2 }],
@@ -42,13 +42,12 @@ const places = {
 } as const satisfies Record<string, (tools: ToolState) => Content>;
 type Place = keyof typeof places;
 
-/** All cells. */
 export const streamErrors = (): ReadonlyArray<Cell> =>
   protocols.flatMap((protocol) => modes.flatMap((mode) => [...named(protocol, mode), ...finishes(protocol, mode)]));
 
 const named = (protocol: ProtocolId, mode: Mode): ReadonlyArray<Cell> =>
   errors.flatMap((error) =>
-    // The names of the table's own keys.
+    // Object.keys forgets that the keys are places.
     (Object.keys(places) as ReadonlyArray<Place>).flatMap((place) =>
       fewTools
         .filter((tools) => place !== "after calls alone" || tools.runtime !== undefined)
@@ -60,7 +59,7 @@ const named = (protocol: ProtocolId, mode: Mode): ReadonlyArray<Cell> =>
             protocol,
             mode,
             tools,
-            // The error comes once the caller has seen what stands before it: in a script that is a wait between events.
+            // The delay between events lets the caller see the earlier content before the error comes.
             answers: () => [{ content, delay_ms: 25 }, withTools(tools)],
             expect: expectNamed({ error, place, mode, tools, protocol }),
           };
@@ -76,7 +75,7 @@ interface Named {
   readonly protocol: ProtocolId;
 }
 
-/** What must come of it, by hand: an error that came in order says that everything before it was seen. */
+/** The expected outcome, by hand: an error that came in order means that all earlier content was seen. */
 const expectNamed = ({ error, mode, place, protocol, tools }: Named): Expected => {
   const held = mode === "on_complete";
   const sees =
@@ -87,14 +86,14 @@ const expectNamed = ({ error, mode, place, protocol, tools }: Named): Expected =
         : "text";
   const keeps = sees === "nothing" ? [] : [1];
   if (error === "context_overflow" || error === "invalid_request") return stopped("not_retryable", keeps);
-  // The provider's word that it did nothing holds for a first event alone.
+  // The provider's statement that it did nothing only counts in a first event.
   const free = place === "as the first event" && error !== "server_error";
   if (free) return recovered("not_processed");
   const calls =
     mode === "live" &&
     tools.runtime !== undefined &&
     (place === "after calls alone" || place === "after complete content");
-  // Chat's calls are whole with its finish alone.
+  // In Chat calls are whole only with the finish.
   if (calls && tools.runtime?.guarded === false)
     return asked(protocol === "openai-chat" ? "tool_input_shown" : "tool_call_handed_over", keeps);
   if (sees === "text" || (sees === "thoughts" && mode === "parts")) return asked("text_shown", keeps);
@@ -102,7 +101,7 @@ const expectNamed = ({ error, mode, place, protocol, tools }: Named): Expected =
   return recovered(sees === "thoughts" ? "only_reasoning_shown" : "nothing_shown");
 };
 
-/** The finish and an error in one event: it is no marker (law L5). */
+/** A finish and an error in one event, which is no marker (law L5). */
 const inFinish: Record<ProtocolId, Content[number]> = {
   "openai-chat": event({
     id: "chatcmpl-x",
@@ -139,7 +138,7 @@ const errorFinish = event({
   error: { code: 502, message: "Provider disconnected" },
 });
 
-/** The protocol's own finish, by hand, with an error behind it. */
+/** The protocol's own finish, by hand, followed by an error. */
 const finishOf: Record<ProtocolId, Content[number]> = {
   "openai-chat": event({
     id: "chatcmpl-x",
@@ -159,7 +158,7 @@ const finishOf: Record<ProtocolId, Content[number]> = {
   }),
 };
 
-/** The answer is whole, and what broke behind its marker is noted. */
+/** The answer is whole, and the error after its marker is recorded. */
 const late: Expected = { ...whole, rules: ["already_complete"] };
 
 const finishes = (protocol: ProtocolId, mode: Mode): ReadonlyArray<Cell> => {
@@ -179,7 +178,7 @@ const finishes = (protocol: ProtocolId, mode: Mode): ReadonlyArray<Cell> => {
       name: `${protocol}/error behind the finish, in one write/${mode}`,
       group: "error behind the finish, in one write",
       answers: () => [{ content: [...said, finishOf[protocol], { error: "server_error" }], one_write: true }, {}],
-      // Gemini's marker is a clean end, so there the error takes it back; in one write nothing was seen.
+      // Gemini's marker is a clean end, so the error revokes it. In one write nothing was seen yet.
       expect: protocol === "google-gemini" ? recovered("nothing_shown") : late,
       rawMarker: true,
     },

@@ -1,10 +1,10 @@
 /**
- * Answers 429 and 503 with every form in which a provider says how long to wait.
+ * Answers 429 and 503 with every form in which a provider can announce a delay.
  */
 import type { ProtocolId } from "../../../src/provider/Protocols.ts";
 import { type Answer, asked, type Cell, type Expected, modes, none, protocols, recovered } from "../Cell.ts";
 
-/** How long a wait may take beyond what was asked for, in milliseconds: machines are busy. */
+/** Maximum delay beyond the announced one on a busy machine, in milliseconds. */
 const lateMs = 3_000;
 
 interface Form {
@@ -23,7 +23,7 @@ const header =
     headers: headers(nowMs),
   });
 
-/** The next whole second that is at least a second away: what a header without fractions can say. */
+/** The next whole second that is at least a second away, for headers without fractions. */
 const ahead = (nowMs: number): number => Math.ceil(nowMs / 1_000) + 1;
 
 const forms: ReadonlyArray<Form> = [
@@ -93,7 +93,7 @@ const forms: ReadonlyArray<Form> = [
   },
 ];
 
-/** Google's detail beside each protocol's own error: gateways pass it on. */
+/** Google's retry detail beside each protocol's own error, because gateways pass it through. */
 const bodies: Record<ProtocolId, (delay: string) => NonNullable<Answer["body"]>> = {
   "openai-chat": (delay) => ({
     error: {
@@ -133,7 +133,6 @@ const bodies: Record<ProtocolId, (delay: string) => NonNullable<Answer["body"]>>
 
 const retryInfo = (retryDelay: string) => ({ "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay });
 
-/** All cells. */
 export const waits = (): ReadonlyArray<Cell> =>
   protocols.flatMap((protocol) =>
     modes.flatMap((mode) =>

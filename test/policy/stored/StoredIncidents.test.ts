@@ -1,6 +1,6 @@
 /**
- * Decides incidents again that earlier versions have stored. Each line was written by the sources of its time: of the last commit
- * with rules of version 1, and of the last one before paths, routes and budgets of tokens.
+ * Decides incidents again that earlier versions stored. The sources of that time wrote each line: the last commit with rules of
+ * version 1, and the last one before paths, routes and budgets of tokens.
  */
 import { readFileSync } from "node:fs";
 import { assert, describe, it } from "@effect/vitest";
@@ -18,9 +18,9 @@ const linesOf = (version: string): ReadonlyArray<string> =>
 const read = Schema.decodeUnknownSync(RunIncident);
 const policyOf = ({ policy }: RunIncident) => (policy === "strict" ? RecoveryPolicy.strict : RecoveryPolicy.default);
 
-describe("L9 an incident that is stored", () => {
+describe("L9 a stored incident", () => {
   for (const version of ["1", "2"]) {
-    it(`by version ${version} decides as stored, word by word`, () => {
+    it(`of version ${version} is decided as stored, word for word`, () => {
       const rules = new Set<string>();
       for (const line of linesOf(version)) {
         const incident = read(JSON.parse(line));
@@ -33,9 +33,9 @@ describe("L9 an incident that is stored", () => {
       assert.isAbove(rules.size, 25);
     });
 
-    it(`by version ${version} decides as stored where plain JavaScript reads it: without the fields that came later`, () => {
+    it(`of version ${version} is decided as stored if plain JavaScript reads it, without the fields that came later`, () => {
       for (const line of linesOf(version)) {
-        // As `JSON.parse` gives it: no schema has filled anything in.
+        // The result of `JSON.parse`, without the defaults of a schema.
         const incident = JSON.parse(line) as RunIncident;
         assert.notProperty(incident.run, "path");
         assert.notProperty(incident.budget, "max_outage_ms");
@@ -49,7 +49,7 @@ describe("L9 an incident that is stored", () => {
     });
   }
 
-  it("by version 2 with a spent budget of refusals decides as stored", () => {
+  it("of version 2 with an exhausted budget of refusals is decided as stored", () => {
     const rules = new Set<string>();
     for (const line of linesOf("2-budget-spent")) {
       const incident = read(JSON.parse(line));
@@ -68,18 +68,18 @@ describe("L9 an incident that is stored", () => {
     ]);
   });
 
-  it("by version 2 has the sentence that was stored with it", () => {
+  it("of version 2 has the sentence that was stored with it", () => {
     for (const line of linesOf("2")) {
       const { decision, facts, failure, message } = read(JSON.parse(line));
       const said = explain(decision, failure, facts);
-      // Version 2 called thoughts a part of the answer.
+      // Version 2 considered thoughts a part of the answer.
       const before = said.replace("the model's thoughts, and nothing of its answer,", "a part of the answer");
       assert.strictEqual(before, message);
       assert.strictEqual(before !== said, decision.rule === "text_shown" && facts.shown === "reasoning");
     }
   });
 
-  it("has no word of what came later: no wait, no route", () => {
+  it("does not mention later features: no wait, no route", () => {
     for (const line of [...linesOf("1"), ...linesOf("2")]) {
       const incident = read(JSON.parse(line));
       const decision = policyOf(incident).decide(ofIncident(incident));

@@ -117,3 +117,35 @@ describe("events that never end a response", () => {
     assert.deepStrictEqual(played(protocol, { first: [said("Hello wor")], told: before }).events, [said("ld")]);
   });
 });
+
+describe("text that only the end of a response proves", () => {
+  const chunk = (text: string, more: object = {}) => ({
+    candidates: [{ content: { parts: [{ text }], role: "model" }, index: 0, ...more }],
+  });
+  const usage = { usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 2 } };
+
+  it("is written by Gemini although a chunk without candidates came before its finish", () => {
+    const gemini = protocols.get("google-gemini");
+    const partsOf = (...chunks: ReadonlyArray<object>): ReadonlyArray<Part> =>
+      decode(gemini, [encode(chunks.map((it) => written({ data: it })).join(""))]).parts;
+    const splice = shownOf(gemini, partsOf(chunk("High water")));
+    let isOver = false;
+    const gate = {
+      get joined() {
+        return isOver;
+      },
+      cut: 0,
+      text: () => "",
+      close: () => {
+        isOver = true;
+        return " is at six.";
+      },
+      fail: () => assert.fail("the text can be joined"),
+    };
+    const attempt = splice.continued(gate);
+    const said = partsOf(chunk(" is at six."), usage, chunk("", { finishReason: "STOP" }));
+    const events = [...said.flatMap((part) => attempt.take(part)), ...attempt.end()];
+    const texts = JSON.stringify(events).match(/"text":"[^"]+"/g);
+    assert.deepStrictEqual(texts, ['"text":" is at six."']);
+  });
+});

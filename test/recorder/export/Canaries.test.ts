@@ -1,5 +1,5 @@
 /**
- * Plants secrets, prompts and paths in every place of a record, and looks for them in what comes out.
+ * Plants secrets, prompts and paths in every place of a record, and searches the export for them.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { defaultBudget, fresh as freshRun } from "../../../src/domain/RunFacts.ts";
@@ -75,13 +75,13 @@ const rich = (): RunRecord => {
   };
 };
 
-/** Fields whose text is free in a record: a name or an id, which a provider, a model or a caller wrote. */
+/** Fields with free text: a name or an id that a provider, a model or a caller wrote. */
 const free =
   /(?:^|\.)(?:run_id|id|model|call|tool|code|http2_code|name|detail|policy|policy_version|transcript|retry_of|message|because|may_repeat|incident)$|^end\.reason$/;
 
 const exported = (value: unknown): string => encode(exportRun(value as RunRecord));
 
-/** What comes out, be it an export or a refusal with everything that hangs on it. */
+/** The result of an export: the document, or the refusal with everything attached to it. */
 const outcome = (value: unknown): string => {
   try {
     return exported(value);
@@ -91,32 +91,35 @@ const outcome = (value: unknown): string => {
   }
 };
 
-const clean = exported(rich());
+/** Stays unchanged: canaries are planted in a copy. */
+const plain = rich();
+
+const clean = exported(plain);
 
 describe(`No planted secret, prompt or path comes out of an export (seed ${seed})`, () => {
-  it("holds no canary to begin with, so that the looking proves something", () => {
+  it("contains no canary at first, so that the search proves something", () => {
     assert.deepStrictEqual(found(clean, canaries), []);
     assert.deepStrictEqual(found(JSON.stringify(["x hunter2 y"]), canaries), ["hunter2"]);
     for (const planted of canaries) assert.deepStrictEqual(found(JSON.stringify({ planted }), [planted]), [planted]);
   });
 
-  it("in any free text: each one on its own, by every canary, and the export still comes out", () => {
-    const paths = leaves(rich()).filter(([path, leaf]) => typeof leaf === "string" && free.test(named(path)));
+  it("in any free text: each one separately, with every canary, and the export still succeeds", () => {
+    const paths = leaves(plain).filter(([path, leaf]) => typeof leaf === "string" && free.test(named(path)));
     assert.isAtLeast(new Set(paths.map(([path]) => named(path))).size, 20);
     for (const [path] of paths) {
       for (const planted of canaries) {
-        const record = replanted(rich(), (at, leaf) => (at.join() === path.join() ? planted : leaf));
+        const record = replanted(plain, (at, leaf) => (at.join() === path.join() ? planted : leaf));
         assert.deepStrictEqual(found(exported(record), [planted]), [], `${path.join(".")}: ${planted}`);
       }
     }
   });
 
-  it("in any other leaf: what is no enum or number is refused, and the refusal does not repeat it", () => {
-    const paths = leaves(rich()).filter(([path]) => !free.test(named(path)));
+  it("in any other leaf: a value that is no enum or number is refused, and the refusal does not repeat it", () => {
+    const paths = leaves(plain).filter(([path]) => !free.test(named(path)));
     assert.isAtLeast(paths.length, 60);
     for (const [path] of paths) {
       for (const planted of canaries.slice(0, 6)) {
-        const record = replanted(rich(), (at, leaf) => (at.join() === path.join() ? planted : leaf));
+        const record = replanted(plain, (at, leaf) => (at.join() === path.join() ? planted : leaf));
         assert.deepStrictEqual(found(outcome(record), [planted]), [], `${path.join(".")}: ${planted}`);
       }
     }
@@ -126,7 +129,7 @@ describe(`No planted secret, prompt or path comes out of an export (seed ${seed}
     const random = seeded(seed);
     for (let round = 0; round < 600; round += 1) {
       const planted = new Set<string>();
-      const record = replanted(rich(), (path, leaf) => {
+      const record = replanted(plain, (path, leaf) => {
         if (typeof leaf !== "string" || !free.test(named(path)) || random() < 0.3) return leaf;
         const one = canary(random);
         planted.add(one);
@@ -139,7 +142,7 @@ describe(`No planted secret, prompt or path comes out of an export (seed ${seed}
     }
   });
 
-  it("in unknown keys, on every object, also with the names of methods", () => {
+  it("in unknown keys, on every object, including the names of methods", () => {
     const secret = "CANARY-secret-value";
     const grown = (value: unknown): unknown => {
       if (Array.isArray(value)) return value.map(grown);
@@ -197,11 +200,11 @@ describe(`No planted secret, prompt or path comes out of an export (seed ${seed}
     for (const [index, trick] of tricks.entries()) {
       assert.deepStrictEqual(found(outcome(tricked(rich(), trick)), [secret]), [], `trick ${index}`);
     }
-    // A record of a class keeps its values where a plain object does not: it is exported, or refused, but never leaked.
+    // An instance of a class keeps its values elsewhere than a plain object: it is exported or refused, but never leaked.
     assert.deepStrictEqual(found(outcome(Object.create(rich())), [secret]), []);
   });
 
-  it("in what is no record at all", () => {
+  it("in values that are no record at all", () => {
     for (const value of [undefined, null, 7, "hunter2", ["hunter2"], { incidents: "hunter2" }, new Error("hunter2")]) {
       assert.match(outcome(value), /^refused .*not_a_record/);
       assert.deepStrictEqual(found(outcome(value), canaries), []);

@@ -33,24 +33,24 @@ const publicNames: Readonly<Record<string, ReadonlyArray<string>>> = {
   kinds: Object.keys(kinds),
 };
 
-/** Names that are known to be numbered: a word of them is not in the list. */
+/** Names that must be numbered, because they contain unknown words. */
 const unknownNames = words("versatile_frobnicator llama-3.3-70b-quuxed my-company-internal-gateway acme");
 
 describe("ExportLabel", () => {
   for (const [group, names] of Object.entries(publicNames)) {
-    it(`lets ${group} out that are made of known words`, () =>
+    it(`exports ${group} made of known words`, () =>
       assert.deepStrictEqual(
         names.filter((name) => !isPublic(name)),
         [],
       ));
   }
 
-  it("numbers what is made of other words, however harmless it looks", () =>
+  it("numbers a name with other words, however harmless it looks", () =>
     assert.deepStrictEqual(unknownNames.filter(isPublic), []));
 
-  it("lets none of the canaries out", () => assert.deepStrictEqual(canaries.filter(isPublic), []));
+  it("exports no canary", () => assert.deepStrictEqual(canaries.filter(isPublic), []));
 
-  it(`lets no random key, passphrase or number out; seed ${seed}`, () => {
+  it(`exports no random key, passphrase or number; seed ${seed}`, () => {
     const random = seeded(seed);
     for (let round = 0; round < 20_000; round += 1) {
       const planted = canary(random);
@@ -64,14 +64,14 @@ describe("ExportLabel", () => {
     assert.deepStrictEqual(numbers.filter(isPublic), []);
   });
 
-  it("takes slashes only between a known vendor and its model", () => {
+  it("allows slashes only between a known vendor and its model", () => {
     const paths = words(
       "/bash src/index home/user/file openai/gpt-5/file file/read //host openai//gpt-5 openai/ /gpt-5",
     );
     assert.deepStrictEqual(paths.filter(isPublic), []);
   });
 
-  it("gives equal names equal numbers, and other names others", () => {
+  it("gives equal names equal numbers, and different names different ones", () => {
     const labels = new ExportLabels();
     assert.deepStrictEqual(
       ["hunter2", "bash", "other canary", "hunter2", ""].map((name) => labels.of(name)),
@@ -79,7 +79,7 @@ describe("ExportLabel", () => {
     );
   });
 
-  it("numbers a name that looks like a number of ours, so that the two are never confused", () => {
+  it("numbers a name that looks like one of our numbers, so that the two are never confused", () => {
     const labels = new ExportLabels(["label_9", "LABEL_1"]);
     assert.deepStrictEqual(
       ["label_2", "LABEL_1", "label_9"].map((name) => labels.of(name)),
@@ -87,7 +87,7 @@ describe("ExportLabel", () => {
     );
   });
 
-  it("lets a caller's own names out, but never one that is no name", () => {
+  it("exports a caller's own names, but never one that is no name", () => {
     const own = ["frobnicate", "has space", "x".repeat(65), "jane@example.com", "a\nb"];
     const labels = new ExportLabels(own);
     assert.deepStrictEqual(
@@ -98,7 +98,7 @@ describe("ExportLabel", () => {
     assert.strictEqual(labels.of("constructor"), "label_6");
   });
 
-  it("numbers incidents and keeps nothing of their ids", () => {
+  it("numbers incidents and keeps no part of their ids", () => {
     const ids = new ExportIds();
     assert.deepStrictEqual(
       ["jane.1", "jane.2", "jane.1"].map((id) => ids.of(id)),

@@ -18,7 +18,7 @@ import * as E from "../Entries.ts";
 const seed = Number(process.env.STREAM_RECOVERY_SEED ?? 20_261_121);
 const { encode, exportBytesMax, exportIncident, exportRun } = IncidentExport;
 
-/** An incident as the runtime makes it, by any policy. */
+/** An incident as the runtime creates it, with any policy. */
 const decided = (input: DecisionInput.DecisionInput, policy = RecoveryPolicy.default): RunIncident => {
   const decision = policy.decide(input);
   return {
@@ -39,7 +39,7 @@ const rowsOf = (count: number, tool = "bash"): ReadonlyArray<ToolRow> =>
     phase: "settled",
   }));
 
-/** A run in which one attempt was recovered and a later one ended it. */
+/** A run with one recovered attempt and a later one that ended it. */
 const stoppedRun = (): RunRecord =>
   E.folded([
     E.begun("jane@example.com"),
@@ -60,7 +60,7 @@ const stoppedRun = (): RunRecord =>
   ]);
 
 describe("IncidentExport", () => {
-  it("is a versioned document that its own schema reads back", () => {
+  it("is a versioned document that its own schema can read", () => {
     const run = exportRun(E.folded(E.life("r")));
     assert.deepStrictEqual([run.export, run.export_version], ["run", 2]);
     assert.deepStrictEqual(Schema.decodeUnknownSync(IncidentExport.RunExport)(JSON.parse(encode(run))), run);
@@ -72,13 +72,19 @@ describe("IncidentExport", () => {
     );
   });
 
-  it("reads a document of version 1, which had none of what is kept across processes", () => {
+  it("refuses a run whose record may be incomplete", () => {
+    const lost = E.ended({ state: "stopped", reason: "process_lost", assumed: true });
+    const record = E.folded([E.begun("r"), E.attempt(1), lost]);
+    assert.throws(() => exportRun(record), /before its record was complete/);
+  });
+
+  it("reads a document of version 1, which had no facts from other processes", () => {
     const { calls: _, resumes: _none, ...old } = exportRun(E.folded(E.life("r")));
     const read = Schema.decodeSync(IncidentExport.RunExport)({ ...old, export_version: 1 });
     assert.deepStrictEqual(read, { ...old, export_version: 1 });
   });
 
-  it("says what is kept across processes: calls, takeovers, budget, whose answer; the transcript's digest it does not", () => {
+  it("contains facts from other processes: calls, takeovers, budget and the source of an answer, but not the transcript's digest", () => {
     const life = E.folded(E.life("jane@example.com"));
     const call = {
       attempt: 1,
@@ -130,7 +136,7 @@ describe("IncidentExport", () => {
     assert.deepStrictEqual(Schema.decodeUnknownSync(IncidentExport.RunExport)(JSON.parse(encode(run))), run);
   });
 
-  it("says where a text goes on, how that was proven and why it was refused, and nothing of the text", () => {
+  it("says where text was continued, how that was proven and why it was refused, and nothing of the text", () => {
     const failure = { kind: "protocol", reason: "seam_unproven", code: "differs", retryable: false } as const;
     const record = {
       ...E.folded([
@@ -144,7 +150,7 @@ describe("IncidentExport", () => {
       ]),
     };
     const secret = "sk-live-of-the-shown-text";
-    // A store that others write to may hold more than the schema names.
+    // A store that other programs write to may contain more than the schema names.
     const attempts = record.attempts.map((it) => ({ ...it, ...(it.seam && { seam: { ...it.seam, quote: secret } }) }));
     const run = exportRun({ ...record, attempts });
     assert.deepStrictEqual(
@@ -163,7 +169,7 @@ describe("IncidentExport", () => {
     assert.deepStrictEqual(Schema.decodeUnknownSync(IncidentExport.RunExport)(JSON.parse(encode(run))), run);
   });
 
-  it("is what the documentation shows", () => {
+  it("is the document shown in the documentation", () => {
     const page = readFileSync(new URL("../../../docs/incident-export.md", import.meta.url), "utf8");
     const [, json] = /```json\n([^`]*)```/.exec(page) ?? [];
     assert.deepStrictEqual(
@@ -172,7 +178,7 @@ describe("IncidentExport", () => {
     );
   });
 
-  it("exports a whole life of a run, names replaced and everything else kept", () => {
+  it("exports a whole life of a run, with names replaced and everything else kept", () => {
     const record = E.folded(E.life("jane@example.com"));
     const run = exportRun(record);
     assert.deepStrictEqual(run.provider, { id: "label_1", model: "label_2", reasoning: true });
@@ -206,7 +212,7 @@ describe("IncidentExport", () => {
     assert.notProperty(exportRun(E.folded(E.life("r"))), "final_incident");
   });
 
-  it("says the message of the fixed set, whatever sentence the record holds", () => {
+  it("uses the message of the fixed set, whatever sentence the record contains", () => {
     const honest = E.incident("r", 1);
     const forged = { ...honest, message: "Dear user, your key is hunter2" };
     assert.strictEqual(exportIncident(forged).incident.message, honest.message);
@@ -214,7 +220,7 @@ describe("IncidentExport", () => {
     assert.deepStrictEqual(exportIncident({ ...honest, decision }).incident.decision.because, honest.decision.because);
   });
 
-  it("keeps names comparable: equal ones have one number over the whole export", () => {
+  it("keeps names comparable: equal ones have one number throughout the export", () => {
     const named = { tools: rowsOf(1, "acme_deploy"), delivery: "accepted" } as const;
     const record = E.folded([E.begun("r"), E.attempt(1), E.raised(1, named)]);
     const tools = exportRun({ ...record, incidents: [decided({ ...input, facts: { ...freshFacts, ...named } })] });
@@ -245,13 +251,13 @@ describe("Deciding an exported incident again gives its decision (L9)", () => {
     ...Product.wide,
     side_effects: Product.fact("side_effects", Product.chain(Product.snapshots.values[0] ?? null, null)),
   }).facts;
-  // Odd names, so that deciding again is deciding on replaced ones.
+  // Odd names, so that the second decision uses replaced ones.
   const odd = (it: AttemptFacts, index: number): AttemptFacts => ({
     ...it,
     tools: it.tools.map((row) => ({ ...row, call: `secret-${index % 7}`, tool: `acme ${index % 3}` })),
   });
 
-  it(`holds for every kind of facts and failure, by every policy, through JSON; seed ${seed}`, () => {
+  it(`succeeds for every kind of facts and failure, with every policy, through JSON; seed ${seed}`, () => {
     const random = seeded(seed);
     const rules = new Set<string>();
     for (const [index, its] of facts.entries()) {
@@ -263,7 +269,7 @@ describe("Deciding an exported incident again gives its decision (L9)", () => {
           { facts: odd(its, index), failure, run, budget: defaultBudget, jitter: random() },
           policy,
         );
-        // What `encode` wrote, read without a schema: JSON is all that a reader has.
+        // The result of `encode`, read without a schema: a reader has only JSON.
         const { incident: exported } = JSON.parse(encode(exportIncident(stored))) as IncidentExport.IncidentExport;
         assert.deepStrictEqual(policy.decide(exported), exported.decision, `seed ${seed}, facts ${index}`);
         assert.deepStrictEqual(
@@ -277,7 +283,7 @@ describe("Deciding an exported incident again gives its decision (L9)", () => {
     assert.isAtLeast(rules.size, 12);
   });
 
-  it("holds for codes that decide: what a replaced one meant is said in flags", () => {
+  it("succeeds for codes that matter: the meaning of a replaced code is kept in flags", () => {
     const failure = { kind: "transport", http2_code: "REFUSED_STREAM", code: "acme-oops" } as const;
     const stored = decided({ ...input, facts: { ...freshFacts, delivery: "accepted" }, failure });
     const { incident } = exportIncident(stored);
@@ -285,7 +291,7 @@ describe("Deciding an exported incident again gives its decision (L9)", () => {
     assert.deepStrictEqual([incident.failure.code, incident.failure.not_processed], ["label_3", true]);
   });
 
-  it("holds for the five values as the command line reads them", () => {
+  it("succeeds for the five values as the command line reads them", () => {
     const { facts: its, failure, run, budget, jitter, decision } = exportIncident(E.incident("r", 1)).incident;
     const parsed = DecisionInput.parse(JSON.parse(JSON.stringify({ facts: its, failure, run, budget, jitter })));
     assert.deepStrictEqual(parsed._tag === "Success" ? RecoveryPolicy.decide(parsed.success) : parsed, decision);
@@ -293,14 +299,14 @@ describe("Deciding an exported incident again gives its decision (L9)", () => {
 });
 
 describe("An export is bounded (L11)", () => {
-  it("caps evidence between its anchors and counts what it left out", () => {
+  it("caps evidence between its anchors and counts the omitted rest", () => {
     const entries = Array.from({ length: 500 }, (_, index) => E.noted(index, "call", "handed_over"));
     const { evidence } = exportRun(E.folded([E.begun("r"), ...entries]));
     assert.deepStrictEqual(
       [evidence.first.length, evidence.last.length, evidence.omitted],
       [evidenceFirstMax, evidenceLastMax, 500 - evidenceFirstMax - evidenceLastMax],
     );
-    // A log of another store may hold more than this recorder keeps.
+    // A log from another store may contain more than this recorder keeps.
     const many = Array.from({ length: 1_000 }, () => ({ at_ms: 1, attempt: 1, event: "call" }) as const);
     const record = { ...E.folded([E.begun("r")]), evidence: { first: many, last: many, omitted: 7 } };
     const long = exportRun(record).evidence;
@@ -329,7 +335,7 @@ describe("An export is bounded (L11)", () => {
     return { ...E.folded([E.begun("r"), E.ended({ incident: "r.3" })]), incidents, attempts };
   };
 
-  it("stays below its limit in bytes: old attempts go first, then old incidents, the final one never", () => {
+  it("stays below its limit in bytes: old attempts are dropped first, then old incidents, the final one never", () => {
     const run = exportRun(full());
     assert.isAtMost(Buffer.byteLength(encode(run)), exportBytesMax);
     assert.isAbove(Buffer.byteLength(encode(run)), exportBytesMax * 0.9);
@@ -345,7 +351,7 @@ describe("An export is bounded (L11)", () => {
     assert.strictEqual(run.final_incident, run.incidents[0]?.id);
   });
 
-  it("keeps the newest attempts where the incidents leave room", () => {
+  it("keeps the newest attempts if the incidents leave room", () => {
     const run = exportRun({ ...full(), incidents: full().incidents.slice(0, 5) });
     assert.isAtMost(Buffer.byteLength(encode(run)), exportBytesMax);
     assert.strictEqual(run.incidents.length, 5);
@@ -353,19 +359,19 @@ describe("An export is bounded (L11)", () => {
     assert.strictEqual(run.attempts.at(-1)?.attempt, attemptsMax - 1);
   });
 
-  it("cuts nothing of a run that a recorder keeps in the usual way", () => {
+  it("drops nothing of a run of normal size", () => {
     const run = exportRun(stoppedRun());
     assert.deepStrictEqual([run.attempts_omitted, run.incidents_omitted, run.evidence.omitted], [0, 0, 0]);
   });
 
-  it("caps token counts, which a provider says and which may be any number", () => {
+  it("caps token counts, which a provider reports and which may be any number", () => {
     const counters = { ...freshFacts.counters, input_tokens: 4_111_111_111_111_111, output_tokens: 12 };
     const record = E.folded([E.begun("r"), E.attempt(1), E.raised(1, { counters })]);
     const exported = exportRun(record).attempts[0]?.facts.counters;
     assert.deepStrictEqual(exported, { ...counters, input_tokens: tokensMax });
   });
 
-  it("refuses an incident with more calls than an attempt can hold", () => {
+  it("refuses an incident with more calls than an attempt can have", () => {
     const facts = { ...input.facts, tools: rowsOf(toolRowsMax + 1) };
     assert.throws(() => exportIncident(decided({ ...input, facts })), /more calls/);
   });
@@ -382,9 +388,9 @@ describe("An export is the same for the same record", () => {
     );
   };
 
-  it("writes its keys in the order of the schema, whatever the order in the record", () => {
+  it("writes its keys in the order of the schema, whatever their order in the record", () => {
     for (const record of [stoppedRun(), E.folded(E.life("r"))]) {
-      // The same record with its members in another order.
+      // The same record with its keys in another order.
       const turned = reversed(record) as RunRecord;
       assert.notStrictEqual(JSON.stringify(turned), JSON.stringify(record));
       assert.strictEqual(encode(exportRun(turned)), encode(exportRun(record)));
@@ -394,7 +400,7 @@ describe("An export is the same for the same record", () => {
     assert.match(encode(exportRun(stoppedRun())), /^\{"export":"run","export_version":2,"provider":/);
   });
 
-  it("exports a record that went through JSON alike, and leaves it unchanged", () => {
+  it("exports a record after a round trip through JSON in the same way, and leaves it unchanged", () => {
     const record = stoppedRun();
     const before = JSON.stringify(record);
     assert.strictEqual(encode(exportRun(JSON.parse(before) as RunRecord)), encode(exportRun(record)));

@@ -1,8 +1,8 @@
 /**
- * Makes what must never come out of an export, plants it, and looks for it.
+ * Texts that must never appear in an export, and functions that plant them and search for them.
  */
 
-/** Secrets and texts as they turn up in errors, tool names and finish reasons. */
+/** Secrets and texts as they occur in errors, tool names and finish reasons. */
 export const canaries: ReadonlyArray<string> = [
   "sk-proj-4f9aXQ7b2kLmN8pR3tUv",
   "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
@@ -37,7 +37,7 @@ export const canaries: ReadonlyArray<string> = [
 const letters = "bcdfghjklmnpqrstvwxz";
 const alphabet = `${letters}${letters.toUpperCase()}0123456789`;
 
-/** A canary: one of the list, or a random key, passphrase or number. Its letters are consonants, so that no word comes up. */
+/** A canary from the list, or a random key, passphrase or number. Its letters are consonants, so that it contains no word. */
 export const canary = (random: () => number): string => {
   const many = (from: string, length: number): string =>
     Array.from({ length }, () => from[Math.floor(random() * from.length)] ?? "q").join("");
@@ -50,7 +50,7 @@ export const canary = (random: () => number): string => {
   return `${many("0123456789", 4)}-${many("0123456789", 4)}-${many("0123456789", 4)}`;
 };
 
-/** The pieces of a canary that would give it away: its beginning, and every run of six and more letters and digits. */
+/** The pieces of a canary that would reveal it: its beginning, and every run of six or more letters and digits. */
 const pieces = (planted: string): ReadonlyArray<string> => [
   planted.slice(0, 24),
   ...(planted.match(/[\p{L}\p{N}]{6,}/gu) ?? []),
@@ -61,7 +61,7 @@ const pieces = (planted: string): ReadonlyArray<string> => [
 const ordinary: ReadonlySet<string> = new Set(["prompt", "secret", "claude", "example"]);
 
 /**
- * What of the planted texts stands in a text, in any case.
+ * Finds the planted texts that a text contains, in any case.
  *
  * @param text an export, a record or a log, as JSON
  */
@@ -77,7 +77,7 @@ export const found = (text: string, planted: Iterable<string>): ReadonlyArray<st
 
 export type Path = ReadonlyArray<string | number>;
 
-/** The path to every leaf of a JSON value that holds one of the planted texts. */
+/** The path of every leaf in a JSON value that contains one of the planted texts. */
 export const pathsTo = (value: unknown, planted: Iterable<string>): ReadonlyArray<Path> => {
   const all = [...planted];
   return leaves(value)
@@ -96,7 +96,7 @@ export const leaves = (value: unknown, path: Path = []): ReadonlyArray<readonly 
 /** A path without its indices: `incidents.facts.tools.tool`. */
 export const named = (path: Path): string => path.filter((step) => typeof step === "string").join(".");
 
-/** A copy of a value in which the leaves that `change` names are replaced. */
+/** A copy of a value in which `change` replaces leaves. */
 export const replanted = (value: unknown, change: (path: Path, leaf: unknown) => unknown, path: Path = []): unknown => {
   if (Array.isArray(value)) return value.map((inner, index) => replanted(inner, change, [...path, index]));
   if (typeof value !== "object" || value === null) return change(path, value);

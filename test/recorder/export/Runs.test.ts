@@ -1,6 +1,6 @@
 /**
- * Runs whose provider puts secrets, prompts and paths wherever a provider can: in errors, tool names, ids, arguments, text
- * and finish reasons. Looks for them in exports, in the record itself, and in every log line.
+ * Runs whose provider plants secrets, prompts and paths in errors, tool names, ids, arguments, text and finish reasons. Searches for
+ * them in exports, in the record itself, and in every log line.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Cause, Effect, Layer, Logger, References, Stream } from "effect";
@@ -13,7 +13,7 @@ import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import * as S from "../../runtime/Scripted.ts";
 import { canaries, found, named, pathsTo } from "./Planted.ts";
 
-/** Every shape in which clients, SDKs and streams report an error, with the canary in every field. */
+/** Every form in which clients, SDKs and streams report an error, with the canary in every field. */
 const errors = (canary: string): ReadonlyArray<unknown> => {
   const headers = { "retry-after": canary, authorization: canary, "x-request-id": canary, [canary]: canary };
   const body = {
@@ -51,7 +51,7 @@ const errors = (canary: string): ReadonlyArray<unknown> => {
 
 type Options = RunOptions<S.ScriptedPart, unknown, never>;
 
-/** A run of which every attempt shows a text, calls a tool, and then fails with the error; no classifier but ours. */
+/** A run whose attempts show a text, call a tool, and then fail with the error, with our own classifier only. */
 const options = (canary: string, error: unknown, more: Partial<RunBase<S.ScriptedPart, unknown, never>>): Options => ({
   provider: { id: "scripted", model: "gpt-5" },
   tools: [],
@@ -78,7 +78,7 @@ const talkative = (canary: string): ReadonlyArray<S.ScriptedPart> => {
   ];
 };
 
-/** Everything that is logged, with the message, its annotations, its cause, and what hangs on them. */
+/** Collects everything that is logged: messages, annotations, causes, and their properties. */
 const logged = () => {
   const lines: Array<string> = [];
   const logger = Logger.make<unknown, void>(({ message, cause, logLevel, fiber }) => {
@@ -95,7 +95,7 @@ const text = (value: unknown): string =>
 const exportsOf = (record: RunRecord): string =>
   [exportRun(record), ...record.incidents.map((incident) => exportIncident(incident))].map(encode).join("\n");
 
-/** Where in a record a name of the provider's own may stand. The export numbers it. */
+/** Places in a record that may contain a provider's own name. The export numbers it. */
 const labelled = [
   "attempts.facts.tools.tool",
   "incidents.facts.tools.tool",
@@ -106,14 +106,14 @@ const labelled = [
   "end.reason",
 ];
 
-/** The classifier takes short numbers for codes, also several of them in a row; the export counts their digits. */
+/** The classifier accepts short numbers as codes, even several in a row; the export counts their digits. */
 const passed = (canary: string, place: string): boolean =>
   /^(?:host-)?[\d.-]+$/.test(canary) && /^incidents\.failure\.(?:code|fingerprint\.(?:code|name))$/.test(place);
 
 const finished = (canary: string) =>
   Stream.fromArray([...parts(canary), { name: canary, says: Observation.terminal(canary) }]);
 
-/** What comes of a run: its record, its export and its log. */
+/** The record, the export and the log of a run. */
 const observed = (options: Options, layer = S.processor()) =>
   Effect.gen(function* () {
     const log = logged();
@@ -122,8 +122,8 @@ const observed = (options: Options, layer = S.processor()) =>
     return { record, seen, exported: exportsOf(record), log: log.lines.join("\n"), lines: log.lines.length };
   }).pipe(Effect.provide(layer));
 
-describe("No planted secret, prompt or path of a provider comes out of a run", () => {
-  it.effect("the log is listened to: what is logged inside a run is seen", () =>
+describe("No planted secret, prompt or path of a provider leaves a run", () => {
+  it.effect("the test does read the log: a line logged inside a run is found", () =>
     Effect.gen(function* () {
       const { log } = yield* observed({
         ...options("x", undefined, {}),
@@ -175,42 +175,40 @@ describe("No planted secret, prompt or path of a provider comes out of a run", (
     );
   }
 
-  it.effect(
-    "in the error of a credential refresh and of the recorder itself: both are logged, neither is repeated",
-    () =>
-      Effect.gen(function* () {
-        const canary = "sk-proj-4f9aXQ7b2kLmN8pR3tUv";
-        const unauthorized = { status: 401, error: { code: "invalid_api_key", message: canary } };
-        const refreshCredentials = Effect.fail({ _tag: "RefreshFailed", message: canary, stack: canary });
-        const refused = yield* observed(options(canary, unauthorized, { refreshCredentials }));
-        assert.isAtLeast(refused.lines, 1);
-        assert.deepStrictEqual(found(`${refused.log}${refused.exported}`, [canary]), []);
+  it.effect("in the error of a credential refresh and of the recorder: both are logged, neither is repeated", () =>
+    Effect.gen(function* () {
+      const canary = "sk-proj-4f9aXQ7b2kLmN8pR3tUv";
+      const unauthorized = { status: 401, error: { code: "invalid_api_key", message: canary } };
+      const refreshCredentials = Effect.fail({ _tag: "RefreshFailed", message: canary, stack: canary });
+      const refused = yield* observed(options(canary, unauthorized, { refreshCredentials }));
+      assert.isAtLeast(refused.lines, 1);
+      assert.deepStrictEqual(found(`${refused.log}${refused.exported}`, [canary]), []);
 
-        const memory = RunRecorder.layerMemory();
-        const failing = Layer.effect(
-          RunRecorder,
-          Effect.map(RunRecorder, (recorder) => ({
-            ...recorder,
-            write: (runId: string, entries: Parameters<typeof recorder.write>[1]) =>
-              entries.some((entry) => entry._tag === "IncidentOpened")
-                ? Effect.fail(
-                    new RecorderError({
-                      reason: "unavailable",
-                      run_id: runId,
-                      message: canary,
-                      cause: new Error(canary),
-                    }),
-                  )
-                : recorder.write(runId, entries),
-          })),
-        ).pipe(Layer.provide(memory));
-        const log = logged();
-        const processor = Layer.fresh(StreamProcessor.layer).pipe(Layer.provide(Layer.merge(S.processor(), failing)));
-        yield* Effect.gen(function* () {
-          yield* S.played((yield* StreamProcessor).run(options(canary, new Error(canary), {})));
-        }).pipe(Effect.provide(Layer.merge(processor, log.layer)));
-        assert.isAtLeast(log.lines.length, 1);
-        assert.deepStrictEqual(found(log.lines.join("\n"), [canary]), []);
-      }),
+      const memory = RunRecorder.layerMemory();
+      const failing = Layer.effect(
+        RunRecorder,
+        Effect.map(RunRecorder, (recorder) => ({
+          ...recorder,
+          write: (runId: string, entries: Parameters<typeof recorder.write>[1]) =>
+            entries.some((entry) => entry._tag === "IncidentOpened")
+              ? Effect.fail(
+                  new RecorderError({
+                    reason: "unavailable",
+                    run_id: runId,
+                    message: canary,
+                    cause: new Error(canary),
+                  }),
+                )
+              : recorder.write(runId, entries),
+        })),
+      ).pipe(Layer.provide(memory));
+      const log = logged();
+      const processor = Layer.fresh(StreamProcessor.layer).pipe(Layer.provide(Layer.merge(S.processor(), failing)));
+      yield* Effect.gen(function* () {
+        yield* S.played((yield* StreamProcessor).run(options(canary, new Error(canary), {})));
+      }).pipe(Effect.provide(Layer.merge(processor, log.layer)));
+      assert.isAtLeast(log.lines.length, 1);
+      assert.deepStrictEqual(found(log.lines.join("\n"), [canary]), []);
+    }),
   );
 });

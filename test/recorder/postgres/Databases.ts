@@ -1,5 +1,5 @@
 /**
- * Makes databases for tests of the PostgreSQL recorder, and recorders over them.
+ * Creates databases for tests of the PostgreSQL recorder, and recorders over them.
  */
 import { Context, Effect, Layer, type Scope } from "effect";
 import type { SqlClient } from "effect/sql/SqlClient";
@@ -13,18 +13,18 @@ import type { Recorder } from "../suite/Bench.ts";
 
 let made = 0;
 
-/** The address of a database of the suite's server. */
+/** The address of a database on the suite's server. */
 export const addressOf = (database: string): string =>
   `postgres:///${database}?user=postgres&host=${encodeURIComponent(inject("postgresSocket"))}`;
 
-/** A client of its own, as another program has it. */
+/** A separate client, like that of another program. */
 export const client = (address: string, name = "test"): Effect.Effect<SqlClient, RecorderError, Scope.Scope> => {
   const parsed = PostgresAddress.parse(address);
   if (parsed instanceof RecorderError) return Effect.fail(parsed);
   return PostgresClient.make({ address: parsed, password: undefined, connections: 4, lockMs: 5_000, name });
 };
 
-/** The address of an empty schema, which is to a recorder what a database is, and made much sooner. */
+/** The address of an empty schema. To a recorder it is like a database, and creating it is much faster. */
 export const empty: Effect.Effect<string, never, Scope.Scope> = Effect.gen(function* () {
   made += 1;
   const name = `t${process.pid}_${made}`;
@@ -35,11 +35,11 @@ export const empty: Effect.Effect<string, never, Scope.Scope> = Effect.gen(funct
   return `${addressOf("postgres")}&schema=${name}`;
 }).pipe(Effect.orDie);
 
-/** A recorder of its own, as another process has it. */
+/** A separate recorder, like that of another process. */
 export const open = (options: PostgresOptions): Effect.Effect<Recorder, RecorderError, Scope.Scope> =>
   Effect.map(Layer.build(Layer.fresh(PostgresRunRecorder.layer({ retention: false, ...options }))), (it) =>
     Context.get(it, RunRecorder),
   );
 
-/** The schema of an address of `empty`. */
+/** The schema of an address made by `empty`. */
 export const schemaOf = (address: string): string => new URL(address).searchParams.get("schema") ?? "public";

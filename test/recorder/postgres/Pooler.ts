@@ -1,5 +1,5 @@
 /**
- * Starts a PgBouncer of its own before the suite's server: as little as it needs, on a Unix socket in a temporary folder.
+ * Starts a minimal PgBouncer in front of the suite's server, on a Unix socket in a temporary folder.
  */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -10,20 +10,20 @@ import { join } from "node:path";
 import { Effect, type Scope } from "effect";
 import * as Databases from "./Databases.ts";
 
-/** It refuses to run as root, as PostgreSQL does. */
+/** Neither PgBouncer nor PostgreSQL runs as root. */
 const user = "postgres";
 
-/** Its port, which is a part of its socket's name. */
+/** The port, which is part of the socket's name. */
 const port = 6_432;
 
-/** The startup parameters of the recorder that a pooler has to take or to drop. */
+/** The recorder's startup parameters, which a pooler must accept or drop. */
 export const startupParameters =
   "lock_timeout,statement_timeout,idle_in_transaction_session_timeout,enable_seqscan,jit,search_path";
 
-/** The line of its configuration by which it drops them. */
+/** The configuration line that drops them. */
 export const ignoredParameters = `ignore_startup_parameters = ${startupParameters}`;
 
-/** The program; undefined where this machine has none and it cannot be installed. */
+/** Path of the program; undefined if this machine has none and it cannot be installed. */
 export const program = (): string | undefined => {
   const found = () => ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].find((path) => existsSync(path));
   if (found() === undefined && process.getuid?.() === 0) {
@@ -33,16 +33,16 @@ export const program = (): string | undefined => {
   return found();
 };
 
-/** How it pools. */
+/** Options of a pooler. */
 export interface PoolerOptions {
   readonly mode: "session" | "transaction" | "statement";
   /** The folder of the server's Unix socket. */
   readonly server: string;
-  /** More lines of its configuration. */
+  /** Additional configuration lines. */
   readonly more?: ReadonlyArray<string>;
 }
 
-/** Starts one that ends with the scope; gives the folder of its socket and its port. */
+/** Starts a pooler that ends with the scope; returns the folder of its socket and its port. */
 export const start = (options: PoolerOptions): Effect.Effect<string, never, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(
@@ -85,7 +85,7 @@ const started = async ({ mode, more = [], server }: PoolerOptions) => {
     const id = (flag: string) => Number(execFileSync("id", [flag, user], { encoding: "utf8" }));
     for (const name of ["", "users.txt", "pgbouncer.ini"]) chownSync(join(folder, name), id("-u"), id("-g"));
   }
-  // It drops root by itself where it is told whose it is.
+  // PgBouncer drops root by itself if it is given a user.
   const child = spawn(path, ["-q", ...(isRoot ? ["-u", user] : []), config], { stdio: "ignore" });
   await listening(child, join(folder, `.s.PGSQL.${port}`));
   return { child, folder };
@@ -105,7 +105,7 @@ const listening = async (child: ChildProcess, path: string): Promise<void> => {
 
 let made = 0;
 
-/** What the role keeps, as docs/postgres-operation.md has it. */
+/** Settings of the role, as in docs/postgres-operation.md. */
 export const kept: Readonly<Record<string, string>> = {
   lock_timeout: "5s",
   statement_timeout: "15s",
@@ -114,7 +114,7 @@ export const kept: Readonly<Record<string, string>> = {
 };
 
 /**
- * The address of a database of its own behind a pooler, and the role's own settings in it: a pooler drops those that a connection begins
+ * The address of a new database behind a pooler, with the role's own settings in it: a pooler drops those that a connection starts
  * with.
  */
 export const database = Effect.fnUntraced(function* (

@@ -1,4 +1,4 @@
-/** Many runs of a process that has died, and those that take them over side by side: each run is one process's. */
+/** Many runs of a dead process, and several processes that take them over at once: each run gets one owner. */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber, Result, type Scope } from "effect";
 import type { RecorderError } from "../../../src/recorder/RecorderError.ts";
@@ -10,12 +10,12 @@ import { type Recorder, record } from "../suite/Bench.ts";
 import * as Databases from "./Databases.ts";
 import * as StatementProxy from "./StatementProxy.ts";
 
-/** Runs that a process has left: more than one transaction takes. */
+/** Runs that a process has left, more than one transaction claims. */
 const many = 250;
 
 const idsOf = (count: number) => Array.from({ length: count }, (_, n) => `r${n}`);
 
-/** What a process has written of a run when it dies: some have shown text, some have broken before, some wait. */
+/** Entries of a run when its process dies: some runs have shown text, some have broken before, some wait. */
 const lived = (id: string, n: number): ReadonlyArray<Entry> => [
   E.begun(id),
   E.attempt(1),
@@ -23,7 +23,7 @@ const lived = (id: string, n: number): ReadonlyArray<Entry> => [
   ...(n % 3 === 0 ? [E.opened(id, 1)] : []),
 ];
 
-/** A database with the runs of a process that is gone. */
+/** A database with the runs of a dead process. */
 const left = (count: number): Effect.Effect<string, RecorderError, Scope.Scope> =>
   Effect.gen(function* () {
     const address = yield* Databases.empty;
@@ -41,7 +41,7 @@ const reasonOf = (result: Result.Result<unknown, RecorderError> | undefined): st
   result === undefined || Result.isSuccess(result) ? undefined : result.failure.reason;
 
 describe("claims of many runs in PostgreSQL", () => {
-  it.live("are each made by one of the processes that claim all of them at once, whatever their order", () =>
+  it.live("give each run to one of the processes that claim all of them at once, in any order", () =>
     Effect.gen(function* () {
       const address = yield* left(many);
       const [one, other] = [yield* Databases.open({ address }), yield* Databases.open({ address })];
@@ -59,7 +59,7 @@ describe("claims of many runs in PostgreSQL", () => {
           ["owned"],
           id,
         );
-        // Only who has claimed it drives it.
+        // Only the process that has claimed a run drives it.
         const [driver, loser] = reasonOf(first[n]) === undefined ? [one, other] : [other, one];
         assert.strictEqual((yield* Effect.flip(loser.write(id, [E.noted(7)]))).reason, "fenced", id);
         yield* driver.write(id, [E.noted(7)]);
@@ -67,7 +67,7 @@ describe("claims of many runs in PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("that are ready together share their transactions, and their first writes are one as well", () =>
+  it.live("that are ready together share their transactions, and their first writes share one, too", () =>
     Effect.gen(function* () {
       const proxy = yield* StatementProxy.make(yield* left(many));
       const recorder = yield* Databases.open({ address: proxy.address });
@@ -90,7 +90,7 @@ describe("claims of many runs in PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("are refused each for its own reason, and a damaged row harms no other", () =>
+  it.live("are refused each for its own reason, and a damaged row affects no other", () =>
     Effect.gen(function* () {
       const address = yield* left(6);
       const [one, other] = [yield* Databases.open({ address }), yield* Databases.open({ address })];
@@ -110,7 +110,7 @@ describe("claims of many runs in PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("begin anew where another process has changed a row meanwhile, and see what it wrote", () =>
+  it.live("start again if another process has changed a row meanwhile, and see its changes", () =>
     Effect.gen(function* () {
       const address = yield* left(2);
       const other = yield* Databases.open({ address });
@@ -129,7 +129,7 @@ describe("claims of many runs in PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("whose caller has left meanwhile are given back, and the others stay", () =>
+  it.live("whose caller has left meanwhile are given back, and the others are kept", () =>
     Effect.gen(function* () {
       const address = yield* left(2);
       const proxy = yield* StatementProxy.make(address);
@@ -154,7 +154,7 @@ describe("claims of many runs in PostgreSQL", () => {
 });
 
 describe("the recovery of many runs by two processes", () => {
-  it.live("decides each of them once", () =>
+  it.live("decides each run once", () =>
     Effect.gen(function* () {
       const address = yield* left(many);
       const [one, other] = [yield* Databases.open({ address }), yield* Databases.open({ address })];

@@ -14,7 +14,7 @@ const factsOf = (address: string): Effect.Effect<SharedFacts, RecorderError, Sco
     return shared;
   });
 
-/** Waits for a word. Everything that comes before it is passed over. */
+/** Waits for a matching notification and skips all earlier ones. */
 const hears = (facts: SharedFacts, wanted: (word: Word) => boolean): Effect.Effect<Effect.Effect<void>> =>
   Effect.sync(() => {
     const heard = Deferred.makeUnsafe<void>();
@@ -24,7 +24,7 @@ const hears = (facts: SharedFacts, wanted: (word: Word) => boolean): Effect.Effe
     return Effect.ensuring(Deferred.await(heard), Effect.sync(ends));
   });
 
-/** Waits until words come as they are said. */
+/** Waits until notifications arrive as they are sent. */
 const listening = (facts: SharedFacts): Effect.Effect<void> =>
   Effect.flatMap(
     hears(facts, () => facts.hears()),
@@ -33,8 +33,8 @@ const listening = (facts: SharedFacts): Effect.Effect<void> =>
 
 const isCooldown = (word: Word) => word._tag === "Put" && word.kind === "cooldown";
 
-describe("what processes know together in PostgreSQL", () => {
-  it.live("is found by every process until it is over, and a newer word of the same stands for the older one", () =>
+describe("shared facts of processes in PostgreSQL", () => {
+  it.live("are found by every process until they expire, and a newer fact replaces an older one of the same key", () =>
     Effect.gen(function* () {
       const address = yield* Databases.empty;
       const [a, b] = [yield* factsOf(address), yield* factsOf(address)];
@@ -53,7 +53,7 @@ describe("what processes know together in PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("is taken once, however many processes take it at the same moment", () =>
+  it.live("are taken once, however many processes take them at the same moment", () =>
     Effect.gen(function* () {
       const address = yield* Databases.empty;
       const all = yield* Effect.forEach([1, 2, 3], () => factsOf(address));
@@ -67,7 +67,7 @@ describe("what processes know together in PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("counts what a group has spent in one step: every process learns another number", () =>
+  it.live("count the spending of a group in one step, so that every process gets another number", () =>
     Effect.gen(function* () {
       const address = yield* Databases.empty;
       const all = yield* Effect.forEach([1, 2, 3], () => factsOf(address));
@@ -85,7 +85,7 @@ describe("what processes know together in PostgreSQL", () => {
         retries: 29,
         tokens: 300,
       });
-      // Its time is over: it begins anew.
+      // Its time has expired, so it starts again.
       assert.deepStrictEqual(yield* all[1]?.spend("g", { retries: 1, tokens: 1 }, 60_000) ?? Effect.void, {
         retries: 1,
         tokens: 1,
@@ -93,7 +93,7 @@ describe("what processes know together in PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("counts what a group has spent once, where the server's word of it is lost and it is said again", () =>
+  it.live("a repeated request counts what a group has spent once if the server's first reply was lost", () =>
     Effect.gen(function* () {
       const proxy = yield* StatementProxy.make(yield* Databases.empty);
       const facts = yield* factsOf(proxy.address);
@@ -109,56 +109,56 @@ describe("what processes know together in PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("gives what was taken to who took it, where the server's word of it is lost and it is said again", () =>
-    Effect.gen(function* () {
-      const proxy = yield* StatementProxy.make(yield* Databases.empty);
-      const facts = yield* factsOf(proxy.address);
-      yield* facts.put("failed", "k", "2 retries", 60_000);
-      const put = yield* facts.find("failed", "k");
-      const held = proxy.hold(/DELETE FROM .*RETURNING/s, "reply");
-      const took = yield* Effect.forkChild(facts.take("failed", "k"));
-      yield* held.reached;
-      proxy.cut();
-      const taken = yield* Fiber.join(took);
-      yield* held.release;
-      const whatOf = (fact = taken) => [fact?.key, fact?.value, fact?.node, fact?.stamp];
-      assert.deepStrictEqual(whatOf(), whatOf(put));
-      assert.strictEqual(taken?.value, "2 retries");
-      assert.isAtMost(taken?.leftMs ?? Number.NaN, put?.leftMs ?? Number.NaN);
-      assert.isAtLeast(taken?.ageMs ?? Number.NaN, put?.ageMs ?? Number.NaN);
-      assert.isUndefined(yield* facts.take("failed", "k"), "it is taken once");
-      assert.isUndefined(yield* facts.find("failed", "k"));
-    }).pipe(Effect.scoped),
-  );
-
   it.live(
-    "is a bucket that no two of them draw the same token from, and that is filled up by the time of the server",
+    "a repeated request returns what was taken to the process that took it if the server's first reply was lost",
     () =>
       Effect.gen(function* () {
-        const address = yield* Databases.empty;
-        const all = yield* Effect.forEach([1, 2, 3], () => Databases.open({ address }));
-        const size = { max: 30, perSecond: 0 };
-        const draws = Array.from(
-          { length: 40 },
-          (_, n) => all[n % all.length]?.shared?.draw("p", 1, size) ?? Effect.never,
-        );
-        const left = yield* Effect.all(draws, { concurrency: "unbounded" });
-        assert.deepStrictEqual(
-          left.sort((a, b) => b - a),
-          Array.from({ length: 40 }, (_, n) => 29 - n),
-        );
-        const [first] = all;
-        const draw = (count: number, perSecond: number) =>
-          first?.shared?.draw("p", count, { max: 30, perSecond }) ?? Effect.never;
-        assert.strictEqual(yield* draw(-1, 0), -9);
-        assert.strictEqual(yield* draw(-100, 0), 91, "what is put back is there for the next one");
-        assert.strictEqual(yield* draw(1, 0), 29, "which finds no more than it holds");
-        assert.strictEqual(yield* draw(31, 1e9), -1, "it is full again in a moment");
-        assert.strictEqual(yield* draw(1, 1e9), 29);
+        const proxy = yield* StatementProxy.make(yield* Databases.empty);
+        const facts = yield* factsOf(proxy.address);
+        yield* facts.put("failed", "k", "2 retries", 60_000);
+        const put = yield* facts.find("failed", "k");
+        const held = proxy.hold(/DELETE FROM .*RETURNING/s, "reply");
+        const took = yield* Effect.forkChild(facts.take("failed", "k"));
+        yield* held.reached;
+        proxy.cut();
+        const taken = yield* Fiber.join(took);
+        yield* held.release;
+        const whatOf = (fact = taken) => [fact?.key, fact?.value, fact?.node, fact?.stamp];
+        assert.deepStrictEqual(whatOf(), whatOf(put));
+        assert.strictEqual(taken?.value, "2 retries");
+        assert.isAtMost(taken?.leftMs ?? Number.NaN, put?.leftMs ?? Number.NaN);
+        assert.isAtLeast(taken?.ageMs ?? Number.NaN, put?.ageMs ?? Number.NaN);
+        assert.isUndefined(yield* facts.take("failed", "k"), "it is taken once");
+        assert.isUndefined(yield* facts.find("failed", "k"));
       }).pipe(Effect.scoped),
   );
 
-  it.live("names the process that drives a run, and none behind its end or where nobody drives it", () =>
+  it.live("include a bucket of which no two of them draw the same token, and which the server's clock refills", () =>
+    Effect.gen(function* () {
+      const address = yield* Databases.empty;
+      const all = yield* Effect.forEach([1, 2, 3], () => Databases.open({ address }));
+      const size = { max: 30, perSecond: 0 };
+      const draws = Array.from(
+        { length: 40 },
+        (_, n) => all[n % all.length]?.shared?.draw("p", 1, size) ?? Effect.never,
+      );
+      const left = yield* Effect.all(draws, { concurrency: "unbounded" });
+      assert.deepStrictEqual(
+        left.sort((a, b) => b - a),
+        Array.from({ length: 40 }, (_, n) => 29 - n),
+      );
+      const [first] = all;
+      const draw = (count: number, perSecond: number) =>
+        first?.shared?.draw("p", count, { max: 30, perSecond }) ?? Effect.never;
+      assert.strictEqual(yield* draw(-1, 0), -9);
+      assert.strictEqual(yield* draw(-100, 0), 91, "what is put back is there for the next one");
+      assert.strictEqual(yield* draw(1, 0), 29, "which finds no more than it holds");
+      assert.strictEqual(yield* draw(31, 1e9), -1, "it is full again in a moment");
+      assert.strictEqual(yield* draw(1, 1e9), 29);
+    }).pipe(Effect.scoped),
+  );
+
+  it.live("name the process that drives a run, and none after its end or without an owner", () =>
     Effect.gen(function* () {
       const address = yield* Databases.empty;
       const [one, other] = [yield* Databases.open({ address }), yield* Databases.open({ address })];
@@ -175,7 +175,7 @@ describe("what processes know together in PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("is told of to the others as it is put, and an answer as it is given", () =>
+  it.live("reach the others as they are put, and an answer as it is given", () =>
     Effect.gen(function* () {
       const address = yield* Databases.empty;
       const driver = yield* Databases.open({ address });
@@ -197,7 +197,7 @@ describe("what processes know together in PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("says nothing of what is there for each run", () =>
+  it.live("send a notification only for kinds that other processes wait for", () =>
     Effect.gen(function* () {
       const address = yield* Databases.empty;
       const [a, b] = [yield* factsOf(address), yield* factsOf(address)];
@@ -213,7 +213,7 @@ describe("what processes know together in PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("is looked at once when the connection that listens was lost and is back", () =>
+  it.live("are polled at once when the lost connection of the listener is back", () =>
     Effect.gen(function* () {
       const address = yield* Databases.empty;
       const a = yield* factsOf(address);
@@ -235,7 +235,7 @@ describe("what processes know together in PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("is not told of to a store of another schema", () =>
+  it.live("of one store are not sent to a store of another schema", () =>
     Effect.gen(function* () {
       const [one, other] = [yield* Databases.empty, yield* Databases.empty];
       const [a, b] = [yield* factsOf(one), yield* factsOf(other)];
@@ -244,7 +244,7 @@ describe("what processes know together in PostgreSQL", () => {
       const words: Array<Word> = [];
       a.on((word) => void words.push(word));
       yield* b.put("cooldown", "elsewhere", "{}", 60_000);
-      // Words come in the order of their commits: behind this one the other store's would have been heard.
+      // Notifications arrive in the order of their commits: another store's would have arrived before this one.
       const cancelled = yield* hears(a, (word) => word._tag === "Put" && word.kind === "cancel");
       yield* a.put("cancel", "run", "{}", 60_000);
       yield* cancelled;
@@ -253,7 +253,7 @@ describe("what processes know together in PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("does not hear a word where the connection that listens cannot be had, and says so", () =>
+  it.live("cannot be received while the listener has no connection, and the process says so", () =>
     Effect.gen(function* () {
       const address = yield* Databases.empty;
       const proxy = yield* StatementProxy.make(address);

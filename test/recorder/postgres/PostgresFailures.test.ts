@@ -6,7 +6,7 @@ import * as E from "../Entries.ts";
 import { record } from "../suite/Bench.ts";
 import * as Databases from "./Databases.ts";
 
-/** Codes, the reason that a program is told, and a word of what a person is told. */
+/** Codes of the server, the reason for programs, and a phrase of the message for people. */
 const codes: ReadonlyArray<readonly [code: string, reason: RecorderError["reason"], words: RegExp]> = [
   ["40001", "locked", /undone whenever it was tried/],
   ["40P01", "locked", /undone whenever it was tried/],
@@ -44,8 +44,8 @@ const codes: ReadonlyArray<readonly [code: string, reason: RecorderError["reason
   ["22012", "unavailable", /could not be used; nothing was written/],
 ];
 
-describe("PostgresRunRecorder says what is wrong with its server, and goes on when that is over", () => {
-  it.live("each code of the server has its reason and its words, and nothing of the write is there", () =>
+describe("PostgresRunRecorder reports problems of its server, and continues after them", () => {
+  it.live("each code of the server has its reason and its message, and nothing of the write is stored", () =>
     Effect.gen(function* () {
       const address = yield* Databases.empty;
       const admin = yield* Databases.client(address, "operator");
@@ -71,7 +71,7 @@ describe("PostgresRunRecorder says what is wrong with its server, and goes on wh
     }).pipe(Effect.scoped),
   );
 
-  it("a server without ids of transactions is told by the place in it that refuses them", () => {
+  it("a server without transaction ids is recognised by the position at which it refuses them", () => {
     for (const routine of ["GetNewTransactionId", "GetNewMultiXactId"]) {
       const cause = Object.assign(new Error("database is not accepting commands"), {
         ...{ severity: "ERROR", code: "54000", routine },
@@ -82,28 +82,30 @@ describe("PostgresRunRecorder says what is wrong with its server, and goes on wh
     }
   });
 
-  it.live("a disk that was full has room where a row as long as a run's finds some, which is taken back", () =>
-    Effect.gen(function* () {
-      const address = yield* Databases.empty;
-      const admin = yield* Databases.client(address, "operator");
-      const recorder = yield* Databases.open({ address });
-      const probe = recorder.probe ?? Effect.void;
-      yield* recorder.write("r", [E.begun("r")]);
-      yield* admin.unsafe(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+  it.live(
+    "a disk that was full has room once a probing row as long as a run's fits, and the probe is rolled back",
+    () =>
+      Effect.gen(function* () {
+        const address = yield* Databases.empty;
+        const admin = yield* Databases.client(address, "operator");
+        const recorder = yield* Databases.open({ address });
+        const probe = recorder.probe ?? Effect.void;
+        yield* recorder.write("r", [E.begun("r")]);
+        yield* admin.unsafe(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
         $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END $$`);
-      yield* admin`CREATE TRIGGER refuse BEFORE INSERT ON stream_recovery_runs EXECUTE FUNCTION refuse()`;
-      assert.strictEqual((yield* Effect.flip(recorder.write("s", [E.begun("s")]))).reason, "disk_full");
-      // A change of what is there finds its room, and says nothing of new rows.
-      yield* recorder.write("r", [E.attempt(1)]);
-      assert.strictEqual((yield* Effect.flip(probe)).reason, "disk_full");
-      yield* admin`DROP TRIGGER refuse ON stream_recovery_runs`;
-      yield* probe;
-      assert.deepStrictEqual(yield* admin`SELECT run_id FROM stream_recovery_runs`, [{ run_id: "r" }]);
-      yield* recorder.write("s", [E.begun("s")]);
-    }).pipe(Effect.scoped),
+        yield* admin`CREATE TRIGGER refuse BEFORE INSERT ON stream_recovery_runs EXECUTE FUNCTION refuse()`;
+        assert.strictEqual((yield* Effect.flip(recorder.write("s", [E.begun("s")]))).reason, "disk_full");
+        // A change of existing rows has room, and proves nothing about new rows.
+        yield* recorder.write("r", [E.attempt(1)]);
+        assert.strictEqual((yield* Effect.flip(probe)).reason, "disk_full");
+        yield* admin`DROP TRIGGER refuse ON stream_recovery_runs`;
+        yield* probe;
+        assert.deepStrictEqual(yield* admin`SELECT run_id FROM stream_recovery_runs`, [{ run_id: "r" }]);
+        yield* recorder.write("s", [E.begun("s")]);
+      }).pipe(Effect.scoped),
   );
 
-  it.live("a group of writes that took too long fails as one: each alone would take as long again", () =>
+  it.live("a group of writes that took too long fails as one, because each alone would take as long again", () =>
     Effect.gen(function* () {
       const address = yield* Databases.empty;
       const admin = yield* Databases.client(address, "operator");
@@ -119,7 +121,7 @@ describe("PostgresRunRecorder says what is wrong with its server, and goes on wh
     }).pipe(Effect.scoped),
   );
 
-  it.live("a role that may only read reads, and is told what it lacks when it writes", () =>
+  it.live("a read-only role reads, and a write reports the right that it lacks", () =>
     Effect.gen(function* () {
       const address = yield* Databases.empty;
       const admin = yield* Databases.client(address, "operator");
@@ -136,7 +138,7 @@ describe("PostgresRunRecorder says what is wrong with its server, and goes on wh
     }).pipe(Effect.scoped),
   );
 
-  it.live("a role with the rights of docs/postgres.md does everything that a gateway does", () =>
+  it.live("a role with the rights of docs/postgres.md can do everything that a gateway does", () =>
     Effect.gen(function* () {
       const address = yield* Databases.empty;
       const admin = yield* Databases.client(address, "operator");
@@ -160,7 +162,7 @@ describe("PostgresRunRecorder says what is wrong with its server, and goes on wh
     }).pipe(Effect.scoped),
   );
 
-  it.live("what is not there, or not for this role, is told when it is opened, without a word of the password", () =>
+  it.live("a missing or inaccessible database is reported when it is opened, without any part of the password", () =>
     Effect.gen(function* () {
       const address = yield* Databases.empty;
       const admin = yield* Databases.client(address, "operator");

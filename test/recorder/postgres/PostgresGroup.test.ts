@@ -1,12 +1,12 @@
 /**
- * Writes of several runs that PostgreSQL takes together: what a process knows of its runs is asked of no row, and where the rows say
- * otherwise nothing of it counts.
+ * Writes of several runs that PostgreSQL commits together. A process uses its own knowledge of its runs instead of reading their rows,
+ * and discards it if the rows differ.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Exit, Scope } from "effect";
 import { bounded } from "../../../src/recorder/BoundedRecorder.ts";
 import type { Entry } from "../../../src/recorder/RunRecord.ts";
-import { waitsTogether, writeTogetherOf } from "../../../src/recorder/RunRecorder.ts";
+import { take } from "../Committing.ts";
 import * as E from "../Entries.ts";
 import { type Recorder, record } from "../suite/Bench.ts";
 import * as Databases from "./Databases.ts";
@@ -14,19 +14,19 @@ import * as StatementProxy from "./StatementProxy.ts";
 
 const began = (id: string): ReadonlyArray<Entry> => [E.begun(id), E.attempt(1)];
 
-/** Writes entries together with those of others: `true`, why they are not on record, or `undefined` where they are not taken. */
-const together = (recorder: object, runId: string, entries: ReadonlyArray<Entry>) =>
+/** Writes entries in a group: `true`, the reason why they are not on record, or `undefined` if the recorder does not take them. */
+const together = (recorder: Recorder, runId: string, entries: ReadonlyArray<Entry>) =>
   Effect.callback<true | string | undefined>((resume) => {
-    const taken = writeTogetherOf(recorder)?.(runId, entries, (isOnRecord, why) =>
+    const taken = take(recorder, runId, entries, (isOnRecord, why) =>
       resume(Effect.succeed(isOnRecord || (why?.reason ?? "not told"))),
     );
-    if (taken !== true) resume(Effect.undefined);
+    if (!taken) resume(Effect.undefined);
   });
 
 const all = (recorder: Recorder, writes: ReadonlyArray<readonly [runId: string, entries: ReadonlyArray<Entry>]>) =>
   Effect.forEach(writes, ([runId, entries]) => together(recorder, runId, entries), { concurrency: "unbounded" });
 
-/** Two processes; the statements of the first are seen, and may be held up. */
+/** Two processes; a proxy sees the statements of the first and may hold them. */
 const two = Effect.gen(function* () {
   const address = yield* Databases.empty;
   const proxy = yield* StatementProxy.make(address);
@@ -35,17 +35,17 @@ const two = Effect.gen(function* () {
   return { address, other, proxy, recorder };
 });
 
-/** How often the rows of runs were read from here on. */
+/** Counts how often the rows of runs are read from now on. */
 const reads = ({ statements }: StatementProxy.StatementProxy) => {
   const from = statements.length;
   return () => statements.slice(from).filter((sql) => /^SELECT run_id, seq, shelf, version, owner\b/.test(sql)).length;
 };
 
 describe("writes of several runs to PostgreSQL", () => {
-  it.live("are on record for every process when they are told, and no row is read for them", () =>
+  it.live("are on record for every process when they are reported, and no row is read for them", () =>
     Effect.gen(function* () {
       const { other, proxy, recorder } = yield* two;
-      assert.isTrue(waitsTogether(recorder));
+      assert.strictEqual(recorder.write.commit?.answers, "late");
       const read = reads(proxy);
       assert.deepStrictEqual(
         yield* all(recorder, [
@@ -68,7 +68,7 @@ describe("writes of several runs to PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("are told why they are not on record, each for itself, and take nothing from the others", () =>
+  it.live("are each refused for their own reason, without affecting the others", () =>
     Effect.gen(function* () {
       const { recorder } = yield* two;
       yield* recorder.write("ended", [...began("ended"), E.ended()]);
@@ -85,7 +85,7 @@ describe("writes of several runs to PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("are not taken where they could not be read back or kept", () =>
+  it.live("are not accepted if they could not be read back or kept", () =>
     Effect.gen(function* () {
       const { recorder } = yield* two;
       assert.isUndefined(yield* together(recorder, "a", [E.noted(Number.NaN)]));
@@ -93,7 +93,7 @@ describe("writes of several runs to PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("read the rows where another process has written one of them: its word stays", () =>
+  it.live("read the rows if another process has written one of them, and its entry is kept", () =>
     Effect.gen(function* () {
       const { other, proxy, recorder } = yield* two;
       const asking = [...began("r"), E.opened("r", 1), E.asked("r", 1)];
@@ -117,7 +117,7 @@ describe("writes of several runs to PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("read the rows where one of them begins a run that is on record, by whomever", () =>
+  it.live("read the rows if one of them begins a run that is on record, whoever wrote it", () =>
     Effect.gen(function* () {
       const { other, proxy, recorder } = yield* two;
       const begun = E.begun("mine");
@@ -155,7 +155,7 @@ describe("writes of several runs to PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("are told in time of a server that says nothing, and are on record once where it has taken them", () =>
+  it.live("are reported in time by a silent server, and are on record once if it has accepted them", () =>
     Effect.gen(function* () {
       const address = yield* Databases.empty;
       const proxy = yield* StatementProxy.make(address);
@@ -165,9 +165,7 @@ describe("writes of several runs to PostgreSQL", () => {
       const held = proxy.hold(/^COMMIT/, "reply");
       const services = yield* Effect.context<never>();
       const write = Effect.callback<string>((resume) => {
-        const told = (_: boolean, why?: { readonly message: string }) =>
-          resume(Effect.succeed(why?.message ?? "taken"));
-        its.writeTogether?.("r", [E.attempt(2)], told, services);
+        its.commit("r", [E.attempt(2)], { services }, (why) => resume(Effect.succeed(why?.message ?? "taken")));
       });
       assert.match(yield* write, /the recorder's write did not come back within/);
       yield* held.release;
@@ -176,18 +174,18 @@ describe("writes of several runs to PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("that were taken are committed when the recorder closes, and later ones are not taken", () =>
+  it.live("that were accepted are committed when the recorder closes, and later ones are not accepted", () =>
     Effect.gen(function* () {
       const address = yield* Databases.empty;
       const scope = yield* Scope.make();
       const recorder = yield* Scope.provide(Databases.open({ address }), scope);
       const told: Array<boolean> = [];
-      const take = (id: string) => writeTogetherOf(recorder)?.(id, began(id), (it) => told.push(it));
-      assert.isTrue(take("r"));
+      const takes = (id: string) => take(recorder, id, began(id), (it) => told.push(it));
+      assert.isTrue(takes("r"));
       assert.deepStrictEqual(told, []);
       yield* Scope.close(scope, Exit.void);
       assert.deepStrictEqual(told, [true]);
-      assert.isFalse(take("s"));
+      assert.isFalse(takes("s"));
       assert.deepStrictEqual(
         (yield* (yield* Databases.open({ address })).runs()).map(({ run_id }) => run_id),
         ["r"],

@@ -1,5 +1,5 @@
 /**
- * The lease of one process, where several of its transactions are under way at once: a file has one writer, a server has many.
+ * The lease of one process with several transactions in flight at once: a file has one writer, a server has many.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber } from "effect";
@@ -11,7 +11,7 @@ import * as StatementProxy from "./StatementProxy.ts";
 
 const making = /^INSERT INTO \S*leases/;
 
-/** A run that was parked by another process, and may be claimed. */
+/** A run that another process has parked and that may be claimed. */
 const parked = Effect.fnUntraced(function* (recorder: Recorder, id: string) {
   yield* recorder.write(id, [E.begun(id), E.opened(id, 1), E.asked(id, 1), E.parked("question")]);
   yield* recorder.answer({ run_id: id, revision: 1, choice: "retry", by: "person" });
@@ -26,7 +26,7 @@ const two = Effect.gen(function* () {
 });
 
 describe("The lease of a process over one PostgreSQL", () => {
-  it.live("is one, also where two of its first transactions make it at once", () =>
+  it.live("is a single one, even if two of its first transactions make it at once", () =>
     Effect.gen(function* () {
       const { address, proxy, recorder } = yield* two;
       const held = proxy.hold(/^COMMIT/);
@@ -45,7 +45,7 @@ describe("The lease of a process over one PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("is drawn anew where it was fenced before its process has heard that it has one", () =>
+  it.live("is drawn again if it was fenced before its process knows that it has one", () =>
     Effect.gen(function* () {
       const { address, proxy, recorder } = yield* two;
       const client = yield* Databases.client(address);
@@ -61,7 +61,7 @@ describe("The lease of a process over one PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("is not given up for the one before it, whose last commit is told later", () =>
+  it.live("is not replaced by an earlier one whose last commit is reported later", () =>
     Effect.gen(function* () {
       const { address, proxy, recorder } = yield* two;
       yield* recorder.write("first", [E.begun("first")]);

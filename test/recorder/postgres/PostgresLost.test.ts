@@ -7,7 +7,7 @@ import { type Recorder, record } from "../suite/Bench.ts";
 import * as Databases from "./Databases.ts";
 import * as StatementProxy from "./StatementProxy.ts";
 
-/** Cuts the connections of this suite's recorder that a condition meets, as an operator or a failing server does. */
+/** Cuts the matching connections of this suite's recorder, as an operator or a failing server would. */
 const cut = (admin: SqlClient, name: string, where: string) =>
   Effect.map(
     admin.unsafe<{ readonly pid: number }>(
@@ -29,8 +29,8 @@ const opened: Effect.Effect<Opened, RecorderError, Scope.Scope> = Effect.gen(fun
   return { recorder: yield* Databases.open({ address }), admin, address };
 });
 
-describe("PostgresRunRecorder and connections that are lost", () => {
-  it.live("a connection that was cut while nothing used it is opened again, and no write fails for it", () =>
+describe("PostgresRunRecorder and lost connections", () => {
+  it.live("an idle connection that was cut is opened again, and no write fails because of it", () =>
     Effect.gen(function* () {
       const { admin, recorder } = yield* opened;
       yield* recorder.write("r", [E.begun("r"), E.attempt(1)]);
@@ -41,7 +41,7 @@ describe("PostgresRunRecorder and connections that are lost", () => {
     }).pipe(Effect.scoped),
   );
 
-  // A pool that belongs to the scope which closes makes no connection any more, and whoever asked it for one waits for ever.
+  // A pool whose scope is closing opens no connection any more, and a caller that waits for one would wait forever.
   it.live("a recorder whose connections were cut closes, and its runs wait for no lease", () =>
     Effect.gen(function* () {
       const { address, admin } = yield* opened;
@@ -58,28 +58,30 @@ describe("PostgresRunRecorder and connections that are lost", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("cut again and again, twenty writers lose nothing that was acknowledged, and nothing is there twice", () =>
-    Effect.gen(function* () {
-      const { admin, recorder } = yield* opened;
-      const ids = Array.from({ length: 20 }, (_, index) => `r${index}`);
-      let [cuts, acknowledged] = [0, 0];
-      // Cut by one writer while the writes of the others are on their way.
-      const noted = Effect.suspend(() => {
-        acknowledged += 1;
-        if (acknowledged % 25 > 0) return Effect.void;
-        return Effect.map(cut(admin, "stream-recovery", "true"), (found) => {
-          cuts += found;
+  it.live(
+    "twenty writers whose connections are cut again and again lose nothing acknowledged, and store nothing twice",
+    () =>
+      Effect.gen(function* () {
+        const { admin, recorder } = yield* opened;
+        const ids = Array.from({ length: 20 }, (_, index) => `r${index}`);
+        let [cuts, acknowledged] = [0, 0];
+        // One writer cuts them while the writes of the others are in flight.
+        const noted = Effect.suspend(() => {
+          acknowledged += 1;
+          if (acknowledged % 25 > 0) return Effect.void;
+          return Effect.map(cut(admin, "stream-recovery", "true"), (found) => {
+            cuts += found;
+          });
         });
-      });
-      const writer = (id: string) =>
-        Effect.gen(function* () {
-          yield* recorder.write(id, [E.begun(id), E.attempt(1)]);
-          for (let n = 1; n <= 20; n += 1) yield* Effect.andThen(recorder.write(id, [E.opened(id, n)]), noted);
-        });
-      yield* Effect.forEach(ids, writer, { concurrency: "unbounded" });
-      assert.isAbove(cuts, 2, "connections were cut");
-      for (const id of ids) assert.strictEqual((yield* record(recorder, id)).incidents.length, 20, id);
-    }).pipe(Effect.scoped),
+        const writer = (id: string) =>
+          Effect.gen(function* () {
+            yield* recorder.write(id, [E.begun(id), E.attempt(1)]);
+            for (let n = 1; n <= 20; n += 1) yield* Effect.andThen(recorder.write(id, [E.opened(id, n)]), noted);
+          });
+        yield* Effect.forEach(ids, writer, { concurrency: "unbounded" });
+        assert.isAbove(cuts, 2, "connections were cut");
+        for (const id of ids) assert.strictEqual((yield* record(recorder, id)).incidents.length, 20, id);
+      }).pipe(Effect.scoped),
   );
 
   for (const where of ["request", "reply"] as const) {
@@ -102,7 +104,7 @@ describe("PostgresRunRecorder and connections that are lost", () => {
 
   for (const where of ["undecided", "ailing"] as const) {
     it.live(
-      `a commit whose reply is an error that says nothing of it (${where}) is asked after, and is on record once`,
+      `a commit whose reply is an error that says nothing of it (${where}) is looked up, and is on record once`,
       () =>
         Effect.gen(function* () {
           const proxy = yield* StatementProxy.make(yield* Databases.empty);
@@ -117,25 +119,23 @@ describe("PostgresRunRecorder and connections that are lost", () => {
     );
   }
 
-  it.live(
-    "a statement that is no part of a transaction, and of which its server has lost track, fails as not known",
-    () =>
-      Effect.gen(function* () {
-        const address = yield* Databases.empty;
-        const admin = yield* Databases.client(address, "operator");
-        const recorder = yield* Databases.open({ address });
-        yield* recorder.write("r", [E.begun("r")]);
-        yield* admin.unsafe(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+  it.live("a statement outside a transaction, of which its server has lost track, fails with an unknown outcome", () =>
+    Effect.gen(function* () {
+      const address = yield* Databases.empty;
+      const admin = yield* Databases.client(address, "operator");
+      const recorder = yield* Databases.open({ address });
+      yield* recorder.write("r", [E.begun("r")]);
+      yield* admin.unsafe(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
         $$ BEGIN RAISE EXCEPTION 'result is ambiguous' USING ERRCODE = '40003'; END $$`);
-        yield* admin`CREATE TRIGGER refuse BEFORE INSERT ON stream_recovery_groups EXECUTE FUNCTION refuse()`;
-        const { shared } = recorder;
-        if (shared === undefined) return assert.fail("a server is shared");
-        const error = yield* Effect.flip(shared.spend("g", { retries: 1, tokens: 0 }, 60_000));
-        assert.match(error.message, /whether this write is on record is not known$/);
-      }).pipe(Effect.scoped),
+      yield* admin`CREATE TRIGGER refuse BEFORE INSERT ON stream_recovery_groups EXECUTE FUNCTION refuse()`;
+      const { shared } = recorder;
+      if (shared === undefined) return assert.fail("a server is shared");
+      const error = yield* Effect.flip(shared.spend("g", { retries: 1, tokens: 0 }, 60_000));
+      assert.match(error.message, /whether this write is on record is not known$/);
+    }).pipe(Effect.scoped),
   );
 
-  it.live("an answer whose commit is lost counts once, and a claim is held", () =>
+  it.live("an answer whose commit is lost counts once, and a claim is kept", () =>
     Effect.gen(function* () {
       const proxy = yield* StatementProxy.make(yield* Databases.empty);
       const recorder = yield* Databases.open({ address: proxy.address });
@@ -154,7 +154,7 @@ describe("PostgresRunRecorder and connections that are lost", () => {
   );
 
   it.live(
-    "where the server cannot be asked after it, the write fails as not known, and nothing else is written for it",
+    "if the server cannot be asked after it, the write fails with an unknown outcome, and nothing else is written for it",
     () =>
       Effect.gen(function* () {
         const address = yield* Databases.empty;
@@ -166,14 +166,14 @@ describe("PostgresRunRecorder and connections that are lost", () => {
         assert.strictEqual(error.reason, "unavailable");
         assert.match(error.message, /whether this write is on record is not known$/);
         assert.deepStrictEqual(yield* record(direct, "r"), E.folded([E.begun("r")]));
-        // When the server is back, the run is its process's own.
+        // When the server is back, the run still belongs to its process.
         proxy.isDown = false;
         yield* recorder.write("r", [E.attempt(1)]);
         assert.strictEqual((yield* record(direct, "r")).attempts.length, 1);
       }).pipe(Effect.scoped),
   );
 
-  it.live("a group of writes that meets no server fails as one: the writes are not tried one after the other", () =>
+  it.live("a group of writes without a server fails as one: the writes are not tried one after the other", () =>
     Effect.gen(function* () {
       const { address, admin } = yield* opened;
       const proxy = yield* StatementProxy.make(address);
@@ -194,7 +194,7 @@ describe("PostgresRunRecorder and connections that are lost", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("a server that answers nothing is away after two tries, however long each of them lasts", () =>
+  it.live("a server that answers nothing counts as away after two tries, even if each of them takes long", () =>
     Effect.gen(function* () {
       const proxy = yield* StatementProxy.make(yield* Databases.empty);
       proxy.silent = 3;
@@ -205,14 +205,14 @@ describe("PostgresRunRecorder and connections that are lost", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("a commit is asked after for a while, and not fifty times where each question lasts as long", () =>
+  it.live("a commit is asked after for a while, and not fifty times if each query takes that long", () =>
     Effect.gen(function* () {
       const proxy = yield* StatementProxy.make(yield* Databases.empty);
       const recorder = yield* Databases.open({ address: proxy.address, lockWaitMs: 100 });
       proxy.breaks = "in_silence";
       const error = yield* Effect.flip(recorder.write("r", [E.begun("r")]));
       assert.match(error.message, /whether this write is on record is not known$/);
-      // One question or two, and the recorder's other connection: its lease is looked after meanwhile.
+      // One or two queries, and the recorder's other connection, which checks its lease meanwhile.
       assert.isBelow(proxy.refused, 10);
     }).pipe(Effect.scoped),
   );

@@ -1,5 +1,5 @@
 /**
- * Plays what docs/postgres.md and docs/postgres-operation.md tell an operator to type, on a server of its own.
+ * Runs the commands that docs/postgres.md and docs/postgres-operation.md give an operator, on a separate server.
  */
 import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -12,6 +12,7 @@ import * as SocketProxy from "../../../scripts/postgres/SocketProxy.ts";
 import { FaultProvider } from "../../../src/testing/index.ts";
 import { bin } from "../../cli/CommandLine.ts";
 import { serve } from "../../cli/ServeProcess.ts";
+import { polled } from "../../Polling.ts";
 import { blocks, shellOf } from "../../package/Markdown.ts";
 import * as E from "../Entries.ts";
 import { SqlProcess } from "../sql/SqlProcess.ts";
@@ -22,16 +23,16 @@ const folder = mkdtempSync(join(tmpdir(), "recorder-operation-"));
 const programs = Cluster.programs() ?? "";
 let cluster: Cluster.Cluster;
 
-/** What a page tells to type: marked `pg`, and with that word besides. */
+/** The commands of a page: blocks marked `pg` and with the given word. */
 const told = (page: string, language: string, ...marks: ReadonlyArray<string>): ReadonlyArray<string> =>
   blocks(readFileSync(new URL(`../../../docs/${page}`, import.meta.url), "utf8"))
     .filter((it) => it.language === language && it.marks.join(" ") === ["pg", ...marks].join(" "))
     .map(({ text }) => text);
 
-/** The address for a role. */
+/** The address of the database for a role. */
 const as = (role: string) => cluster.address("recovery").replace("user=postgres", `user=${role}`);
 
-/** Types commands, as a shell reads them. */
+/** Runs commands in a shell. */
 const typed = (commands: string, role = "recovery") => {
   const env = {
     ...process.env,
@@ -74,10 +75,10 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-describe("what the docs of PostgreSQL tell an operator to type", () => {
-  it.live("gives the gateways' role what it needs and no more, and the owner brings new tables", () =>
+describe("the commands that the PostgreSQL docs give an operator", () => {
+  it.live("grant the gateways' role exactly what it needs, and the owner creates new tables", () =>
     Effect.gen(function* () {
-      // The tables of the version before, made by their owner with its own program.
+      // The tables of the previous version, created by their owner with its own program.
       const before = yield* SqlProcess.start(as("postgres"), 1_000, 0, "previous");
       assert.notProperty(before.opened, "failed");
       yield* before.kill;
@@ -122,7 +123,7 @@ describe("what the docs of PostgreSQL tell an operator to type", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("says what there is to see, and what a role keeps behind a pooler", () =>
+  it.live("show the state of the server, and the settings that a role keeps behind a pooler", () =>
     Effect.gen(function* () {
       const recorder = yield* opened();
       yield* recorder.write("seen", [E.begun("seen"), E.attempt(1)]);
@@ -148,7 +149,7 @@ describe("what the docs of PostgreSQL tell an operator to type", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("forgets old runs by a timer with the role of the gateways, beside one that serves", () =>
+  it.live("delete old runs on a timer with the role of the gateways, beside a serving one", () =>
     Effect.gen(function* () {
       const recorder = yield* opened();
       const [dry = "", wet = "", ...more] = told("postgres-operation.md", "sh", "retain").join("\n").trim().split("\n");
@@ -177,7 +178,7 @@ describe("what the docs of PostgreSQL tell an operator to type", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("restores an older moment, and ends what was open then before any program goes on by it", () =>
+  it.live("restore an earlier moment, and end the runs that were open then before any program continues them", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make();
       const before = yield* Scope.provide(opened(), scope);
@@ -190,13 +191,13 @@ describe("what the docs of PostgreSQL tell an operator to type", () => {
       for (const command of told("postgres-operation.md", "sh")) done(command);
       yield* goesOn.write("goes on", [E.noted(1)]);
       assert.isTrue(existsSync(join(folder, "base", "PG_VERSION")));
-      // What the dump does not know: by its record of this run no tool has begun, and nothing was shown.
+      // Facts that the dump lacks: in its record of this run no tool has begun, and nothing was shown.
       yield* before.write("safe", [E.raised(1, { tools: [E.call("dispatched")], shown: "text", text_through: 1 })]);
       yield* before.write("later", E.life("later"));
       const digest = yield* before.digest("x");
       yield* Scope.close(scope, Exit.void);
       for (const command of told("postgres-operation.md", "sh", "restore")) done(command);
-      // A program that nobody has stopped: what it was told is on record is not any more, and it goes on all the same.
+      // A program that was never stopped: the store has forgotten its acknowledged entries, and it continues anyway.
       yield* goesOn.write("goes on", [E.noted(2)]);
       const left = E.folded([E.begun("goes on"), E.attempt(1), E.noted(2)]);
       assert.deepStrictEqual(yield* record(goesOn, "goes on"), left);
@@ -214,7 +215,7 @@ describe("what the docs of PostgreSQL tell an operator to type", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("moves a file into the server and back by the command line", () =>
+  it.live("move a file into the server and back with the command line", () =>
     Effect.gen(function* () {
       const db = "--db moved.db";
       const out = done(
@@ -226,7 +227,7 @@ describe("what the docs of PostgreSQL tell an operator to type", () => {
   );
 
   it.live(
-    "a gateway in the middle of a stream, whose server has gone away, ends at a signal; its run is found again",
+    "a gateway in the middle of a stream whose server has gone away ends on a signal, and its run is found again",
     () =>
       Effect.gen(function* () {
         const open = "SELECT count(*) FROM stream_recovery_runs WHERE ended_at IS NULL";
@@ -235,7 +236,8 @@ describe("what the docs of PostgreSQL tell an operator to type", () => {
         const served = yield* serve(["--port", "0", "--db", as("recovery"), ...more]);
         assert.match(served.url, /^http/, served.stderr());
         const read = yield* Effect.promise(() => firstOf(`${served.url}/v1/chat/completions`));
-        assert.strictEqual(cluster.psql("recovery", open), "1");
+        // The run is written after its first byte.
+        yield* polled(Effect.sync(() => (cluster.psql("recovery", open) === "1" ? true : undefined)));
         cluster.stop("immediate");
         const { status, stderr } = typed("stream-recovery runs list");
         assert.strictEqual(status, 3);
@@ -252,9 +254,9 @@ describe("what the docs of PostgreSQL tell an operator to type", () => {
 });
 
 describe("a gateway whose server answers nothing any more", () => {
-  for (const more of [[], ["--delivery-log", "--linger-ms", "60000"]]) {
+  for (const more of [[], ["--advertise", "https://gateway.test:8787", "--linger-ms", "60000"]]) {
     it.live(
-      `ends at a signal within its drain and some seconds, and says what is left (${more[0] ?? "without a delivery log"})`,
+      `ends at a signal within its drain and some seconds, and says what is left (${more[0] ?? "without an address"})`,
       () =>
         Effect.gen(function* () {
           const proxy = yield* SocketProxy.make(cluster.socket);
@@ -265,13 +267,20 @@ describe("a gateway whose server answers nothing any more", () => {
           const served = yield* serve(["--port", "0", "--db", db, ...flags]);
           assert.match(served.url, /^http/, served.stderr());
           const read = yield* Effect.promise(() => firstOf(`${served.url}/v1/chat/completions`));
+          // The run is written after its first byte, and the process has a lease once the commit is acknowledged.
+          const isWritten = Effect.promise(async () => {
+            const metrics = await (await fetch(`${served.url}/metrics`)).text();
+            return /^stream_recovery_queue_bytes(\{[^}]*\})? 0$/m.test(metrics) ? true : undefined;
+          });
+          yield* polled(isWritten);
           proxy.silence();
           const began = performance.now();
           served.child.kill("SIGTERM");
           assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [0, null], served.stderr());
-          // It took 18 s: each of its last steps waited anew. What is said to be the bound is half of this.
+          // It took 18 s when each of its last steps waited again. The documented bound is half of this limit.
           assert.isBelow(performance.now() - began, 11_000, served.stderr());
           assert.match(served.stderr(), /finishing 1 requests/);
+          assert.match(served.stderr(), /the rest is on disk, and the next start writes it/);
           assert.match(served.stderr(), /the lease was not given up: /);
           yield* Effect.promise(() => read.cancel().catch(() => undefined));
         }).pipe(Effect.scoped),
@@ -279,10 +288,10 @@ describe("a gateway whose server answers nothing any more", () => {
   }
 });
 
-/** Text comes, and then nothing more. */
+/** Some text, and then silence. */
 const stalled = { answers: [{ content: [{ text: 4 }], break: { kind: "stall", at: "event", n: 4 } } as const] };
 
-/** Asks for a stream and reads its first bytes. */
+/** Requests a stream and reads its first bytes. */
 const firstOf = async (url: string): Promise<ReadableStreamDefaultReader<Uint8Array>> => {
   const body = JSON.stringify({ model: "m", stream: true, messages: [{ role: "user", content: "x" }] });
   const response = await fetch(url, { method: "POST", headers: { "content-type": "application/json" }, body });

@@ -1,6 +1,6 @@
 /**
- * What runs that break write to PostgreSQL: an outage of a provider breaks all of them at once, and their incidents, questions and
- * records go together.
+ * Writes of runs that break in PostgreSQL. An outage of a provider breaks all of them at once, and their incidents, questions and
+ * records are committed together.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
@@ -19,20 +19,20 @@ const idsOf = (many: number): ReadonlyArray<string> => Array.from({ length: many
 
 type EntriesOf = (id: string) => ReadonlyArray<Entry>;
 
-/** A process whose statements are seen, and one that has written nothing and reads what is there. */
+/** A process with visible statements, and another one that has written nothing and reads the result. */
 const opened = Effect.gen(function* () {
   const address = yield* Databases.empty;
   const proxy = yield* StatementProxy.make(address);
-  // No heartbeat comes between the statements.
+  // With a long lease no heartbeat comes between the statements.
   const recorder = yield* Databases.open({ address: proxy.address, process: "writes", leaseMs: 3_600_000 });
   const other = yield* Databases.open({ address, process: "reads" });
   const admin = yield* Databases.client(address, "operator");
-  // The first transaction of a process makes its lease.
+  // The first transaction of a process creates its lease.
   yield* recorder.write("first", [E.begun("first")]);
   return { address, admin, other, proxy, recorder };
 });
 
-/** One write of each run, all at the same time; gives the statements of their group between its lease and its commit. */
+/** One write of each run at the same time; returns the statements of their group between its lease and its commit. */
 const together = (
   { proxy, recorder }: { readonly proxy: StatementProxy.StatementProxy; readonly recorder: Recorder },
   runs: number,
@@ -44,14 +44,14 @@ const together = (
       concurrency: "unbounded",
       discard: true,
     });
-    // What the connection that listens says is about no run.
+    // Statements of the listening connection concern no run.
     const all = proxy.statements.slice(from).filter((sql) => !/^LISTEN|^SELECT pg_notify|^SELECT 1$/.test(sql));
     const [begin = "", lease = "", ...group] = all.map(kindOf);
     assert.deepStrictEqual([begin, lease, group.pop()], ["BEGIN", "SELECT", "COMMIT"]);
     return group;
   });
 
-/** A statement's first word, and the table that it changes first. */
+/** A statement's first word, and the first table that it changes. */
 const kindOf = (sql: string): string => {
   const [, word = "", table] =
     /^(?:WITH \w+ AS \()?\s*(\w+)(?: (?:FROM |INTO )?\w*_(runs|parts|incidents|questions)\b)?/.exec(sql) ?? [];
@@ -59,7 +59,7 @@ const kindOf = (sql: string): string => {
   return table === undefined ? `${word}${and}` : `${word} ${table}${and}`;
 };
 
-/** All runs are on record as the entries make them, for every process. */
+/** Checks that all runs are on record as the entries make them, for every process. */
 const areOnRecord = Effect.fnUntraced(function* (
   { other, recorder }: { readonly recorder: Recorder; readonly other: Recorder },
   runs: number,
@@ -80,13 +80,13 @@ const wentOn: EntriesOf = (id) => [
 ];
 const over: EntriesOf = () => [E.ended({ attempts: 2 })];
 
-/** So many incidents that the oldest give way, from number `n` on. */
+/** Enough incidents that the oldest are dropped, from number `n` on. */
 const several =
   (n: number, many: number): EntriesOf =>
   (id) =>
     Array.from({ length: many }, (_, index) => E.opened(id, n + index));
 
-/** Records stand in their rows from here on, as in stores that were made before version 5. */
+/** From now on records are kept in their rows, as in stores made before version 5. */
 const noShelves = (admin: SqlClient) => admin`DELETE FROM stream_recovery_shelves`;
 
 describe("runs that break at once, over PostgreSQL", () => {
@@ -102,7 +102,7 @@ describe("runs that break at once, over PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("write those that gave way, and those of runs that begin with them, by one statement more", () =>
+  it.live("write dropped ones, and those of runs that begin with them, in one further statement", () =>
     Effect.gen(function* () {
       const its = yield* opened;
       const first: EntriesOf = (id) => [...began(id), ...several(1, 3)(id)];
@@ -114,7 +114,7 @@ describe("runs that break at once, over PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("write them by one statement a kind where records stand in their rows", () =>
+  it.live("write them in one statement per kind with records in their rows", () =>
     Effect.gen(function* () {
       const its = yield* opened;
       yield* noShelves(its.admin);
@@ -131,7 +131,7 @@ describe("runs that break at once, over PostgreSQL", () => {
   );
 });
 
-/** What a process makes of runs that it has read, and writes as a group. */
+/** A group of writes by a process that has read its runs. */
 const group = Effect.fnUntraced(function* (
   tables: SqlTables.SqlTables,
   entriesOf: EntriesOf,
@@ -141,7 +141,7 @@ const group = Effect.fnUntraced(function* (
   for (const runId of runIds) {
     const stored = yield* SqlStore.load(tables, runId);
     if (stored === undefined) throw new Error("it is there");
-    // The first form of this record is not known.
+    // The first form of this record is unknown.
     const { base: _, ...before } = stored;
     changed.push({ runId, before, record: E.folded([...began(runId), ...entriesOf(runId)]), owner: before.owner });
   }
@@ -151,7 +151,7 @@ const group = Effect.fnUntraced(function* (
 describe("a group of runs that break, over PostgreSQL", () => {
   const three = ["a", "b", "c"];
 
-  it.live("changes nothing where one of its runs is of another version", () =>
+  it.live("changes nothing if one of its runs has another version", () =>
     Effect.gen(function* () {
       const { admin, address, recorder } = yield* opened;
       const tables = SqlTables.make(yield* Databases.client(address, "test"), SqlTables.prefixDefault);
@@ -166,7 +166,7 @@ describe("a group of runs that break, over PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("puts the records anew that were not known as they lie there, all or none of them", () =>
+  it.live("rewrites the records whose first form was unknown, all or none of them", () =>
     Effect.gen(function* () {
       const { admin, other, proxy, recorder } = yield* opened;
       const tables = SqlTables.make(yield* Databases.client(proxy.address, "test"), SqlTables.prefixDefault);
@@ -190,7 +190,7 @@ describe("a group of runs that break, over PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("changes nothing where an incident that it changes is gone, where records stand in their rows", () =>
+  it.live("changes nothing if an incident that it changes is gone, with records in their rows", () =>
     Effect.gen(function* () {
       const { admin, address, recorder } = yield* opened;
       yield* noShelves(admin);
@@ -205,7 +205,7 @@ describe("a group of runs that break, over PostgreSQL", () => {
 });
 
 describe("a run that ends, over PostgreSQL", () => {
-  it.live("leaves its parts as they are: its end is written into its row alone", () =>
+  it.live("leaves its parts unchanged: its end is written into its row alone", () =>
     Effect.gen(function* () {
       const { admin, other, recorder } = yield* opened;
       yield* recorder.write("r", [E.begun("r"), E.attempt(1)]);
@@ -218,7 +218,7 @@ describe("a run that ends, over PostgreSQL", () => {
       const [row] = yield* admin`SELECT record, changed FROM stream_recovery_runs WHERE run_id = 'r'`;
       assert.isNull(row?.record);
       assert.match(String(row?.changed), /"ended"/);
-      // A process that has not written it reads the same.
+      // A process that has not written the run reads the same.
       assert.deepStrictEqual(yield* record(other, "r"), yield* record(recorder, "r"));
     }).pipe(Effect.scoped),
   );

@@ -21,10 +21,10 @@ describe("PostgreSQL behind PgBouncer", () => {
     ["session", ""],
     ["transaction", "&prepare=false"],
   ] as const) {
-    it.live(`that pools by ${mode} takes what three processes write at once, and gives it back`, () =>
+    it.live(`that pools by ${mode} accepts simultaneous writes of three processes, and returns them`, () =>
       Effect.gen(function* () {
         const address = `${yield* pooled(mode, [ignored])}${more}`;
-        // By session a connection of the pool is one of the server's, and there are twenty.
+        // By session each connection of the pool occupies one of the server's, and there are twenty.
         const open = Databases.open({ address, leaseMs: 1_500, connections: 3 });
         const all = yield* Effect.forEach([0, 1, 2], () => open, { concurrency: 3 });
         const ids = Array.from({ length: 45 }, (_, n) => `r${n}`);
@@ -52,7 +52,7 @@ describe("PostgreSQL behind PgBouncer", () => {
     );
   }
 
-  /** What comes of two processes that write at once. */
+  /** The outcome of two processes that write at once. */
   const tried = (address: string) =>
     Effect.scoped(
       Effect.gen(function* () {
@@ -63,7 +63,7 @@ describe("PostgreSQL behind PgBouncer", () => {
       }),
     ).pipe(Effect.flip);
 
-  it.live("that takes no startup parameters is told from a server that is away", () =>
+  it.live("that takes no startup parameters is distinguished from an unavailable server", () =>
     Effect.gen(function* () {
       const error = yield* tried(yield* pooled("session", []));
       assert.strictEqual(error.reason, "bad_option", error.message);
@@ -71,12 +71,12 @@ describe("PostgreSQL behind PgBouncer", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("that keeps no prepared statements over transactions says what to put into the address", () =>
+  it.live("that keeps no prepared statements across transactions is reported with the setting for the address", () =>
     Effect.gen(function* () {
       const address = yield* pooled("transaction", [ignored]);
       const recorder = yield* Databases.open({ address, connections: 1 });
       yield* recorder.write("r", [E.begun("r")]);
-      // The server's connections that the recorder has used, one for its lease among them, are held meanwhile: it gets a new one.
+      // The server's connections that the recorder has used, including that of its lease, are held, so it gets a new one.
       const others = yield* Effect.forEach(["a", "b", "c", "d"], (name) => Databases.client(address, name));
       const written = Effect.flip(recorder.write("r", [E.attempt(1)]));
       const error = yield* others.reduce<Effect.Effect<RecorderError, unknown>>(
@@ -88,35 +88,37 @@ describe("PostgreSQL behind PgBouncer", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("that pools by statement takes nothing", () =>
+  it.live("that pools by statement accepts no write", () =>
     Effect.gen(function* () {
       const error = yield* tried(yield* pooled("statement", [ignored]));
       assert.strictEqual(error.reason, "unavailable", error.message);
     }).pipe(Effect.scoped),
   );
 
-  it.live("that drops the limits of a connection is told of once, unless the role keeps them, or shorter ones", () =>
-    Effect.gen(function* () {
-      const { log, said } = Heard.heard();
-      const warnings = () => said.filter((line) => line.includes("limits"));
-      const opened = Effect.fnUntraced(function* (settings: Readonly<Record<string, string>>) {
-        const recorder = yield* Databases.open({ address: yield* pooled("session", [ignored], settings) });
-        yield* recorder.write("r", E.life("r"));
-        yield* recorder.write("s", E.life("s"));
-      });
-      const all = Effect.gen(function* () {
-        yield* Effect.scoped(opened(Pooler.kept));
-        yield* Effect.scoped(opened({ ...Pooler.kept, lock_timeout: "2s" }));
-        assert.deepStrictEqual(warnings(), []);
-        yield* Effect.scoped(
-          opened({ ...Pooler.kept, lock_timeout: "0", idle_in_transaction_session_timeout: "1min" }),
-        );
-      });
-      yield* Effect.provide(all, log);
-      assert.lengthOf(warnings(), 1);
-      const words =
-        "(ms: lock_timeout none instead of 5000, idle_in_transaction_session_timeout 60000 instead of 10000)";
-      assert.include(warnings()[0], words);
-    }).pipe(Effect.scoped),
+  it.live(
+    "that drops the limits of a connection is reported once, unless the role has these limits or shorter ones",
+    () =>
+      Effect.gen(function* () {
+        const { log, said } = Heard.heard();
+        const warnings = () => said.filter((line) => line.includes("limits"));
+        const opened = Effect.fnUntraced(function* (settings: Readonly<Record<string, string>>) {
+          const recorder = yield* Databases.open({ address: yield* pooled("session", [ignored], settings) });
+          yield* recorder.write("r", E.life("r"));
+          yield* recorder.write("s", E.life("s"));
+        });
+        const all = Effect.gen(function* () {
+          yield* Effect.scoped(opened(Pooler.kept));
+          yield* Effect.scoped(opened({ ...Pooler.kept, lock_timeout: "2s" }));
+          assert.deepStrictEqual(warnings(), []);
+          yield* Effect.scoped(
+            opened({ ...Pooler.kept, lock_timeout: "0", idle_in_transaction_session_timeout: "1min" }),
+          );
+        });
+        yield* Effect.provide(all, log);
+        assert.lengthOf(warnings(), 1);
+        const words =
+          "(ms: lock_timeout none instead of 5000, idle_in_transaction_session_timeout 60000 instead of 10000)";
+        assert.include(warnings()[0], words);
+      }).pipe(Effect.scoped),
   );
 });

@@ -1,6 +1,6 @@
 /**
- * Runs that a process gives back and claims again at once: a sweep and a stream of one process want the same run, and what the server
- * says of the one comes later than the other.
+ * Runs that a process releases and claims again at once: a sweep and a stream of one process want the same run, and the server's reply
+ * to one arrives after that to the other.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber, Result } from "effect";
@@ -10,14 +10,14 @@ import type { Recorder } from "../suite/Bench.ts";
 import * as Databases from "./Databases.ts";
 import * as StatementProxy from "./StatementProxy.ts";
 
-/** Short enough that the end of a lease is waited for, in milliseconds. */
+/** A lease short enough to wait for its end, in milliseconds. */
 const leaseMs = 1_500;
 
 const givingBack = /SET owner = NULL/;
 const parking = /SET version = r\.version \+ 1, owner = NULLIF/;
 const beat = /SET beats = beats \+ 1/;
 
-/** A run of a process that is gone, and two that may drive it. */
+/** A run of a dead process, and two that may drive it. */
 const two = Effect.gen(function* () {
   const address = yield* Databases.empty;
   yield* Effect.scoped(
@@ -34,7 +34,7 @@ const beating = (proxy: StatementProxy.StatementProxy) => {
   return () => proxy.statements.slice(from).filter((sql) => beat.test(sql)).length;
 };
 
-/** Waits for a heartbeat and its commit: the next commit is not one. */
+/** Waits for a heartbeat and its commit, since the next commit may belong to another write. */
 const aBeat = (proxy: StatementProxy.StatementProxy) => {
   const from = proxy.statements.length;
   const isOver = () => {
@@ -46,7 +46,7 @@ const aBeat = (proxy: StatementProxy.StatementProxy) => {
   return polled(Effect.sync(() => (isOver() ? true : undefined)));
 };
 
-/** Claims the run again and again, until that is allowed or the first process has beaten so often; whether it was allowed. */
+/** Claims the run repeatedly until that succeeds or the first process has sent `most` heartbeats. Returns true if it succeeded. */
 const claimed = (recorder: Recorder, proxy: StatementProxy.StatementProxy, most: number) => {
   const beats = beating(proxy);
   const tried = Effect.map(Effect.result(recorder.claim("r")), (it) =>
@@ -55,14 +55,14 @@ const claimed = (recorder: Recorder, proxy: StatementProxy.StatementProxy, most:
   return polled(tried);
 };
 
-/** The run is the first one's: no other process gets it in two leases, in which it is not written, and then it is written on. */
+/** Checks that the first process keeps the run: no other process gets it in two leases without a write, and it can still be written. */
 const stays = Effect.fnUntraced(function* ({ other, proxy, recorder }: Effect.Success<typeof two>) {
   assert.isFalse(yield* claimed(other, proxy, 6));
   yield* recorder.write("r", [E.attempt(2)]);
 });
 
-describe("a run that a process gives back and claims again", () => {
-  it.live("is not taken from it by a heartbeat that gives it back as well", () =>
+describe("a run that a process releases and claims again", () => {
+  it.live("is not taken from it by a heartbeat that releases it as well", () =>
     Effect.gen(function* () {
       const run = yield* two;
       const { proxy, recorder } = run;
@@ -78,7 +78,7 @@ describe("a run that a process gives back and claims again", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("stays its own where it hears later that it was given back", () =>
+  it.live("stays its own if it learns later that the run was released", () =>
     Effect.gen(function* () {
       const run = yield* two;
       const { proxy, recorder } = run;
@@ -98,7 +98,7 @@ describe("a run that a process gives back and claims again", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("stays its own where it hears later that it was parked", () =>
+  it.live("stays its own if it learns later that the run was parked, too", () =>
     Effect.gen(function* () {
       const run = yield* two;
       const { proxy, recorder } = run;
@@ -119,7 +119,7 @@ describe("a run that a process gives back and claims again", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("is not taken from it where giving it back was done and seemed to have failed", () =>
+  it.live("is not taken from it if its release succeeded and seemed to have failed", () =>
     Effect.gen(function* () {
       const run = yield* two;
       const { proxy, recorder } = run;
@@ -131,7 +131,7 @@ describe("a run that a process gives back and claims again", () => {
       proxy.breaks = "for_good";
       yield* held.release;
       yield* Fiber.join(given);
-      // A heartbeat tries it again.
+      // A heartbeat repeats it.
       const again = proxy.hold(givingBack);
       proxy.isDown = false;
       yield* again.reached;

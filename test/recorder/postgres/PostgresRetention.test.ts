@@ -1,5 +1,5 @@
 /**
- * Forgets ended runs by age and by number, a bounded number a transaction, beside processes that write and read.
+ * Deletes ended runs by age and by number, a bounded number per transaction, beside processes that write and read.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Clock, Effect, Exit, Fiber, type Scope } from "effect";
@@ -23,18 +23,18 @@ const made: Effect.Effect<
   return { address, admin, recorder: yield* Databases.open({ address }) };
 });
 
-/** A recorder of its own, and what it does for `runs retain`. */
+/** A separate recorder, and its retention for `runs retain`. */
 const retainingBy = (address: string) =>
   Effect.map(Databases.open({ address }), (it) => retainingOf(it) ?? assert.fail("a store forgets what is old"));
 
-/** A run that broke, asked, and ended so many days ago. */
+/** A run that broke, asked, and ended some days ago. */
 const ended = Effect.fnUntraced(function* (recorder: Recorder, id: string, days: number) {
   yield* recorder.write(id, [E.begun(id), E.attempt(1)]);
   yield* recorder.write(id, [E.raised(1, { shown: "text" }), E.opened(id, 1), E.asked(id, 1)]);
   yield* recorder.write(id, [E.ended({ at: (yield* Clock.currentTimeMillis) - days * dayMs })]);
 });
 
-/** Rows of all tables in which a run has some. */
+/** The rows of a run in all tables. */
 const rows = (admin: SqlClient) =>
   Effect.forEach(["runs", "parts", "incidents", "questions"], (name) =>
     Effect.map(
@@ -44,7 +44,7 @@ const rows = (admin: SqlClient) =>
   );
 
 describe("ended runs in PostgreSQL", () => {
-  it.live("are forgotten by age and by number with all of their rows, and a run that has not ended stays", () =>
+  it.live("are deleted by age and by number with all of their rows, and a run that has not ended is kept", () =>
     Effect.gen(function* () {
       const { address, admin, recorder } = yield* made;
       for (const [id, days] of [
@@ -70,7 +70,7 @@ describe("ended runs in PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("are forgotten a hundred a transaction, those of one moment too, and each is counted", () =>
+  it.live("are deleted a hundred per transaction, those of one moment too, and each is counted", () =>
     Effect.gen(function* () {
       const { address, admin, recorder } = yield* made;
       const at = (yield* Clock.currentTimeMillis) - 40 * dayMs;
@@ -87,7 +87,7 @@ describe("ended runs in PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("are counted once where two processes forget them at the same time", () =>
+  it.live("are counted once if two processes delete them at the same time", () =>
     Effect.gen(function* () {
       const { address, recorder } = yield* made;
       for (const id of ["a", "b", "c"]) yield* ended(recorder, id, 40);
@@ -109,7 +109,7 @@ describe("ended runs in PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("leave no row behind where one of them is written late while it is forgotten", () =>
+  it.live("leave no row behind if one of them is written late during its deletion", () =>
     Effect.gen(function* () {
       const { address, admin, recorder } = yield* made;
       yield* ended(recorder, "late", 40);
@@ -126,7 +126,7 @@ describe("ended runs in PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("are read whole, or as none, by a process that reads while they are forgotten", () =>
+  it.live("are read whole or not at all by a process that reads during their deletion", () =>
     Effect.gen(function* () {
       const { address, recorder } = yield* made;
       yield* ended(recorder, "gone", 40);

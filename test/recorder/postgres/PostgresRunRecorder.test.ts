@@ -12,7 +12,7 @@ suite(
   Layer.unwrap(Effect.map(Databases.empty, (address) => PostgresRunRecorder.layer({ address }))),
 );
 
-describe("A record of PostgresRunRecorder, which lies in several tables,", () => {
+describe("A record of PostgresRunRecorder, kept in several tables,", () => {
   for (const [way, read] of [
     ["a look at its run", (recorder: Recorder) => record(recorder, "r")],
     ["a list of runs", (recorder: Recorder) => Effect.map(recorder.runs(), ([only]) => only)],

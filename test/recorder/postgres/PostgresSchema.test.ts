@@ -27,7 +27,7 @@ const made: Effect.Effect<{ readonly address: string; readonly admin: SqlClient 
   });
 
 describe("the tables in PostgreSQL", () => {
-  it.live("are made once, however many processes start at the same time", () =>
+  it.live("are created once, however many processes start at the same time", () =>
     Effect.gen(function* () {
       const address = yield* Databases.empty;
       const all = yield* Effect.forEach(Array.from({ length: 8 }), () => Databases.open({ address }), {
@@ -41,23 +41,21 @@ describe("the tables in PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live(
-    "are left to the process that makes them: one that comes in the middle of it waits, and finds them made",
-    () =>
-      Effect.gen(function* () {
-        const address = yield* Databases.empty;
-        const proxy = yield* StatementProxy.make(address);
-        const gate = proxy.hold(/^CREATE TABLE \S*runs\b/);
-        const first = yield* Effect.forkChild(Databases.open({ address: proxy.address }));
-        yield* gate.reached;
-        const second = yield* Effect.forkChild(Databases.open({ address }), { startImmediately: true });
-        yield* gate.release;
-        const [a, b] = [yield* Fiber.join(first), yield* Fiber.join(second)];
-        assert.strictEqual(yield* a.digest("x"), yield* b.digest("x"));
-      }).pipe(Effect.scoped),
+  it.live("are created by one process: one that comes in the middle of it waits, and finds them complete", () =>
+    Effect.gen(function* () {
+      const address = yield* Databases.empty;
+      const proxy = yield* StatementProxy.make(address);
+      const gate = proxy.hold(/^CREATE TABLE \S*runs\b/);
+      const first = yield* Effect.forkChild(Databases.open({ address: proxy.address }));
+      yield* gate.reached;
+      const second = yield* Effect.forkChild(Databases.open({ address }), { startImmediately: true });
+      yield* gate.release;
+      const [a, b] = [yield* Fiber.join(first), yield* Fiber.join(second)];
+      assert.strictEqual(yield* a.digest("x"), yield* b.digest("x"));
+    }).pipe(Effect.scoped),
   );
 
-  it.live("of a newer version are refused with both versions", () =>
+  it.live("of a newer version are refused with an error that names both versions", () =>
     Effect.gen(function* () {
       const { address, admin } = yield* made;
       yield* says(admin, { schema_version: 99, min_reader: 98, min_writer: 98 });
@@ -69,22 +67,24 @@ describe("the tables in PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("of a newer version that this one writes rightly are used, and those that it only reads are only read", () =>
-    Effect.gen(function* () {
-      const { address, admin } = yield* made;
-      yield* says(admin, { schema_version: 99, min_reader: schemaVersion, min_writer: schemaVersion });
-      const recorder = yield* Databases.open({ address });
-      yield* recorder.write("s", [E.begun("s")]);
-      yield* says(admin, { min_writer: 99 });
-      const reader = yield* Databases.open({ address });
-      assert.strictEqual((yield* record(reader, "s")).state, "live");
-      const refused = yield* Effect.flip(reader.write("t", [E.begun("t")]));
-      assert.strictEqual(refused.reason, "newer_schema");
-      assert.match(refused.message, /Update this program; until then it only reads here/);
-    }).pipe(Effect.scoped),
+  it.live(
+    "of a newer version that this one writes correctly are used, and those that it only reads are only read",
+    () =>
+      Effect.gen(function* () {
+        const { address, admin } = yield* made;
+        yield* says(admin, { schema_version: 99, min_reader: schemaVersion, min_writer: schemaVersion });
+        const recorder = yield* Databases.open({ address });
+        yield* recorder.write("s", [E.begun("s")]);
+        yield* says(admin, { min_writer: 99 });
+        const reader = yield* Databases.open({ address });
+        assert.strictEqual((yield* record(reader, "s")).state, "live");
+        const refused = yield* Effect.flip(reader.write("t", [E.begun("t")]));
+        assert.strictEqual(refused.reason, "newer_schema");
+        assert.match(refused.message, /Update this program; until then it only reads here/);
+      }).pipe(Effect.scoped),
   );
 
-  it.effect("that become newer while a process runs are not written by it any more, from its next heartbeat on", () =>
+  it.effect("that become newer while a process runs are no longer written by it, from its next heartbeat on", () =>
     Effect.gen(function* () {
       const { address, admin } = yield* made;
       const proxy = yield* StatementProxy.make(address);
@@ -97,7 +97,7 @@ describe("the tables in PostgreSQL", () => {
       const writing = yield* Effect.forkChild(recorder.run("s"));
       yield* gate.release;
       yield* Fiber.join(writing);
-      // The connections are of one process: what the heartbeat has found counts for all of them.
+      // The connections belong to one process, so a finding of the heartbeat applies to all of them.
       let reason: string | undefined;
       for (let n = 0; n < 50 && reason === undefined; n += 1) {
         const wrote = yield* Effect.result(recorder.write("s", [E.noted(n)]));
@@ -109,8 +109,8 @@ describe("the tables in PostgreSQL", () => {
   );
 });
 
-describe("texts that PostgreSQL does not keep", () => {
-  it.live("stand in a record as they are, in a search as their likes, and name no run", () =>
+describe("texts that PostgreSQL cannot store", () => {
+  it.live("are unchanged in a record, replaced in a search, and name no run", () =>
     Effect.gen(function* () {
       const recorder = yield* Databases.open({ address: yield* Databases.empty });
       const odd = ["m\0n", "half \ud83d", "'; DROP TABLE x; --", '{"a"}', "NULL", ""];

@@ -17,7 +17,7 @@ const folder = mkdtempSync(join(tmpdir(), "recorder-tls-"));
 const [certificate, key] = [join(folder, "server.pem"), join(folder, "server.key")];
 const secret = "a secret of this test";
 
-/** A port that nothing listens on. */
+/** A free port. */
 const freePort = () =>
   new Promise<number>((resolve) => {
     const server = createServer().listen(0, "127.0.0.1", () => {
@@ -26,13 +26,13 @@ const freePort = () =>
     });
   });
 
-/** Makes a certificate that signs itself, and its key. */
+/** Creates a self-signed certificate and its key. */
 const selfSigned = (name: string, out: string, keyOut: string, ...more: ReadonlyArray<string>) => {
   const made = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", keyOut, "-out", out];
   execFileSync("openssl", [...made, "-subj", `/CN=${name}`, ...more], { stdio: "ignore" });
 };
 
-/** Files of a role's certificate, as the parameters of an address. */
+/** The files of a role's certificate, as parameters of an address. */
 const ofRole = (name: string) => [join(folder, `${name}.pem`), join(folder, `${name}.key`)] as const;
 const shown = (name: string) =>
   ofRole(name)
@@ -42,7 +42,7 @@ const shown = (name: string) =>
 beforeAll(async () => {
   selfSigned("localhost", certificate, key, "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1");
   selfSigned("certified", ...ofRole("known"));
-  // A role of the same name that somebody else vouches for.
+  // A role of the same name, certified by another authority.
   selfSigned("certified", ...ofRole("stranger"));
   const programs = Cluster.programs();
   if (programs === undefined) throw new Error("the suite has started one");
@@ -66,7 +66,7 @@ const password = Redacted.make(secret);
 const opened = (address: string, given = password) => Databases.open({ address, password: given, lockWaitMs: 200 });
 
 describe("PostgresRunRecorder over a network", () => {
-  it.live("speaks TLS as its address says, and says why it does not", () =>
+  it.live("uses TLS as its address demands, and says why it cannot", () =>
     Effect.gen(function* () {
       const root = `sslrootcert=${encodeURIComponent(certificate)}`;
       const good = [
@@ -92,7 +92,7 @@ describe("PostgresRunRecorder over a network", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("sends nothing in plain text where the address asks for TLS", () =>
+  it.live("sends nothing in plain text if the address demands TLS", () =>
     Effect.gen(function* () {
       const recorder = yield* opened(at("localhost", "sslmode=require"));
       yield* recorder.write("tls", [E.begun("tls")]);
@@ -103,7 +103,7 @@ describe("PostgresRunRecorder over a network", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("a wrong password is refused in words that do not hold it", () =>
+  it.live("a wrong password is refused in a message that does not contain it", () =>
     Effect.gen(function* () {
       const wrong = Redacted.make("another secret");
       const error = yield* Effect.flip(Effect.scoped(opened(at("localhost", "sslmode=require"), wrong)));
@@ -136,7 +136,7 @@ describe("PostgresRunRecorder over a network", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("a password that was changed is read from its file by the next connection, and nothing starts anew", () =>
+  it.live("a changed password is read from its file by the next connection, without a restart", () =>
     Effect.gen(function* () {
       const role = `rotated_${process.pid}`;
       cluster.psql("postgres", `CREATE ROLE ${role} LOGIN PASSWORD 'the first'`);
@@ -151,7 +151,7 @@ describe("PostgresRunRecorder over a network", () => {
       const rotated = `ALTER ROLE ${role} PASSWORD 'the second'`;
       const cut = `SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE usename = '${role}'`;
       cluster.psql("postgres", rotated);
-      // What is connected stays so.
+      // Open connections stay open.
       yield* recorder.write("r", [E.attempt(1)]);
       cluster.psql("postgres", cut);
       const error = yield* Effect.flip(recorder.write("r", [E.noted(1)]));
@@ -162,7 +162,7 @@ describe("PostgresRunRecorder over a network", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("a heartbeat goes on while every other connection is held up", () =>
+  it.live("a heartbeat continues while every other connection is blocked", () =>
     Effect.gen(function* () {
       const address = at("localhost", "sslmode=require");
       const recorder = yield* Databases.open({ address, password, leaseMs: 300, connections: 1, lockWaitMs: 5_000 });
@@ -178,8 +178,8 @@ describe("PostgresRunRecorder over a network", () => {
         Effect.gen(function* () {
           yield* admin`SELECT 1 FROM stream_recovery_runs WHERE run_id = 'held' FOR UPDATE`;
           const writing = yield* Effect.forkChild(recorder.write("held", [E.attempt(1)]), { startImmediately: true });
-          // The server's own clock passes: the write waits for the row on the only other connection.
-          yield* admin`SELECT pg_sleep(0.8)`;
+          // The server's own clock advances, and the write waits for the row on the only other connection.
+          yield* admin`SELECT pg_sleep(2.4)`;
           return { after: yield* beats, writing };
         }),
       );
@@ -188,7 +188,7 @@ describe("PostgresRunRecorder over a network", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("a server that dies and comes back has every acknowledged write, and takes the next ones", () =>
+  it.live("a server that dies and returns has every acknowledged write, and accepts the next ones", () =>
     Effect.gen(function* () {
       const recorder = yield* opened(at("localhost", "sslmode=require"));
       yield* recorder.write("crash", [E.begun("crash"), E.attempt(1)]);

@@ -24,9 +24,9 @@ interface Both {
 
 interface Change {
   readonly client?: (sql: SqlClient) => Partial<SqlClient>;
-  /** The client gives no rows of what this fits. */
+  /** Statements for which the client returns no rows. */
   readonly rowless?: RegExp;
-  /** What its server says of its settings. */
+  /** Settings that its server reports. */
   readonly settings?: Readonly<Record<string, string>>;
 }
 
@@ -42,7 +42,7 @@ const shared = (change: Change = {}, address?: string): Effect.Effect<Both, Reco
     return { recorder: Context.get(built, RunRecorder), sql };
   });
 
-/** The client of another driver, which does something else than is asked of it. */
+/** The client of another driver, which deviates from the requested behaviour. */
 const changing = (sql: SqlClient, { client, rowless, settings }: Change): SqlClient => {
   const call = (strings: TemplateStringsArray, ...values: Array<string>) => {
     const statement = sql(strings, ...values);
@@ -61,7 +61,7 @@ class Undo extends Data.TaggedError("Undo") {}
 
 describe("SqlRunRecorder.layer over a program's PgClient", () => {
   it.live(
-    "is not part of the program's transactions: what is undone there stays on record, and no write waits for it",
+    "is independent of the program's transactions: a rollback there undoes no record, and no write waits for it",
     () =>
       Effect.gen(function* () {
         const { recorder, sql } = yield* shared();
@@ -80,10 +80,10 @@ describe("SqlRunRecorder.layer over a program's PgClient", () => {
       }).pipe(Effect.scoped),
   );
 
-  it.live("refuses a client whose transactions are not those that it asks for", () =>
+  it.live("refuses a client whose transactions are not those that it requests", () =>
     Effect.gen(function* () {
       const plain = (sql: SqlClient) => ({
-        // As a driver has it that knows one kind of BEGIN only.
+        // Like a driver that knows only one kind of BEGIN.
         withTransaction: <R, E, A>(body: Effect.Effect<A, E, R>) =>
           sql
             .withTransaction(Effect.provideService(body, BeginTransaction, undefined))
@@ -106,26 +106,28 @@ describe("SqlRunRecorder.layer over a program's PgClient", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("refuses a server that is too old, or says nothing of its version, before it makes a table there", () =>
-    Effect.gen(function* () {
-      for (const [settings, words] of [
-        [{ server_version_num: "120022" }, /version 12, and the recorder needs PostgreSQL 13 or newer$/],
-        [{}, /no known version, and the recorder needs PostgreSQL 13 or newer$/],
-      ] as const) {
-        const address = yield* Databases.empty;
-        const error = yield* Effect.flip(Effect.scoped(shared({ settings }, address)));
-        assert.deepInclude(error, { reason: "bad_option" });
-        assert.match(error.message, words);
-        const tables = yield* (yield* Databases.client(address))`SELECT 1 FROM pg_tables
+  it.live(
+    "refuses a server that is too old, or that does not report its version, before it creates a table there",
+    () =>
+      Effect.gen(function* () {
+        for (const [settings, words] of [
+          [{ server_version_num: "120022" }, /version 12, and the recorder needs PostgreSQL 13 or newer$/],
+          [{}, /no known version, and the recorder needs PostgreSQL 13 or newer$/],
+        ] as const) {
+          const address = yield* Databases.empty;
+          const error = yield* Effect.flip(Effect.scoped(shared({ settings }, address)));
+          assert.deepInclude(error, { reason: "bad_option" });
+          assert.match(error.message, words);
+          const tables = yield* (yield* Databases.client(address))`SELECT 1 FROM pg_tables
           WHERE schemaname = ${Databases.schemaOf(address)}`;
-        assert.lengthOf(tables, 0);
-      }
-      yield* shared({ settings: { server_version_num: "130000" } });
-    }).pipe(Effect.scoped),
+          assert.lengthOf(tables, 0);
+        }
+        yield* shared({ settings: { server_version_num: "130000" } });
+      }).pipe(Effect.scoped),
   );
 
   it.live(
-    "says that its server acknowledges what is not on its disk, and asks for no limits of the program's connections",
+    "reports that its server acknowledges what is not on its disk, and sets no limits on the program's connections",
     () =>
       Effect.gen(function* () {
         const { log, said } = Heard.heard();

@@ -1,5 +1,5 @@
 /**
- * Opens a real hot standby, which is read and never written, and makes it the primary server.
+ * Opens a real hot standby, which can be read but not written, and promotes it to the primary server.
  */
 import { execFileSync } from "node:child_process";
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
@@ -9,6 +9,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect, Exit, Scope } from "effect";
 import * as Cluster from "../../../scripts/postgres/Cluster.ts";
 import * as SqlPostgres from "../../../src/recorder/sql/postgres/SqlPostgres.ts";
+import { polled } from "../../Polling.ts";
 import * as E from "../Entries.ts";
 import { record } from "../suite/Bench.ts";
 import * as Databases from "./Databases.ts";
@@ -16,7 +17,7 @@ import * as Databases from "./Databases.ts";
 const programs = Cluster.programs() ?? "";
 const place = "recovery";
 
-/** A folder that goes with its test, and that the server may write to. */
+/** A temporary folder that the server may write to. */
 const folder = Effect.acquireRelease(
   Effect.sync(() => {
     const path = mkdtempSync(join(tmpdir(), "recorder-standby-"));
@@ -32,13 +33,13 @@ const started = (base?: string) =>
     (cluster) => Effect.sync(() => cluster.remove()),
   );
 
-/** Asks a server until it says yes: it does it in its own time. */
+/** Repeats a query until the server answers yes. */
 const until = (cluster: Cluster.Cluster, question: string): Effect.Effect<void> =>
-  Effect.promise(async () => {
-    while ((await cluster.query(place, `SELECT ${question}`)) !== "t");
-  });
+  Effect.asVoid(
+    polled(Effect.promise(async () => ((await cluster.query(place, `SELECT ${question}`)) === "t" ? true : undefined))),
+  );
 
-/** A server, and another one that follows it; both know the runs `r` and `over`. */
+/** A server and its standby; both have the runs `r` and `over`. */
 const followed = Effect.gen(function* () {
   const primary = yield* started();
   primary.psql("postgres", `CREATE DATABASE ${place}`);
@@ -55,43 +56,45 @@ const followed = Effect.gen(function* () {
 });
 
 describe("a hot standby", () => {
-  it.live("is read, refuses whatever is written by its name, and is written once it is the primary server", () =>
-    Effect.gen(function* () {
-      const { gone, primary, standby } = yield* followed;
-      const recorder = yield* Databases.open({ address: standby.address(place), leaseMs: 600 });
-      assert.deepStrictEqual(yield* record(recorder, "over"), E.folded(E.life("over")));
-      assert.strictEqual((yield* record(recorder, "r")).state, "live");
-      const words = /takes no writes: its server is a standby, or set to be read-only\. Name the primary server$/;
-      // A transaction of the store is refused for what it is, a statement by itself for what it does.
-      const inTransaction = yield* Effect.flip(recorder.write("s", [E.begun("s")]));
-      const { shared } = recorder;
-      if (shared === undefined) return assert.fail("a server is shared");
-      const alone = yield* Effect.flip(shared.spend("g", { retries: 1, tokens: 0 }, 60_000));
-      assert.strictEqual(inTransaction.reason, "read_only");
-      for (const { message } of [inTransaction, alone]) assert.match(message, words);
-      assert.strictEqual((yield* Effect.flip(recorder.probe ?? Effect.void)).reason, "read_only");
-      const reader = yield* Databases.client(standby.address(place));
-      // Its primary may have given the number that it does not know yet.
-      assert.strictEqual(yield* SqlPostgres.outcome(reader, "1000000@0"), "unknown");
-      const primarys = yield* Databases.client(primary.address(place));
-      const [row] = yield* primarys<{
-        readonly xid: string;
-      }>`SELECT 1 AS one ${primarys.literal(SqlPostgres.idColumn)}`;
-      const xid = row?.xid ?? "";
-      assert.strictEqual(yield* SqlPostgres.outcome(primarys, xid), "committed");
-      yield* gone;
-      primary.stop("fast");
-      standby.psql("postgres", "SELECT pg_promote()");
-      yield* recorder.write("s", [E.begun("s")]);
-      assert.strictEqual(yield* SqlPostgres.outcome(reader, "1000000@0"), "aborted");
-      // Its word of a number is about whose transaction has it there: the primary's may never have come.
-      for (let n = 0; n < 20; n += 1) yield* reader`SELECT pg_current_xact_id()::text AS id`;
-      const [known] = yield* reader`SELECT pg_xact_status(${xid.split("@")[0]}::text::xid8) AS status`;
-      assert.deepStrictEqual(known, { status: "committed" });
-      assert.strictEqual(yield* SqlPostgres.outcome(reader, xid), "unknown");
-      yield* recorder.claim("r");
-      yield* recorder.write("r", [{ _tag: "RunResumed" }, E.attempt(2)]);
-      assert.strictEqual((yield* record(recorder, "r")).attempts.length, 2);
-    }).pipe(Effect.scoped),
+  it.live(
+    "is read, refuses whatever is written with an error that names it, and accepts writes once it is the primary server",
+    () =>
+      Effect.gen(function* () {
+        const { gone, primary, standby } = yield* followed;
+        const recorder = yield* Databases.open({ address: standby.address(place), leaseMs: 600 });
+        assert.deepStrictEqual(yield* record(recorder, "over"), E.folded(E.life("over")));
+        assert.strictEqual((yield* record(recorder, "r")).state, "live");
+        const words = /takes no writes: its server is a standby, or set to be read-only\. Name the primary server$/;
+        // A transaction of the store is refused by its kind, a single statement by its effect.
+        const inTransaction = yield* Effect.flip(recorder.write("s", [E.begun("s")]));
+        const { shared } = recorder;
+        if (shared === undefined) return assert.fail("a server is shared");
+        const alone = yield* Effect.flip(shared.spend("g", { retries: 1, tokens: 0 }, 60_000));
+        assert.strictEqual(inTransaction.reason, "read_only");
+        for (const { message } of [inTransaction, alone]) assert.match(message, words);
+        assert.strictEqual((yield* Effect.flip(recorder.probe ?? Effect.void)).reason, "read_only");
+        const reader = yield* Databases.client(standby.address(place));
+        // The primary may have given out a number that the standby does not know yet.
+        assert.strictEqual(yield* SqlPostgres.outcome(reader, "1000000@0"), "unknown");
+        const primarys = yield* Databases.client(primary.address(place));
+        const [row] = yield* primarys<{
+          readonly xid: string;
+        }>`SELECT 1 AS one ${primarys.literal(SqlPostgres.idColumn)}`;
+        const xid = row?.xid ?? "";
+        assert.strictEqual(yield* SqlPostgres.outcome(primarys, xid), "committed");
+        yield* gone;
+        primary.stop("fast");
+        standby.psql("postgres", "SELECT pg_promote()");
+        yield* recorder.write("s", [E.begun("s")]);
+        assert.strictEqual(yield* SqlPostgres.outcome(reader, "1000000@0"), "aborted");
+        // The standby's status of a number concerns the transaction that has it there; the primary's may never have arrived.
+        for (let n = 0; n < 20; n += 1) yield* reader`SELECT pg_current_xact_id()::text AS id`;
+        const [known] = yield* reader`SELECT pg_xact_status(${xid.split("@")[0]}::text::xid8) AS status`;
+        assert.deepStrictEqual(known, { status: "committed" });
+        assert.strictEqual(yield* SqlPostgres.outcome(reader, xid), "unknown");
+        yield* recorder.claim("r");
+        yield* recorder.write("r", [{ _tag: "RunResumed" }, E.attempt(2)]);
+        assert.strictEqual((yield* record(recorder, "r")).attempts.length, 2);
+      }).pipe(Effect.scoped),
   );
 });

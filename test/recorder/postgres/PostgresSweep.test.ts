@@ -8,7 +8,7 @@ import * as E from "../Entries.ts";
 import * as Databases from "./Databases.ts";
 import * as StatementProxy from "./StatementProxy.ts";
 
-/** A step of a plan, as far as it says what was read. */
+/** A step of a query plan, with the fields that describe its reads. */
 interface Step {
   readonly "Node Type": string;
   readonly "Relation Name"?: string;
@@ -33,7 +33,7 @@ const Explained = Schema.Array(Schema.Struct({ "QUERY PLAN": Schema.Array(Schema
 
 const stepsOf = (step: Step): ReadonlyArray<Step> => [step, ...(step.Plans ?? []).flatMap(stepsOf)];
 
-/** Rows that a step has read, those counted that it left out. */
+/** Rows that a step has read, including those it filtered out. */
 const rowsOf = (step: Step): number =>
   (step["Actual Rows"] + (step["Rows Removed by Filter"] ?? 0)) * step["Actual Loops"];
 
@@ -46,7 +46,7 @@ const stepsOfRuns = Effect.fnUntraced(function* (admin: SqlClient, sql: string) 
 });
 
 describe("a sweep in PostgreSQL", () => {
-  it.live("reads a row for each process that drives runs, however many runs they drive: 200,000 here", () =>
+  it.live("reads one row per process that drives runs, however many runs they drive: 200,000 here", () =>
     Effect.gen(function* () {
       const address = yield* Databases.empty;
       const admin = yield* Databases.client(address, "operator");
@@ -84,8 +84,8 @@ describe("a sweep in PostgreSQL", () => {
   );
 });
 
-describe("what is forgotten by itself in PostgreSQL", () => {
-  it.live("is old by the server's time, and not by that of a process whose clock is ahead", () =>
+describe("the automatic deletion in PostgreSQL", () => {
+  it.live("measures age by the server's time, and not by that of a process whose clock is ahead", () =>
     Effect.gen(function* () {
       const address = yield* Databases.empty;
       const recorder = yield* Databases.open({ address });
@@ -106,7 +106,7 @@ describe("what is forgotten by itself in PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("are counted off a bounded number at a time, however many have ended: 100,000 here", () =>
+  it.live("counts a bounded number of rows at a time, however many runs have ended: 100,000 here", () =>
     Effect.gen(function* () {
       const address = yield* Databases.empty;
       const admin = yield* Databases.client(address, "operator");
@@ -124,7 +124,7 @@ describe("what is forgotten by itself in PostgreSQL", () => {
       yield* last.release;
       const looks = proxy.statements.filter((sql) => /^SELECT\b.*\bstream_recovery_runs\b.*\bOFFSET\b/s.test(sql));
       assert.isAtLeast(looks.length, 10);
-      // An explained statement has 1,000 for its numbers: all of them ended before that.
+      // A statement under EXPLAIN uses 1,000 for its numbers, and all runs ended before that.
       for (const sql of looks) {
         const read = (yield* stepsOfRuns(admin, sql)).reduce((sum, step) => sum + rowsOf(step), 0);
         assert.isAtMost(read, 20_000, sql);

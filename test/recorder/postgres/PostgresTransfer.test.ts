@@ -10,9 +10,9 @@ import * as Databases from "./Databases.ts";
 const inFile = Effect.flatMap(Folder.emptyPath, (file) => Folder.open({ file }));
 const onServer = Effect.flatMap(Databases.empty, (address) => Databases.open({ address }));
 
-describe("runs that move between a file and PostgreSQL", () => {
+describe("runs that are moved between a file and PostgreSQL", () => {
   for (const seed of [11, 12, 13]) {
-    it.live(`are on the server what they were in the file, and in a file again the same (seed ${seed})`, () =>
+    it.live(`are unchanged on the server, and unchanged again in a file (seed ${seed})`, () =>
       Effect.gen(function* () {
         const [first, server, second] = [yield* inFile, yield* onServer, yield* inFile];
         const ids = yield* Moves.filled(first, seed, 40);
@@ -28,7 +28,7 @@ describe("runs that move between a file and PostgreSQL", () => {
     );
   }
 
-  it.live("are left out while a process drives them, and no id goes into the server that it does not keep", () =>
+  it.live("are omitted while a process drives them, and no id that the server cannot store is imported", () =>
     Effect.gen(function* () {
       const address = yield* Databases.empty;
       const driver = yield* Scope.make();
@@ -47,7 +47,7 @@ describe("runs that move between a file and PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("are all there, once, where the import was killed in its middle and done again", () =>
+  it.live("are all present once if the import was killed in the middle and repeated", () =>
     Effect.gen(function* () {
       const address = yield* Databases.empty;
       const admin = yield* Databases.client(address);
@@ -64,7 +64,7 @@ describe("runs that move between a file and PostgreSQL", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("are on record once, where two processes import the same file at the same time", () =>
+  it.live("are on record once if two processes import the same file at the same time", () =>
     Effect.gen(function* () {
       const [from, address] = [yield* inFile, yield* Databases.empty];
       yield* Moves.filled(from, 5, 60);

@@ -4,7 +4,7 @@ import { schemaVersion } from "../../../src/recorder/sql/SqlSchema.ts";
 import * as Upgrade from "../suite/Upgrade.ts";
 import * as Databases from "./Databases.ts";
 
-/** The version of the tables that the fixture's program makes. */
+/** The version of the tables that the fixture's program creates. */
 const previousVersion = 2;
 
 const metaOf = Effect.fnUntraced(function* (address: string) {
@@ -14,9 +14,9 @@ const metaOf = Effect.fnUntraced(function* (address: string) {
   return { admin, read: Effect.map(rows, (all) => Object.fromEntries(all.map((it) => [it.name, Number(it.value)]))) };
 });
 
-describe("an upgrade in PostgreSQL under load, with processes of the version before", () => {
+describe("an upgrade of PostgreSQL under load, with processes of the previous version", () => {
   it.live(
-    "loses nothing: they write on beside the new ones where the tables let them, and each takes over from the other",
+    "loses nothing: old processes keep writing beside the new ones if the tables allow it, and each takes over from the other",
     () =>
       Effect.gen(function* () {
         const address = yield* Databases.empty;
@@ -37,13 +37,13 @@ describe("an upgrade in PostgreSQL under load, with processes of the version bef
   );
 
   it.live(
-    "loses nothing where the tables let the version before write no more: it stops at its next heartbeat, and says why",
+    "loses nothing if the tables forbid the previous version to write: it stops at its next heartbeat, and says why",
     () =>
       Effect.gen(function* () {
         const address = yield* Databases.empty;
         const { next, nextToo, old, oldToo } = yield* Upgrade.sideBySide(address);
         const { admin } = yield* metaOf(address);
-        // What a migration says whose writes the version before would get wrong.
+        // A migration sets this if the previous version would write the new tables incorrectly.
         yield* admin`UPDATE stream_recovery_meta SET value = ${String(schemaVersion)} WHERE name = 'min_writer'`;
         assert.deepStrictEqual([yield* old.stormEnd, yield* oldToo.stormEnd], ["newer_schema", "newer_schema"]);
         yield* Effect.all([next.more(40), nextToo.more(40)], { concurrency: 2 });

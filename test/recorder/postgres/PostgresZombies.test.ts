@@ -1,5 +1,5 @@
 /**
- * Lets two processes meet over one PostgreSQL, each held at the statements of its transaction; and looks at what a group of writes is.
+ * Two processes meet over one PostgreSQL, each held at the statements of its transaction. Also checks the statements of a group.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, type Scope } from "effect";
@@ -10,12 +10,12 @@ import * as SqlTables from "../../../src/recorder/sql/SqlTables.ts";
 import * as E from "../Entries.ts";
 import { type Recorder, record } from "../suite/Bench.ts";
 import { sweptQuestions } from "../suite/SweptQuestions.ts";
-import { flowingZombies, zombieRuns } from "../suite/ZombieRuns.ts";
+import { volatileZombies, zombieRuns } from "../suite/ZombieRuns.ts";
 import { type Meeting, type Side, zombies } from "../suite/Zombies.ts";
 import * as Databases from "./Databases.ts";
 import * as StatementProxy from "./StatementProxy.ts";
 
-/** Two processes: what one of them is about to do can be held up in the middle of its transaction. */
+/** Two processes. A statement of one of them can be held in the middle of its transaction. */
 interface Two {
   readonly slow: Recorder;
   readonly proxy: StatementProxy.StatementProxy;
@@ -52,11 +52,11 @@ const meeting: Meeting<RecorderError> = {
 
 zombies("Two processes over one PostgreSQL", meeting);
 zombieRuns("A run over PostgreSQL", meeting);
-flowingZombies("A run over PostgreSQL", meeting);
+volatileZombies("A run over PostgreSQL", meeting);
 sweptQuestions("Two processes over one PostgreSQL", meeting);
 
 describe("PostgresRunRecorder writes in groups", () => {
-  it.live("of one statement a kind, however many runs are in it", () =>
+  it.live("with one statement per kind, however many runs a group has", () =>
     Effect.gen(function* () {
       const { proxy, slow } = yield* two;
       const ids = Array.from({ length: 60 }, (_, index) => `r${index}`);
@@ -67,7 +67,7 @@ describe("PostgresRunRecorder writes in groups", () => {
       yield* all((id) => [E.begun(id), E.attempt(1)]);
       yield* all(() => [E.raised(1, { shown: "text" })]);
       yield* all(() => [E.ended()]);
-      // What the connection that listens says is about no run.
+      // Statements of the listening connection concern no run.
       const ofRuns = proxy.statements.slice(from).filter((sql) => !/^LISTEN|^SELECT pg_notify|^SELECT 1$/.test(sql));
       const kinds = ofRuns.map((sql) =>
         sql
@@ -85,7 +85,7 @@ describe("PostgresRunRecorder writes in groups", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("a group that rests on another version of one of its runs changes none of them", () =>
+  it.live("and a group that rests on another version of one of its runs changes none of them", () =>
     Effect.gen(function* () {
       const address = yield* Databases.empty;
       const recorder = yield* Databases.open({ address });

@@ -1,5 +1,5 @@
 /**
- * Starts one PostgreSQL for the whole suite, before its first test. Each test makes a database of its own in it.
+ * Starts one PostgreSQL for the whole suite before its first test. Each test creates its own database in it.
  */
 import type { TestProject } from "vitest/node";
 import * as Cluster from "../../../scripts/postgres/Cluster.ts";

@@ -1,10 +1,10 @@
 /**
- * Keeps what is logged, a text a line.
+ * Collects log lines as text.
  */
 import { Layer, Logger, References } from "effect";
 import { lineOf } from "../../../src/gateway/log/LogLine.ts";
 
-/** A log, and what was said in it: level, message and fields, without the time. */
+/** A logger and the lines it got: level, message and fields, without the time. */
 export const heard = () => {
   const said: Array<string> = [];
   const logger = Logger.make<unknown, void>(({ cause, date, logLevel, message }) => {

@@ -1,23 +1,28 @@
 /**
- * Keeps what several processes know together in the memory of one, for tests: as the database does, and at once.
+ * Keeps the shared facts of several processes in the memory of one, for tests. It behaves like the database, without delay.
  */
 import { Effect, Redacted } from "effect";
 import { Listeners } from "../../../src/recorder/shared/Listeners.ts";
-import type { Fact, FactsFault, SharedFacts, Word } from "../../../src/recorder/shared/SharedFacts.ts";
+import {
+  type Fact,
+  type FactsFault,
+  type SharedFacts,
+  toldKinds,
+  type Word,
+} from "../../../src/recorder/shared/SharedFacts.ts";
 
-/** The store of them. */
 export interface MemoryFacts {
-  /** A process of its own. */
+  /** Adds a process. */
   readonly process: () => SharedFacts;
-  /** Whether the store is away. */
+  /** True while the store is unavailable. */
   isAway: boolean;
-  /** Whether words are lost. */
+  /** True to lose notifications. */
   isMute: boolean;
-  /** Says a word to every process, as when a connection is back. */
+  /** Sends a notification to every process, as after a connection is restored. */
   readonly say: (word: Word) => void;
-  /** Every value that was ever put, and every key. */
+  /** Every key and value that was ever put. */
   readonly seen: ReadonlyArray<string>;
-  /** How often it was asked or told. */
+  /** Counts all calls and notifications. */
   readonly calls: () => number;
 }
 
@@ -27,9 +32,9 @@ interface Row extends Pick<Fact, "value" | "node" | "stamp"> {
 }
 
 /**
- * Makes a store.
+ * Creates a store.
  *
- * @param now milliseconds
+ * @param now the current time in milliseconds
  */
 export const make = (now: () => number): MemoryFacts => {
   const rows = new Map<string, Row>();
@@ -42,7 +47,7 @@ export const make = (now: () => number): MemoryFacts => {
   const asked = <A>(does: () => A): Effect.Effect<A, FactsFault> =>
     Effect.suspend(() => {
       calls += 1;
-      // Others come in between, as over a network.
+      // Lets other fibers run in between, as a network would.
       return Effect.andThen(
         Effect.yieldNow,
         Effect.suspend(() => (store.isAway ? Effect.fail({ message: "away" }) : Effect.succeed(does()))),
@@ -69,7 +74,8 @@ export const make = (now: () => number): MemoryFacts => {
           stamps += 1;
           seen.push(key, value);
           rows.set(`${kind} ${key}`, { value, node, stamp: `${stamps}`, at: now(), until: now() + keepMs });
-          if ((kind === "cooldown" || kind === "cancel") && !store.isMute) store.say({ _tag: "Put", kind });
+          const told = toldKinds.find((it) => it === kind);
+          if (told !== undefined && !store.isMute) store.say({ _tag: "Put", kind: told });
         }),
       find: (kind, key) => asked(() => find(kind, key)),
       take: (kind, key) =>

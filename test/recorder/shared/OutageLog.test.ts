@@ -6,8 +6,8 @@ import { heard } from "./Heard.ts";
 
 const words = { away: "nothing is heard", back: "it is heard again" };
 
-describe("what fails again and again", () => {
-  it.effect("is said when it begins, once a minute while it lasts, and when it is over", () =>
+describe("a repeated failure", () => {
+  it.effect("is logged when it begins, once a minute while it lasts, and when it is over", () =>
     Effect.gen(function* () {
       const { log, said } = heard();
       yield* Effect.gen(function* () {
@@ -31,7 +31,7 @@ describe("what fails again and again", () => {
     }),
   );
 
-  it.effect("fills no log where it comes and goes all the time", () =>
+  it.effect("fills no log if it comes and goes all the time", () =>
     Effect.gen(function* () {
       const { log, said } = heard();
       yield* Effect.gen(function* () {
@@ -49,7 +49,7 @@ describe("what fails again and again", () => {
     }),
   );
 
-  it.effect("is said once for a store, however many look at it", () =>
+  it.effect("is logged once for a store, however many components observe it", () =>
     Effect.gen(function* () {
       const { log, said } = heard();
       const [one, other] = [{}, {}];

@@ -16,7 +16,7 @@ const made = (random: () => number, depth: number): Json => {
   return [null, few(), `text ${few()}`, random() < 0.5, undefined][kind];
 };
 
-/** What a fold does: the same objects where nothing has changed, others where something has. */
+/** Imitates a fold: unchanged parts are the same objects, changed parts are new ones. */
 const grown = (random: () => number, value: Json): Json => {
   if (random() < 0.2) return made(random, 2);
   if (Array.isArray(value)) {
@@ -33,8 +33,8 @@ const grown = (random: () => number, value: Json): Json => {
 
 const asText = (value: Json): unknown => JSON.parse(JSON.stringify({ value }));
 
-describe("what has changed of a record", () => {
-  it("makes of the first version the last one, whatever became of it", () => {
+describe("the change of a record", () => {
+  it("turns the first version into the last one, whatever became of it", () => {
     for (let seed = 1; seed <= 2_000; seed += 1) {
       const random = seeded(seed);
       const before = made(random, 4);
@@ -45,7 +45,7 @@ describe("what has changed of a record", () => {
     }
   });
 
-  it("is nothing where nothing has changed, and no more than what has", () => {
+  it("is empty if nothing has changed, and minimal otherwise", () => {
     const same = { deep: { list: [1, 2, { x: 1 }] } };
     assert.isUndefined(RecordChange.between(same, { deep: { list: [1, 2, { x: 1 }] } }));
     assert.deepStrictEqual(RecordChange.between({ ...same, n: 1 }, { ...same, n: 2 }), { o: { n: { v: 2 } } });

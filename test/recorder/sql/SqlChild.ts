@@ -1,6 +1,6 @@
 /**
- * A process of its own with a recorder over a file or a database; does what its parent asks it for. It may be one of the version
- * before this one.
+ * A separate process with a recorder over a file or a database that executes its parent's requests. It may run the previous
+ * version of the program.
  */
 import { Clock, Effect, Layer, ManagedRuntime } from "effect";
 import { type RecorderError, RunRecorder } from "../../../src/recorder/RunRecorder.ts";
@@ -33,7 +33,7 @@ const runtime = ManagedRuntime.make(Layer.provide(layer, Layer.succeed(Clock.Clo
 
 const tell = (told: ChildMessage): void => void process.send?.(told);
 
-/** A write that the other process's storm kept out for longer than a lock is waited for wrote nothing, and comes again. */
+/** Repeats a write that wrote nothing because the other process's storm blocked it for longer than the lock timeout. */
 const written = (write: Effect.Effect<void, RecorderError>): Effect.Effect<void, RecorderError> =>
   Effect.catchIf(
     write,
@@ -41,7 +41,7 @@ const written = (write: Effect.Effect<void, RecorderError>): Effect.Effect<void,
     () => written(write),
   );
 
-/** Writes one run after the other, each entry on its own, and tells what was committed; until it is killed. */
+/** Writes one run after the other, each entry separately, and reports each commit, until it is killed. */
 const storm = (recorder: Recorder, name: string): Effect.Effect<never, unknown> =>
   Effect.gen(function* () {
     for (let run = 0; ; run += 1) {
@@ -55,7 +55,7 @@ const storm = (recorder: Recorder, name: string): Effect.Effect<never, unknown> 
 
 const asked = (recorder: Recorder, method: string, args: ReadonlyArray<never>): Effect.Effect<unknown, unknown> => {
   if (method === "storm") return storm(recorder, String(args[0]));
-  // The parent names methods of the service with their own arguments: `SqlProcess.call` ties the two.
+  // The parent names methods of the service with their own arguments, as `SqlProcess.call` ensures.
   const methods = recorder as unknown as Readonly<
     Record<string, (...all: ReadonlyArray<never>) => Effect.Effect<unknown>>
   >;

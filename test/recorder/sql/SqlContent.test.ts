@@ -25,7 +25,7 @@ interface Part {
 const text = (): Part => ({ content: planted.output, says: Observation.text(planted.output.length) });
 const done: Part = { content: planted.output, says: Observation.terminal("stop") };
 
-/** Plays one run over a file and closes it; how the stream ends does not matter here. */
+/** Plays one run over a file and closes it, whatever the end of the stream. */
 const play = (file: string, runId: string, source: Stream.Stream<Part, Broke>) =>
   Effect.gen(function* () {
     const services = yield* Layer.build(
@@ -59,7 +59,7 @@ const sizes = (file: string, runId: string) => {
   return { rows, bytes: record.length, parts: /"parts":(\d+)/.exec(record)?.[1] };
 };
 
-describe("the file of the SQL recorder holds facts, never content", () => {
+describe("the file of the SQL recorder contains facts, never content", () => {
   it.live("no prompt, output, argument or error text is in the database or its journal", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
@@ -95,7 +95,7 @@ describe("the file of the SQL recorder holds facts, never content", () => {
       assert.deepStrictEqual([short?.parts, long?.parts], ["101", "1000001"]);
       assert.deepStrictEqual(long?.rows, short?.rows);
       assert.deepStrictEqual(long?.rows.slice(0, 3), [1, 0, 0]);
-      // The counters have more digits.
+      // Only the counters have more digits.
       assert.isBelow((long?.bytes ?? 0) - (short?.bytes ?? 0), 64);
     }).pipe(Effect.scoped),
   );

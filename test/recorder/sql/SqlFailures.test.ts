@@ -14,11 +14,11 @@ const counted = (reason: string) =>
     Number(count),
   );
 
-/** Many notes: more than fits into a few pages. */
+/** Many entries, more than fit into a few pages. */
 const large = (runId: string) => [E.begun(runId), ...Array.from({ length: 30 }, (_, n) => E.opened(runId, n + 1))];
 
-describe("SqlRunRecorder says what is wrong with its file, and goes on when that is over", () => {
-  it.effect("a full disk: nothing of the write is there, and the same write is taken when there is room", () =>
+describe("SqlRunRecorder reports problems of its file, and continues after them", () => {
+  it.effect("a full disk: nothing of the write is stored, and the same write succeeds when there is room", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const { recorder, sql } = yield* Folder.openWithClient({ file });
@@ -38,7 +38,7 @@ describe("SqlRunRecorder says what is wrong with its file, and goes on when that
     }),
   );
 
-  it.live("another program's lock: it is waited for, and named when it stays", () =>
+  it.live("another program's lock: it is waited for, and reported if it lasts", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const recorder = yield* Folder.open({ file, lockWaitMs: 100 });
@@ -60,21 +60,21 @@ describe("SqlRunRecorder says what is wrong with its file, and goes on when that
     }),
   );
 
-  it.live("a lock that stays is waited for once: later writes fail at once, and the first one after it is taken", () =>
+  it.live("a lasting lock is waited for once: later writes fail at once, and the first one after it succeeds", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const recorder = yield* Folder.open({ file, lockWaitMs: 1_500 });
       yield* recorder.write("r", [E.begun("r")]);
       const other = new DatabaseSync(file);
       other.exec("BEGIN EXCLUSIVE");
-      // Waited for anew by each, these would take as long as thirty waits, and a process that ends takes no longer than one.
+      // If each waited again, they would take as long as thirty waits, but a process must end within one.
       for (let n = 0; n < 30; n += 1) {
         assert.strictEqual((yield* Effect.flip(recorder.write("r", [E.attempt(1)]))).reason, "locked");
       }
       other.exec("COMMIT");
       yield* recorder.write("r", [E.attempt(1)]);
       other.exec("BEGIN EXCLUSIVE");
-      // Another lock is waited for as the first one was.
+      // Another lock is waited for like the first one.
       const waiting = yield* Effect.forkChild(recorder.write("r", [E.attempt(2)]), { startImmediately: true });
       yield* Effect.yieldNow;
       yield* Effect.yieldNow;
@@ -85,7 +85,7 @@ describe("SqlRunRecorder says what is wrong with its file, and goes on when that
     }),
   );
 
-  it.live("a process that only reads waits for no lock, also when it ends", () =>
+  it.live("a process that only reads waits for no lock, even when it ends", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       yield* Effect.flatMap(Folder.open({ file }), (recorder) => recorder.write("r", [E.begun("r")])).pipe(
@@ -99,7 +99,7 @@ describe("SqlRunRecorder says what is wrong with its file, and goes on when that
     }),
   );
 
-  it.live("a lock that is held when it starts is waited for too", () =>
+  it.live("a lock that is held at the start is waited for, too", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const other = new DatabaseSync(file);
@@ -114,7 +114,7 @@ describe("SqlRunRecorder says what is wrong with its file, and goes on when that
     }).pipe(Effect.scoped),
   );
 
-  it.live("a disk that is really full, where this system lets us make one", () =>
+  it.live("a disk that is really full, if this system lets us create one", () =>
     Effect.gen(function* () {
       const disk = yield* smallDisk;
       if (disk === undefined) return;
@@ -128,7 +128,7 @@ describe("SqlRunRecorder says what is wrong with its file, and goes on when that
       }
       assert.strictEqual(reason, "disk_full");
       assert.isAbove(taken, 0);
-      // What was there before is whole, and what was refused has left nothing.
+      // Earlier data is whole, and the refused write has left nothing.
       assert.deepStrictEqual(yield* record(recorder, "r0"), E.folded(large("r0")));
       assert.isUndefined(yield* recorder.run(`r${taken}`));
       grow(disk);
@@ -137,7 +137,7 @@ describe("SqlRunRecorder says what is wrong with its file, and goes on when that
     }).pipe(Effect.scoped),
   );
 
-  it.effect("a file that only can be read: it is read, and a write says why it is refused", () =>
+  it.effect("a read-only file can be read, and a write says why it is refused", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const writer = yield* Folder.open({ file });
@@ -156,14 +156,14 @@ describe("SqlRunRecorder says what is wrong with its file, and goes on when that
       const { recorder, sql } = yield* Folder.openWithClient({ file: yield* Folder.emptyPath });
       yield* recorder.write("r", [E.begun("r")]);
       yield* sql`PRAGMA query_only = 1`;
-      // The connection counts as useless after it, and the next one can write again.
+      // The connection counts as unusable after it, and the next one can write again.
       assert.strictEqual((yield* Effect.flip(recorder.write("r", [E.attempt(1)]))).reason, "read_only");
       yield* recorder.write("r", [E.attempt(1)]);
       assert.deepStrictEqual(yield* record(recorder, "r"), E.folded([E.begun("r"), E.attempt(1)]));
     }),
   );
 
-  it.effect("a file that was deleted: said once, then a new one is used", () =>
+  it.effect("a deleted file is reported once, and then a new one is used", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const recorder = yield* Folder.open({ file });
@@ -181,7 +181,7 @@ describe("SqlRunRecorder says what is wrong with its file, and goes on when that
     }),
   );
 
-  it.effect("bytes that were overwritten: told as damage, and over when a backup is back", () =>
+  it.effect("overwritten bytes are reported as damage, until a backup is restored", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const { recorder, sql } = yield* Folder.openWithClient({ file });
@@ -200,7 +200,7 @@ describe("SqlRunRecorder says what is wrong with its file, and goes on when that
     }),
   );
 
-  it.effect("a file that is no database is refused and not touched", () =>
+  it.effect("a file that is no database is refused and not changed", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       writeFileSync(file, "These are my notes, and they are longer than a header.\n".repeat(200));
@@ -212,7 +212,7 @@ describe("SqlRunRecorder says what is wrong with its file, and goes on when that
     }),
   );
 
-  it.effect("a folder that cannot be made is named", () =>
+  it.effect("a folder that cannot be created is named", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       writeFileSync(file, "");
@@ -223,7 +223,7 @@ describe("SqlRunRecorder says what is wrong with its file, and goes on when that
   );
 });
 
-describe("a failure of the system becomes a reason and a sentence", () => {
+describe("a failure of the system has a reason and a message", () => {
   for (const [code, reason] of [
     ["EACCES", "read_only"],
     ["EPERM", "read_only"],
@@ -239,7 +239,7 @@ describe("a failure of the system becomes a reason and a sentence", () => {
   }
 });
 
-describe("SqlRunRecorder loses nothing but what is damaged", () => {
+describe("SqlRunRecorder loses only damaged data", () => {
   it.effect("a damaged row names its run, and every other run is read, listed and recovered", () =>
     Effect.gen(function* () {
       const { recorder, sql } = yield* Folder.openWithClient({ file: yield* Folder.emptyPath });
@@ -267,7 +267,7 @@ describe("SqlRunRecorder loses nothing but what is damaged", () => {
     }),
   );
 
-  it.effect("what the database refuses of one run in a group of writes is refused alone", () =>
+  it.effect("an entry that the database refuses fails alone in a group of writes", () =>
     Effect.gen(function* () {
       const { recorder, sql } = yield* Folder.openWithClient({ file: yield* Folder.emptyPath });
       yield* sql`CREATE TRIGGER no BEFORE INSERT ON stream_recovery_runs WHEN NEW.run_id = 'b' BEGIN SELECT RAISE(ABORT, 'no'); END`;
@@ -303,7 +303,7 @@ describe("SqlRunRecorder loses nothing but what is damaged", () => {
 
 const [mount, unmount] = ["mount", "umount"];
 
-/** A file system of one MiB; undefined where this user may not make one. */
+/** A file system of 1 MiB; undefined if this user may not mount one. */
 const smallDisk = Effect.acquireRelease(
   Effect.map(Folder.folder, (path) => {
     const mounted = spawnSync(mount, ["-t", "tmpfs", "-o", "size=1m", "tmpfs", path]);

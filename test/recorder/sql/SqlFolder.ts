@@ -1,5 +1,5 @@
 /**
- * Makes folders and layers for tests of the SQL recorder.
+ * Creates folders and layers for tests of the SQL recorder.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,29 +9,30 @@ import type { SqlClient } from "effect/sql/SqlClient";
 import * as SqlClients from "effect/sql/SqlClient";
 import type { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import type { Entry } from "../../../src/recorder/RunRecord.ts";
-import { RunRecorder, writeTogetherOf } from "../../../src/recorder/RunRecorder.ts";
+import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { type SqlFileOptions, SqlRunRecorder } from "../../../src/recorder/sql/SqlRunRecorder.ts";
 import * as SqlNodeSqlite from "../../../src/recorder/sql/sqlite/SqlNodeSqlite.ts";
+import { take } from "../Committing.ts";
 import type { Recorder } from "../suite/Bench.ts";
 
-/** A folder that goes with the scope. */
+/** A temporary folder for the duration of the scope. */
 export const folder: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "recorder-"))),
   (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true })),
 );
 
-/** The path of a store that is not there yet. */
+/** The path of a store that does not exist yet. */
 export const emptyPath: Effect.Effect<string, never, Scope.Scope> = Effect.map(folder, (path) => join(path, "runs.db"));
 
-/** What differs in the world of one process. */
+/** The special conditions of one process. */
 export interface World {
-  /** Its wall clock goes ahead of the test's by so many milliseconds. */
+  /** The lead of its wall clock over the test's, in milliseconds. */
   readonly ahead?: () => number;
-  /** Whether nothing that waits in it goes on any more: it was killed, or is frozen. */
+  /** Returns true while its waits must not end, because it was killed or is frozen. */
   readonly stopped?: () => boolean;
 }
 
-/** A recorder of its own, as another process has it. */
+/** A separate recorder, like that of another process. */
 export const open = (
   options: SqlFileOptions,
   { ahead = () => 0, stopped = () => false }: World = {},
@@ -56,19 +57,19 @@ export const open = (
   });
 
 /**
- * Writes entries together with those of others: whether they are on record. Undefined where the recorder does not take them.
+ * Writes entries in a group and returns true if they are on record; undefined if the recorder does not take them.
  */
 export const together = (
-  recorder: object,
+  recorder: Recorder,
   runId: string,
   entries: ReadonlyArray<Entry>,
 ): Effect.Effect<boolean | undefined> =>
   Effect.callback((resume) => {
-    const taken = writeTogetherOf(recorder)?.(runId, entries, (isOnRecord) => resume(Effect.succeed(isOnRecord)));
-    if (taken !== true) resume(Effect.undefined);
+    const taken = take(recorder, runId, entries, (isOnRecord) => resume(Effect.succeed(isOnRecord)));
+    if (!taken) resume(Effect.undefined);
   });
 
-/** A recorder beside the client that it uses: whatever is done to the client's connection is done to the recorder's. */
+/** A recorder with the client that it uses, so that a test can act on the recorder's own connection. */
 export const openWithClient = (
   options: SqlFileOptions & { readonly file: string },
 ): Effect.Effect<{ readonly recorder: Recorder; readonly sql: SqlClient }, unknown, Scope.Scope> =>

@@ -25,7 +25,7 @@ const copied = Effect.map(Folder.emptyPath, (file) => {
 
 const opened = Effect.gen(function* () {
   const file = yield* copied;
-  // It waits for as long as its own lease, to be sure of a dead process.
+  // It waits for the length of its own lease before it considers a process dead.
   const recorder = yield* Folder.open({ file, leaseMs: 1_000 });
   const count = (table: string) =>
     Effect.sync(() => Number(ask(file, `SELECT count(*) AS n FROM stream_recovery_${table}`)[0]?.n));
@@ -34,7 +34,7 @@ const opened = Effect.gen(function* () {
 
 Former.suite({ version: 6, name: "sqlite", opened, tables: ["incidents", "questions"] });
 
-it.live("a file of version 6 is brought up to date, and keeps the budgets and cancels that its processes shared", () =>
+it.live("a file of version 6 is upgraded, and keeps the budgets and cancels that its processes shared", () =>
   Effect.gen(function* () {
     const file = yield* copied;
     assert.strictEqual(versionOf(file), 6);

@@ -1,6 +1,6 @@
 /**
- * Writes that one commit takes together in a step: what goes its usual way is on record then, and anything else is left to the
- * other way as if nothing had happened.
+ * Writes that one commit stores together in one step. Ordinary writes are on record then, and any other is left to the single
+ * way as if nothing had happened.
  */
 import { renameSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
@@ -8,8 +8,8 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect, Exit, Metric, Scope } from "effect";
 import { TestClock } from "effect/testing";
 import type { Entry } from "../../../src/recorder/RunRecord.ts";
-import { writeTogetherOf } from "../../../src/recorder/RunRecorder.ts";
 import * as SqlFailure from "../../../src/recorder/sql/SqlFailure.ts";
+import { take } from "../Committing.ts";
 import * as E from "../Entries.ts";
 import { type Recorder, record } from "../suite/Bench.ts";
 import * as Folder from "./SqlFolder.ts";
@@ -18,17 +18,17 @@ const commits = Effect.map(Metric.value(SqlFailure.commits), ({ count }) => Numb
 const began = (id: string): ReadonlyArray<Entry> => [E.begun(id), E.attempt(1)];
 const names = (count: number) => Array.from({ length: count }, (_, n) => `r${n}`);
 
-/** Writes several together, in one step: which of them are on record then. */
+/** Writes several runs in one step, and returns which of them are on record then. */
 const write = (recorder: Recorder, all: ReadonlyArray<readonly [runId: string, entries: ReadonlyArray<Entry>]>) =>
   Effect.forEach(all, ([runId, entries]) => Folder.together(recorder, runId, entries), { concurrency: "unbounded" });
 
-/** Lets so many turns of the event loop pass: a group is committed within one. */
+/** Waits for some turns of the event loop; a group is committed within one. */
 const turns = (count: number) =>
   Effect.promise(async () => {
     for (let turn = 0; turn < count; turn += 1) await new Promise((passed) => setImmediate(passed));
   });
 
-/** A recorder over a file. Its first write is one by itself: it makes the lease. */
+/** A recorder over a file. Its first write is a single one, which creates the lease. */
 const opened = Effect.gen(function* () {
   const file = yield* Folder.emptyPath;
   const recorder = yield* Folder.open({ file });
@@ -37,7 +37,7 @@ const opened = Effect.gen(function* () {
 });
 
 describe("writes of several runs in one step", () => {
-  it.effect("share one commit, and are on record when they are told", () =>
+  it.effect("share one commit, and are on record when they are reported", () =>
     Effect.gen(function* () {
       const { file, recorder } = yield* opened;
       const before = yield* commits;
@@ -73,18 +73,18 @@ describe("writes of several runs in one step", () => {
     }),
   );
 
-  it.effect("are told in a step of their own", () =>
+  it.effect("are reported in a separate step", () =>
     Effect.gen(function* () {
       const { recorder } = yield* opened;
       const told: Array<boolean> = [];
-      assert.isTrue(writeTogetherOf(recorder)?.("r", began("r"), (isOnRecord) => told.push(isOnRecord)));
+      assert.isTrue(take(recorder, "r", began("r"), (isOnRecord) => told.push(isOnRecord)));
       assert.deepStrictEqual(told, []);
       yield* Folder.together(recorder, "s", began("s"));
       assert.deepStrictEqual(told, [true]);
     }),
   );
 
-  it.effect("leave one that does not fit to the other way, and take the others", () =>
+  it.effect("leave one that does not fit to the other way, and commit the others", () =>
     Effect.gen(function* () {
       const { recorder } = yield* opened;
       yield* recorder.write("ended", [...began("ended"), E.ended()]);
@@ -111,7 +111,7 @@ describe("writes of several runs in one step", () => {
     }),
   );
 
-  it.effect("are not taken where they could not be read back, and before there is a lease", () =>
+  it.effect("are not accepted if they could not be read back, or before there is a lease", () =>
     Effect.gen(function* () {
       const { recorder } = yield* opened;
       assert.isUndefined(yield* Folder.together(recorder, "first", [E.noted(Number.NaN)]));
@@ -120,7 +120,7 @@ describe("writes of several runs in one step", () => {
     }),
   );
 
-  it.effect("are not taken under an id that the file does not keep, which the other way refuses by its name", () =>
+  it.effect("are not accepted with an id that the file does not keep, which the other way refuses with its name", () =>
     Effect.gen(function* () {
       const { recorder } = yield* opened;
       for (const id of ["r\ud83d", "\ude00"]) {
@@ -138,20 +138,20 @@ describe("writes of several runs in one step", () => {
     }),
   );
 
-  it.effect("are not taken over a client of the program, which may be inside of a transaction", () =>
+  it.effect("are not accepted over a client of the program, which may be inside a transaction", () =>
     Effect.gen(function* () {
       const { recorder } = yield* Folder.openWithClient({ file: yield* Folder.emptyPath });
       yield* recorder.write("first", began("first"));
-      assert.isUndefined(writeTogetherOf(recorder));
+      assert.isUndefined(recorder.write.commit);
     }),
   );
 
-  it.effect("share the commit of another run's write where they are the end of a run", () =>
+  it.effect("share the commit of another run's write if they are the end of a run", () =>
     Effect.gen(function* () {
       const { file, recorder } = yield* opened;
       const rows = new DatabaseSync(file, { readOnly: true });
       const isEnded = rows.prepare("SELECT 1 FROM stream_recovery_runs WHERE run_id = ? AND ended_at IS NOT NULL");
-      // A busy machine may take longer for the turn in between than an end waits, so that it is tried more often than once.
+      // On a busy machine the turn in between may exceed the wait of an end, so the test repeats it.
       let shared = 0;
       for (let n = 0; n < 50 && shared === 0; n += 1) {
         yield* write(recorder, [[`r${n}`, began(`r${n}`)]]);
@@ -161,36 +161,36 @@ describe("writes of several runs in one step", () => {
           told.push(isOnRecord);
           assert.isDefined(isEnded.get(`r${n}`));
         };
-        assert.isTrue(writeTogetherOf(recorder)?.(`r${n}`, [E.noted(1), E.ended()], tell));
+        assert.isTrue(take(recorder, `r${n}`, [E.noted(1), E.ended()], tell));
         yield* turns(1);
         assert.isTrue(yield* Folder.together(recorder, `s${n}`, began(`s${n}`)));
         assert.deepStrictEqual(told, [true]);
         if ((yield* commits) - before === 1) shared += 1;
       }
       assert.strictEqual(shared, 1);
-      // One that no other write comes for is on record all the same.
+      // An end without a further write is on record, too.
       assert.isTrue(yield* Folder.together(recorder, "s0", [E.ended()]));
       assert.isDefined(isEnded.get("s0"));
       rows.close();
     }),
   );
 
-  it.effect("wait for no other run where there is none", () =>
+  it.effect("wait for no other run if there is none, even at the end of a run", () =>
     Effect.gen(function* () {
       const { recorder } = yield* opened;
       yield* recorder.write("first", [E.ended()]);
-      // One turn may take longer than an end would wait; of twenty at least one does not.
+      // One turn may exceed the wait of an end, but not all twenty.
       for (const id of names(20)) {
         yield* recorder.write(id, began(id));
         const told: Array<boolean> = [];
-        assert.isTrue(writeTogetherOf(recorder)?.(id, [E.ended()], (it) => told.push(it)));
+        assert.isTrue(take(recorder, id, [E.ended()], (it) => told.push(it)));
         yield* turns(1);
         assert.deepStrictEqual(told, [true]);
       }
     }),
   );
 
-  it.effect("are on record when the recorder closes, also where an end waits for others", () =>
+  it.effect("are on record when the recorder closes, even if an end waits for others", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const told: Array<boolean> = [];
@@ -198,7 +198,7 @@ describe("writes of several runs in one step", () => {
         const recorder = yield* Folder.open({ file });
         yield* recorder.write("first", began("first"));
         yield* recorder.write("other", began("other"));
-        assert.isTrue(writeTogetherOf(recorder)?.("first", [E.ended()], (it) => told.push(it)));
+        assert.isTrue(take(recorder, "first", [E.ended()], (it) => told.push(it)));
       }).pipe(Effect.scoped);
       assert.deepStrictEqual(told, [true]);
       const other = new DatabaseSync(file, { readOnly: true });
@@ -207,19 +207,19 @@ describe("writes of several runs in one step", () => {
     }),
   );
 
-  it.effect("wait for another process's commit, and share the next one with those that come meanwhile", () =>
+  it.effect("wait for another process's commit, and share the next one with writes that arrive meanwhile", () =>
     Effect.gen(function* () {
       const { file, recorder } = yield* opened;
       const other = new DatabaseSync(file);
       yield* Effect.addFinalizer(() => Effect.sync(() => other.close()));
       const before = yield* commits;
       const told: Array<boolean> = [];
-      const take = (id: string) => writeTogetherOf(recorder)?.(id, began(id), (it) => told.push(it));
+      const takes = (id: string) => take(recorder, id, began(id), (it) => told.push(it));
       other.exec("BEGIN IMMEDIATE");
-      assert.isTrue(take("r"));
+      assert.isTrue(takes("r"));
       yield* turns(3);
       assert.deepStrictEqual(told, []);
-      assert.isTrue(take("s"));
+      assert.isTrue(takes("s"));
       other.exec("ROLLBACK");
       assert.isTrue(yield* Folder.together(recorder, "t", began("t")));
       assert.deepStrictEqual(told, [true, true]);
@@ -237,31 +237,31 @@ describe("writes of several runs in one step", () => {
       yield* Effect.addFinalizer(() => Effect.sync(() => other.close()));
       const told: Array<boolean> = [];
       other.exec("BEGIN IMMEDIATE");
-      assert.isTrue(writeTogetherOf(recorder)?.("r", began("r"), (it) => told.push(it)));
+      assert.isTrue(take(recorder, "r", began("r"), (it) => told.push(it)));
       yield* Scope.close(scope, Exit.void);
       assert.deepStrictEqual(told, [false]);
     }),
   );
 
-  it.effect("that were taken are committed when the recorder closes, and later ones are not taken", () =>
+  it.effect("that were accepted are committed when the recorder closes, and later ones are not accepted", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const scope = yield* Scope.make();
       const recorder = yield* Scope.provide(Folder.open({ file }), scope);
       yield* recorder.write("first", began("first"));
       const told: Array<boolean> = [];
-      const take = (id: string) => writeTogetherOf(recorder)?.(id, began(id), (it) => told.push(it));
-      assert.isTrue(take("r"));
+      const takes = (id: string) => take(recorder, id, began(id), (it) => told.push(it));
+      assert.isTrue(takes("r"));
       yield* Scope.close(scope, Exit.void);
       assert.deepStrictEqual(told, [true]);
-      assert.isFalse(take("s"));
+      assert.isFalse(takes("s"));
       assert.strictEqual((yield* (yield* Folder.open({ file })).runs()).length, 2);
     }),
   );
 });
 
 describe("nothing of a step is on record", () => {
-  /** What another process, or an operator, does to the file before the step, and what the other way says then. */
+  /** Changes of the file by another process or an operator before the step, and the error of the single way afterwards. */
   const spoiled: Readonly<Record<string, readonly [spoil: (db: DatabaseSync, file: string) => void, then: string]>> = {
     "where another process has fenced the lease": [
       (db) => db.exec("UPDATE stream_recovery_leases SET fenced = 1"),
@@ -287,7 +287,7 @@ describe("nothing of a step is on record", () => {
   const known = ["first", [E.noted(1)]] as const;
   const fresh = ["new", began("new")] as const;
   for (const [why, [spoil, then]] of Object.entries(spoiled)) {
-    /** The one whose row it is comes behind another, or alone: then its statement is a transaction by itself. */
+    /** The write whose row is spoiled comes after another one, or alone, in which case its statement is a separate transaction. */
     const alone = why === "where an id of it is on record" ? fresh : known;
     for (const all of [[["beside", began("beside")], known, fresh], [alone]] as const) {
       it.effect(all.length === 1 ? `${why}, of one run` : why, () =>
@@ -329,7 +329,7 @@ describe("nothing of a step is on record", () => {
     it.effect(`where an entry of it holds ${what}; the next group is on record, and the scope closes`, () =>
       Effect.gen(function* () {
         const { file, recorder } = yield* opened;
-        // A program without types hands it over.
+        // An untyped program may pass this.
         const bad = [{ ...E.begun("bad"), provider: value } as Entry];
         const step = write(recorder, [
           ["beside", began("beside")],
@@ -359,7 +359,7 @@ describe("nothing of a step is on record", () => {
     );
   }
 
-  it.effect("where the lease was not renewed in time, until a write by itself has renewed it", () =>
+  it.effect("if the lease was not renewed in time, until a single write has renewed it", () =>
     Effect.gen(function* () {
       const frozen = { is: false };
       const recorder = yield* Folder.open(
@@ -375,7 +375,7 @@ describe("nothing of a step is on record", () => {
     }),
   );
 
-  it.effect("of a run that this process has lost, or has given back", () =>
+  it.effect("of a run that this process has lost, or has released", () =>
     Effect.gen(function* () {
       const { file, recorder } = yield* opened;
       yield* recorder.write("parked", [...began("parked"), { _tag: "RunParked", reason: "interrupted" }]);

@@ -11,7 +11,7 @@ const leaseMs = 15_000;
 const hourMs = 3_600_000;
 const begun = [E.begun("r"), E.attempt(1)];
 
-/** A process whose clock a test sets and that it stops, over a file of others. */
+/** A process with a clock that the test sets, over a shared file. The test can stop it. */
 const processOf = (file: string, options: SqlFileOptions = {}) =>
   Effect.gen(function* () {
     const world = { ahead: 0, stopped: false };
@@ -22,7 +22,6 @@ const processOf = (file: string, options: SqlFileOptions = {}) =>
     return { recorder, world };
   });
 
-/** Two processes over one file. */
 const two = (options: SqlFileOptions = {}) =>
   Effect.gen(function* () {
     const file = yield* Folder.emptyPath;
@@ -30,7 +29,7 @@ const two = (options: SqlFileOptions = {}) =>
     return { file, first: one.recorder, ofFirst: one.world, second: other.recorder, ofSecond: other.world };
   });
 
-/** Lets time go on until something is done; gives it with the milliseconds that it took. */
+/** Advances time until an effect is done, and returns its value and the elapsed milliseconds. */
 const timed = <A, X, R>(effect: Effect.Effect<A, X, R>, stepMs = leaseMs / 60) =>
   Effect.gen(function* () {
     const from = yield* Clock.currentTimeMillis;
@@ -47,12 +46,12 @@ const reason = (effect: Effect.Effect<unknown, { readonly reason: string }>) =>
 
 const ids = (recorder: Recorder) => Effect.map(recorder.orphans(), (runs) => runs.map((run) => run.run_id));
 
-/** What seems to be without a driver, as a list for people says it. */
+/** The runs that seem to have no owner, as a list for people shows them. */
 const seeming = (recorder: Recorder) =>
   Effect.map(recorder.orphans(100, { waits: false }), (runs) => runs.map((run) => run.run_id));
 
 describe("the lease of a process", () => {
-  it.effect("keeps its runs while its heartbeat goes on, however long", () =>
+  it.effect("keeps its runs while its heartbeat continues, for any time", () =>
     Effect.gen(function* () {
       const { first, second } = yield* two();
       yield* first.write("r", begun);
@@ -67,7 +66,7 @@ describe("the lease of a process", () => {
     }),
   );
 
-  it.effect("is over at once where another process is told that its process has ended, and no other lease is", () =>
+  it.effect("ends at once if another process learns that its process has ended, and no other lease is affected", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const [ended, longer, watching] = yield* Effect.all(
@@ -91,7 +90,7 @@ describe("the lease of a process", () => {
     }),
   );
 
-  it.effect("is over for a process that has watched it for a whole lease, not before; its runs go to one of two", () =>
+  it.effect("ends for a process that has watched it for a whole lease, not before, and its runs go to one of two", () =>
     Effect.gen(function* () {
       const { file, first, ofFirst, second } = yield* two();
       yield* first.write("r", begun);
@@ -116,7 +115,7 @@ describe("the lease of a process", () => {
     }),
   );
 
-  it.effect("that was fenced writes nothing of its runs ever again, and new runs under a new lease", () =>
+  it.effect("that was fenced never writes its runs again, and writes new runs under a new lease", () =>
     Effect.gen(function* () {
       const { first, ofFirst, second } = yield* two();
       yield* first.write("r", begun);
@@ -133,7 +132,7 @@ describe("the lease of a process", () => {
       yield* first.write("new", [E.begun("new"), E.attempt(1)]);
       yield* TestClock.adjust("20 seconds");
       yield* first.write("new", [E.ended()]);
-      // Also when its new driver has let go of it: the old stream knows nothing of what happened since.
+      // Even if the new owner has released it: the old stream does not know what has happened since.
       yield* second.write("r", [{ _tag: "RunParked", reason: "recovered" }]);
       for (const entry of all) assert.strictEqual(yield* reason(first.write("r", [entry])), "fenced", entry._tag);
       yield* second.claim("r");
@@ -143,7 +142,7 @@ describe("the lease of a process", () => {
     }),
   );
 
-  it.effect("a run that a process has lost is not its again before what drove it there knows", () =>
+  it.effect("a run that a process has lost is not its again before its old driver knows", () =>
     Effect.gen(function* () {
       const { first, ofFirst, second } = yield* two();
       yield* first.write("r", begun);
@@ -152,7 +151,7 @@ describe("the lease of a process", () => {
       yield* waited(second.claim("r"));
       yield* second.write("r", [{ _tag: "RunParked", reason: "recovered" }]);
       yield* first.write("other", [E.begun("other"), E.ended()]);
-      // Its sweeper and its old stream are one process: both writing would be two drivers of one run.
+      // Its sweeper and its old stream are one process: if both wrote, the run would have two drivers.
       assert.strictEqual(yield* reason(first.claim("r")), "owned");
       yield* first.release("nobody");
       assert.strictEqual(yield* reason(first.write("r", [E.noted(1)])), "fenced");
@@ -161,7 +160,7 @@ describe("the lease of a process", () => {
     }),
   );
 
-  it.effect("that has expired and that no process has fenced is renewed: a laptop that slept loses nothing", () =>
+  it.effect("that has expired and was not fenced is renewed, so a laptop that slept loses nothing", () =>
     Effect.gen(function* () {
       const { first, ofFirst, second } = yield* two();
       yield* first.write("r", begun);
@@ -186,14 +185,14 @@ describe("the lease of a process", () => {
     }),
   );
 
-  it.effect("a caller that leaves while it waits has taken nothing", () =>
+  it.effect("a caller that leaves while it waits has claimed nothing", () =>
     Effect.gen(function* () {
       const { first, ofFirst, second } = yield* two();
       yield* first.write("r", begun);
       ofFirst.stopped = true;
       yield* TestClock.adjust(leaseMs);
       for (const effect of [Effect.asVoid(second.claim("r")), Effect.asVoid(second.orphans())]) {
-        // As `tend` and `resume` call it: what they have claimed they must not lose.
+        // Uninterruptible, as `tend` and `resume` call it: they must not lose a run that they have claimed.
         const fiber = yield* Effect.forkChild(Effect.uninterruptible(effect), { startImmediately: true });
         yield* TestClock.adjust(leaseMs * 0.4);
         yield* Fiber.interrupt(fiber);
@@ -218,7 +217,7 @@ describe("the lease of a process", () => {
     }),
   );
 
-  it.effect("a process that asks again and again knows of a dead one as soon as its lease is over", () =>
+  it.effect("a process that asks repeatedly knows of a dead one as soon as its lease is over", () =>
     Effect.gen(function* () {
       const { first, ofFirst, second } = yield* two();
       yield* first.write("r", begun);
@@ -236,7 +235,7 @@ describe("the lease of a process", () => {
     }),
   );
 
-  it.effect("a look for people takes nothing from a silent process, waits for nothing and writes nothing", () =>
+  it.effect("a look for people claims nothing from a silent process, waits for nothing and writes nothing", () =>
     Effect.gen(function* () {
       const { file, first, ofFirst, second } = yield* two();
       yield* first.write("r", begun);
@@ -254,7 +253,7 @@ describe("the lease of a process", () => {
     }),
   );
 
-  it.effect("is given up when its recorder closes: its runs are orphans at once", () =>
+  it.effect("is released when its recorder closes, and its runs are orphans at once", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const scope = yield* Scope.make();
@@ -268,7 +267,7 @@ describe("the lease of a process", () => {
     }),
   );
 
-  it.effect("is not needed to read, and one without runs is forgotten after a day", () =>
+  it.effect("is not needed to read, and one without runs is deleted after a day", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const reader = yield* Folder.open({ file });
@@ -286,7 +285,7 @@ describe("the lease of a process", () => {
     }),
   );
 
-  it.effect("takes options that can be, and names those that cannot", () =>
+  it.effect("accepts valid options, and names invalid ones", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       for (const option of [{ leaseMs: 0 }, { leaseMs: Number.NaN }, { leaseMs: 1e9 }, { lockWaitMs: -1 }]) {
@@ -298,7 +297,7 @@ describe("the lease of a process", () => {
   );
 });
 
-describe("clocks that are wrong take no run from a process that beats, and give none back late", () => {
+describe("wrong clocks take no run from a process with a heartbeat, and release none late", () => {
   for (const aheadMs of [60_000, -60_000, hourMs, -hourMs]) {
     it.effect(`the other one's is ${aheadMs / 1_000} s off`, () =>
       Effect.gen(function* () {
@@ -322,7 +321,7 @@ describe("clocks that are wrong take no run from a process that beats, and give 
     );
   }
 
-  it.effect("they jump to and fro", () =>
+  it.effect("they jump back and forth", () =>
     Effect.gen(function* () {
       const { first, ofFirst, ofSecond, second } = yield* two();
       yield* first.write("r", begun);
@@ -337,7 +336,7 @@ describe("clocks that are wrong take no run from a process that beats, and give 
     }),
   );
 
-  it.effect("a process of a longer lease is watched for that one", () =>
+  it.effect("a process of a longer lease is watched for that time", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const [long, short] = [yield* processOf(file), yield* processOf(file, { leaseMs: 1_000 })];
@@ -354,12 +353,12 @@ describe("clocks that are wrong take no run from a process that beats, and give 
 });
 
 describe("an outage of the store ends no lease", () => {
-  it.effect("the first one back waits until the living have beaten", () =>
+  it.effect("the first process to return waits until the live ones have sent a heartbeat", () =>
     Effect.gen(function* () {
       const { file, first, second } = yield* two({ lockWaitMs: 0 });
       yield* first.write("r", begun);
       yield* second.write("s", [E.begun("s"), E.attempt(1)]);
-      // It has watched already when the store goes away.
+      // It has already watched when the store goes away.
       assert.deepStrictEqual(yield* ids(second), []);
       const other = new DatabaseSync(file);
       other.exec("BEGIN EXCLUSIVE");
@@ -376,7 +375,7 @@ describe("an outage of the store ends no lease", () => {
     }),
   );
 
-  it.effect("one that begins while a process waits begins the watch anew", () =>
+  it.effect("one that begins while a process waits restarts its watch", () =>
     Effect.gen(function* () {
       const { file, first, ofFirst, second } = yield* two({ lockWaitMs: 60_000 });
       yield* first.write("r", begun);
@@ -389,8 +388,8 @@ describe("an outage of the store ends no lease", () => {
       yield* TestClock.adjust(leaseMs * 0.6);
       other.exec("COMMIT");
       other.close();
-      // By its own count the watcher has waited for more than a lease; the owner comes back a little later. The heartbeat
-      // and the claim both wait for the lock in real time: only a claim that has looked again can take the run wrongly.
+      // By its own count the watcher has waited for more than a lease, and the owner returns a little later. The heartbeat and the
+      // claim both wait for the lock in real time, so only a claim that has looked again can wrongly take the run.
       const before = beats(file);
       yield* settled(() => claim.pollUnsafe() !== undefined || beats(file) >= before + 2);
       yield* TestClock.adjust(leaseMs * 0.4);
@@ -404,7 +403,7 @@ describe("an outage of the store ends no lease", () => {
 });
 
 describe("two processes and one run", () => {
-  it.effect("an answer that another process gives is on record when the driver writes next", () =>
+  it.effect("an answer that another process gives is on record when the owner writes next", () =>
     Effect.gen(function* () {
       const { first, second } = yield* two();
       const asked = [...begun, E.opened("r", 1), E.asked("r", 1)];
@@ -451,7 +450,7 @@ describe("two processes and one run", () => {
     }),
   );
 
-  it.effect("a run that is given back while the store is away can be taken over as soon as it is there again", () =>
+  it.effect("a run that is given back while the store is away can be taken over as soon as it returns", () =>
     Effect.gen(function* () {
       const { file, first, second } = yield* two({ lockWaitMs: 0 });
       const left = [...begun, { _tag: "RunParked", reason: "question" } as const];
@@ -468,7 +467,7 @@ describe("two processes and one run", () => {
     }),
   );
 
-  it.effect("a write that comes after its run was given back takes nothing: another process takes the run up", () =>
+  it.effect("a write that comes after its run was given back changes nothing: another process takes the run over", () =>
     Effect.gen(function* () {
       const { first, second } = yield* two();
       const left = [...begun, { _tag: "RunParked", reason: "question" } as const];
@@ -497,6 +496,6 @@ const leases = (file: string): number => ofLeases(file, "count(*)");
 
 const beats = (file: string): number => ofLeases(file, "sum(beats)");
 
-/** Lets other fibers run until something holds; a test that waits in vain runs into its time limit. */
+/** Lets other fibers run until a condition holds, or the test's time limit ends. */
 const settled = (holds: () => boolean): Effect.Effect<void> =>
   Effect.suspend(() => (holds() ? Effect.void : Effect.andThen(Effect.yieldNow, settled(holds))));

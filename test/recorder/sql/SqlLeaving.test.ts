@@ -1,5 +1,5 @@
 /**
- * What a process knows of a run that it gives back, in each order in which it can hear of what it has sent.
+ * A process's knowledge of a run that it releases, for each order in which the replies to its statements can arrive.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
@@ -7,7 +7,7 @@ import { SqlLease } from "../../../src/recorder/sql/SqlLease.ts";
 import * as SqlTables from "../../../src/recorder/sql/SqlTables.ts";
 import * as Folder from "./SqlFolder.ts";
 
-/** A lease that drives one run, and that run as it is given back. */
+/** A lease that drives one run, and that run during its release. */
 const parting = Effect.gen(function* () {
   const { sql } = yield* Folder.openWithClient({ file: yield* Folder.emptyPath });
   const tables = SqlTables.make(sql, SqlTables.prefixDefault);
@@ -19,8 +19,8 @@ const parting = Effect.gen(function* () {
   return { as, lease };
 });
 
-describe("a run that its process gives back", () => {
-  it.effect("is not driven any more, also where a write of before is told meanwhile", () =>
+describe("a run that its process releases", () => {
+  it.effect("is no longer driven, even if an earlier write is reported meanwhile", () =>
     Effect.gen(function* () {
       for (const isWritten of [false, true]) {
         const { as, lease } = yield* parting;
@@ -33,7 +33,7 @@ describe("a run that its process gives back", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("is given back by one statement at a time, and again where that has failed", () =>
+  it.effect("is released by one statement at a time, and again if that has failed", () =>
     Effect.gen(function* () {
       const { as, lease } = yield* parting;
       assert.isUndefined(lease.part("r"), "one is under way");
@@ -46,20 +46,20 @@ describe("a run that its process gives back", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("stays driven where its process has claimed it behind the write that had parked it", () =>
+  it.effect("stays driven if its process has claimed it after the write that had parked it", () =>
     Effect.gen(function* () {
       const { as, lease } = yield* parting;
       lease.drive("r", "a");
       lease.leave("r", as);
       assert.isDefined(lease.driven("r"));
-      // No row was this process's: another write had given it back before.
+      // No row belonged to this process: another write had released it before.
       lease.parted("r", as, false);
       assert.isDefined(lease.driven("r"));
       assert.isTrue(lease.isNeeded);
     }).pipe(Effect.scoped),
   );
 
-  it.effect("is not kept where it was left for another reason, and its statement fails", () =>
+  it.effect("is not kept if it was left for another reason and its statement fails", () =>
     Effect.gen(function* () {
       const { as, lease } = yield* parting;
       lease.leave("r", as);
@@ -69,7 +69,7 @@ describe("a run that its process gives back", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("under a new lease is not touched by what was sent under the one before", () =>
+  it.effect("under a new lease is not affected by statements sent under the previous one", () =>
     Effect.gen(function* () {
       const { as, lease } = yield* parting;
       lease.adopt({ id: "b", beatAt: 0 });

@@ -1,5 +1,5 @@
 /**
- * What a process that waits for others, or has lost its lease, is told: in time, and about everything.
+ * A process that waits for others, or has lost its lease, is informed of everything, in time.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Clock, Effect, Fiber } from "effect";
@@ -14,7 +14,7 @@ import * as Folder from "./SqlFolder.ts";
 const leaseMs = 15_000;
 const begun = (runId: string) => [E.begun(runId), E.attempt(1)];
 
-/** A process that a test stops, over a file of others. */
+/** A process over a shared file that the test can stop. */
 const processOf = (file: string, ownMs = leaseMs) =>
   Effect.gen(function* () {
     const world = { stopped: false };
@@ -22,7 +22,7 @@ const processOf = (file: string, ownMs = leaseMs) =>
     return { recorder, world };
   });
 
-/** Lets time go on until something is done. */
+/** Advances time until an effect is done. */
 const waited = <A, X, R>(effect: Effect.Effect<A, X, R>, stepMs = 250) =>
   Effect.gen(function* () {
     const fiber = yield* Effect.forkChild(effect, { startImmediately: true });
@@ -33,7 +33,7 @@ const waited = <A, X, R>(effect: Effect.Effect<A, X, R>, stepMs = 250) =>
 const ids = (recorder: Recorder, waits: boolean | "all" = true) =>
   Effect.map(recorder.orphans(100, { waits }), (runs) => runs.map((run) => run.run_id));
 
-describe("a process of a lease that is longer than others wait", () => {
+describe("a process with a lease that is longer than others wait", () => {
   it.effect("hides no other run from a sweep, and its own is found when the lease is over", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
@@ -59,7 +59,7 @@ describe("a process of a lease that is longer than others wait", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("keeps its run while it beats, however often others look", () =>
+  it.effect("keeps its run while it sends heartbeats, however often others look", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const longMs = 10 * 60_000;
@@ -75,8 +75,8 @@ describe("a process of a lease that is longer than others wait", () => {
   );
 });
 
-describe("one look after a crash", () => {
-  it.effect("waits for a process that has died just now, and not for long for one that lives", () =>
+describe("a single look after a crash", () => {
+  it.effect("waits for a process that has died just now, but not long for a live one", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const [one, two] = [yield* processOf(file), yield* processOf(file)];
@@ -98,7 +98,7 @@ describe("one look after a crash", () => {
 });
 
 describe("a process that was fenced", () => {
-  it.effect("tells at its next heartbeat what it has lost, once, and may take that over again", () =>
+  it.effect("tells at its next heartbeat which runs it has lost, once, and may take them over again", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const [one, two] = [yield* processOf(file), yield* processOf(file)];
@@ -110,7 +110,7 @@ describe("a process that was fenced", () => {
       yield* waited(two.recorder.claim("r"));
       yield* two.recorder.write("r", [{ _tag: "RunParked", reason: "recovered" }]);
       assert.deepStrictEqual(told, []);
-      // Its next write is of another run: the heartbeat is stopped for good in this world.
+      // Its next write is of another run, because the heartbeat is stopped for good in this test.
       yield* one.recorder.write("other", begun("other"));
       assert.deepStrictEqual(told, ["r"]);
       assert.strictEqual((yield* Effect.flip(one.recorder.write("r", [E.noted(1)]))).reason, "fenced");
@@ -122,8 +122,8 @@ describe("a process that was fenced", () => {
   );
 });
 
-describe("transactions of one process that follow close on each other", () => {
-  it.effect("hold one lease, wherever they are held up in between", () =>
+describe("consecutive transactions of one process", () => {
+  it.effect("have one lease, wherever they are delayed in between", () =>
     Effect.gen(function* () {
       const random = seeded(7);
       for (let round = 0; round < 15; round += 1) {

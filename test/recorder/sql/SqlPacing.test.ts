@@ -1,4 +1,4 @@
-/** What bounds the retries of all processes of one file. */
+/** Limits on the retries of all processes that share a file. */
 import { DatabaseSync } from "node:sqlite";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
@@ -13,14 +13,14 @@ const pacingOf = ({ pacing }: Recorder) => {
   return pacing;
 };
 
-/** Two processes of one file, and the file. */
+/** Two processes that share a file, and the file. */
 const two = Effect.gen(function* () {
   const file = yield* Folder.emptyPath;
   return { file, one: yield* Folder.open({ file }), other: yield* Folder.open({ file, process: "other" }) };
 });
 
-describe("what the processes of a file do together", () => {
-  it.effect("is to count what a group has spent, until it was idle for its time", () =>
+describe("the processes that share a file", () => {
+  it.effect("count what a group has spent together, until it was idle for its time", () =>
     Effect.gen(function* () {
       const { file, one, other } = yield* two;
       const [first, second] = [pacingOf(one), pacingOf(other)];
@@ -41,7 +41,7 @@ describe("what the processes of a file do together", () => {
     }),
   );
 
-  it.effect("is to draw tokens from one bucket, which fills up by itself and never over its size", () =>
+  it.effect("draw tokens from one bucket, which refills by itself and never over its size", () =>
     Effect.gen(function* () {
       const { one, other } = yield* two;
       const draw = (from: Recorder, count = 1) => pacingOf(from).draw("p", count, { max: 2, perSecond: 1 });
@@ -59,7 +59,7 @@ describe("what the processes of a file do together", () => {
     }),
   );
 
-  it.effect("is not to wait for a clock that was set back, nor to have more for it", () =>
+  it.effect("do not wait for a clock that was set back, nor get more because of it", () =>
     Effect.gen(function* () {
       const { one, other } = yield* two;
       const draw = (from: Recorder) => pacingOf(from).draw("p", 1, { max: 2, perSecond: 1 });

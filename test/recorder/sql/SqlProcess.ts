@@ -1,42 +1,42 @@
 /**
- * Starts processes that share a file or a database of the SQL recorder, stops and kills them.
+ * Starts, stops and kills processes that share a file or a database of the SQL recorder.
  */
 import { type ChildProcess, fork } from "node:child_process";
-import { fileURLToPath } from "node:url";
 import { Effect, type Scope } from "effect";
+import { program } from "../../../scripts/programs/Program.ts";
+import { polled } from "../../Polling.ts";
 import type { Recorder } from "../suite/Bench.ts";
 
-/** What a child tells: the result of a call, or a commit of its storm. */
+/** A message from a child: the result of a call, or a commit of its storm. */
 export type ChildMessage =
   | { readonly id: number; readonly value: unknown }
   | { readonly id: number; readonly failed: string }
   | { readonly committed: number; readonly run: string };
 
-/** What a call gives: its value, or the reason of its failure. */
+/** The value of a call, or the reason of its failure. */
 export interface Outcome {
   readonly value?: unknown;
   readonly failed?: string;
 }
 
-/** Whose program a process runs: this one's, or that of the tables' version before. */
+/** The program of a process: this version, or the previous version of the tables. */
 export type Version = "now" | "previous";
 
-const program = fileURLToPath(new URL("./SqlChild.ts", import.meta.url));
+const child = await program("test/recorder/sql/SqlChild.ts");
 
-/** Another process with a recorder over the same file. */
 export class SqlProcess {
-  /** How many entries of each run the storm has committed, as far as it was told. */
+  /** The number of entries of each run that the storm has committed, as far as it was reported. */
   readonly committed = new Map<string, number>();
   readonly #child: ChildProcess;
   readonly #waiting = new Map<number, (outcome: Outcome) => void>();
-  /** What came of opening its store. */
+  /** The outcome of opening its store. */
   opened: Outcome = {};
   #storm: Promise<Outcome> = Promise.resolve({ failed: "it has not begun" });
   #calls = 0;
   #onCommit: () => void = () => {};
 
   constructor(file: string, leaseMs: number, aheadMs: number, version: Version) {
-    this.#child = fork(program, [file, String(leaseMs), String(aheadMs), version], { execArgv: ["--no-warnings"] });
+    this.#child = fork(child, [file, String(leaseMs), String(aheadMs), version], { execArgv: ["--no-warnings"] });
     this.#child.on("message", (told: ChildMessage) => {
       if ("committed" in told) {
         this.committed.set(told.run, told.committed);
@@ -51,7 +51,7 @@ export class SqlProcess {
     });
   }
 
-  /** Starts one that ends with the scope; its wall clock may be ahead, and its program the version before this one. */
+  /** Starts a process that ends with the scope. Its wall clock may be ahead, and it may run the previous version. */
   static start(
     file: string,
     leaseMs = 15_000,
@@ -68,7 +68,6 @@ export class SqlProcess {
     );
   }
 
-  /** Calls a method of its recorder. */
   call<M extends keyof Recorder>(
     method: M,
     ...args: Recorder[M] extends (...args: infer A) => unknown ? A : never
@@ -76,7 +75,7 @@ export class SqlProcess {
     return Effect.promise(() => this.#ask(method, args));
   }
 
-  /** Lets it write without end, and returns when it has committed so often; a storm that ends by itself dies with its reason. */
+  /** Starts endless writes and returns after `commits` commits; a storm that ends by itself dies with its reason. */
   storm(name: string, commits: number): Effect.Effect<void> {
     return Effect.suspend(() => {
       this.#storm = this.#ask("storm", [name]);
@@ -84,7 +83,7 @@ export class SqlProcess {
     });
   }
 
-  /** Returns when the storm has committed so often from now on. */
+  /** Returns after `commits` further commits of the storm. */
   more(commits: number): Effect.Effect<void> {
     return Effect.promise(
       () =>
@@ -99,20 +98,20 @@ export class SqlProcess {
     );
   }
 
-  /** Why its storm has ended, once it has. */
+  /** The reason why its storm has ended, once it has. */
   readonly stormEnd: Effect.Effect<string | undefined> = Effect.promise(async () => (await this.#storm).failed);
 
-  /** Freezes it, as a suspended laptop or a debugger does. */
+  /** Freezes the process, like a suspended laptop or a debugger. */
   stop(): void {
     this.#child.kill("SIGSTOP");
   }
 
-  /** Lets it go on. */
+  /** Continues a frozen process. */
   go(): void {
     this.#child.kill("SIGCONT");
   }
 
-  /** Kills it without a word. */
+  /** Kills the process. */
   readonly kill: Effect.Effect<void> = Effect.promise(() => this.#ended("SIGKILL"));
 
   #ask(method: string, args: ReadonlyArray<unknown>): Promise<Outcome> {
@@ -134,3 +133,7 @@ export class SqlProcess {
     });
   }
 }
+
+/** Claims the run repeatedly until the lease of its owner is over. */
+export const claimWhenOver = (by: SqlProcess, runId: string): Effect.Effect<Outcome> =>
+  polled(Effect.map(by.call("claim", runId), (outcome) => (outcome.failed === "owned" ? undefined : outcome)));

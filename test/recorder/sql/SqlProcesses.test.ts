@@ -2,24 +2,17 @@ import { DatabaseSync } from "node:sqlite";
 import { isDeepStrictEqual } from "node:util";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber } from "effect";
+import { polled } from "../../Polling.ts";
 import { seeded } from "../../Seeded.ts";
 import * as E from "../Entries.ts";
 import { record } from "../suite/Bench.ts";
 import * as Folder from "./SqlFolder.ts";
-import { type Outcome, SqlProcess } from "./SqlProcess.ts";
+import { claimWhenOver, type Outcome, SqlProcess } from "./SqlProcess.ts";
 
 const seed = Number(process.env.STREAM_RECOVERY_SEED ?? 20_261_122);
 const begun = [E.begun("r"), E.attempt(1)];
 
-/** Asks again until the lease of the run's driver is over. */
-const claimWhenOver = (by: SqlProcess, runId: string): Effect.Effect<Outcome> =>
-  Effect.filterOrElse(
-    by.call("claim", runId),
-    ({ failed }) => failed !== "owned",
-    () => claimWhenOver(by, runId),
-  );
-
-/** Freezes a process outside of a commit: inside of one it would keep the lock, and no other process could write until it wakes. */
+/** Freezes a process outside a commit: inside one it would keep the lock, and no other process could write until it wakes. */
 const freeze = (file: string, it: SqlProcess): Effect.Effect<void> =>
   Effect.suspend(() => {
     it.stop();
@@ -35,19 +28,19 @@ const freeze = (file: string, it: SqlProcess): Effect.Effect<void> =>
     }
   });
 
-/** Looks again until a run's driver has been silent for its lease, by the wall clock. */
+/** Polls until a run's owner has been silent for its lease, by the wall clock. */
 const untilSilent = (by: SqlProcess | undefined, runId: string): Effect.Effect<void> =>
-  Effect.flatMap(by?.call("orphans", 100, { waits: false }) ?? Effect.die("no process"), ({ value }) =>
-    JSON.stringify(value).includes(`"run_id":"${runId}"`) ? Effect.void : untilSilent(by, runId),
+  Effect.asVoid(
+    polled(
+      Effect.map(by?.call("orphans", 100, { waits: false }) ?? Effect.die("no process"), ({ value }) =>
+        JSON.stringify(value).includes(`"run_id":"${runId}"`) ? true : undefined,
+      ),
+    ),
   );
 
-/** Claims at once, until one of them got it. */
+/** Repeats the claims until one of them succeeds. */
 const untilOne = (claims: Effect.Effect<ReadonlyArray<Outcome>>): Effect.Effect<ReadonlyArray<Outcome>> =>
-  Effect.filterOrElse(
-    claims,
-    (outcomes) => outcomes.some(({ failed }) => failed !== "owned"),
-    () => untilOne(claims),
-  );
+  polled(Effect.map(claims, (outcomes) => (outcomes.some(({ failed }) => failed !== "owned") ? outcomes : undefined)));
 
 const integrity = (file: string): unknown => {
   const database = new DatabaseSync(file);
@@ -57,7 +50,7 @@ const integrity = (file: string): unknown => {
 };
 
 describe("processes that share a file", () => {
-  it.live("three start at once on no file at all, again and again, and all of them write", () =>
+  it.live("three start at once without a file, repeatedly, and all of them write", () =>
     Effect.gen(function* () {
       for (let round = 0; round < 3; round += 1) {
         const file = yield* Folder.emptyPath;
@@ -93,7 +86,7 @@ describe("processes that share a file", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("a frozen one that was taken over writes nothing when it wakes", () =>
+  it.live("a frozen one that was fenced writes nothing when it wakes", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const all = yield* Effect.forEach([1, 2, 3], () => SqlProcess.start(file, 400), { concurrency: "unbounded" });
@@ -114,14 +107,14 @@ describe("processes that share a file", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("a frozen one that wakes before its lease was taken keeps its run, however long it slept", () =>
+  it.live("a frozen one that wakes before its lease was taken keeps its run, for any length of the freeze", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const [frozen, second] = [yield* SqlProcess.start(file, 1_500), yield* SqlProcess.start(file, 1_500)];
       yield* frozen.call("write", "r", begun);
       yield* freeze(file, frozen);
       yield* untilSilent(second, "r");
-      // The second one has begun to watch, and has not watched for a lease.
+      // The second one has begun its watch, but not watched for a lease.
       const claim = yield* Effect.forkChild(second.call("claim", "r"));
       yield* second.call("run", "r");
       frozen.go();
@@ -131,7 +124,7 @@ describe("processes that share a file", () => {
   );
 
   for (const aheadMs of [60_000, -60_000]) {
-    it.live(`one whose clock is ${aheadMs / 1_000} s off takes no run of one that beats`, () =>
+    it.live(`one whose clock is ${aheadMs / 1_000} s off takes no run from one with a heartbeat`, () =>
       Effect.gen(function* () {
         const file = yield* Folder.emptyPath;
         const [owner, other] = [yield* SqlProcess.start(file, 900), yield* SqlProcess.start(file, 900, aheadMs)];
@@ -148,7 +141,7 @@ describe("processes that share a file", () => {
   }
 
   for (const count of [2, 3]) {
-    it.live(`a lock that is held for longer than the lease takes no run from ${count} that live`, () =>
+    it.live(`a lock that is held for longer than the lease takes no run from ${count} live ones`, () =>
       Effect.gen(function* () {
         const file = yield* Folder.emptyPath;
         const numbers = Array.from({ length: count }, (_, n) => n);
@@ -157,7 +150,7 @@ describe("processes that share a file", () => {
         for (let outage = 0; outage < 2; outage += 1) {
           const lock = new DatabaseSync(file, { timeout: 5_000 });
           lock.exec("BEGIN EXCLUSIVE");
-          // All of them want to look while it is away, and the first one back looks first.
+          // All of them want to look while the store is away, and the first one to return looks first.
           const looks = yield* Effect.forEach(all, (it) => Effect.forkChild(it.call("orphans")));
           yield* untilSilent(all[0], "r1");
           lock.exec("COMMIT");
@@ -172,7 +165,7 @@ describe("processes that share a file", () => {
     );
   }
 
-  it.live(`kill -9 in the middle of writes loses nothing that was committed and damages nothing; seed ${seed}`, () =>
+  it.live(`kill -9 during writes loses nothing committed and damages nothing; seed ${seed}`, () =>
     Effect.gen(function* () {
       const random = seeded(seed);
       const file = yield* Folder.emptyPath;
@@ -190,7 +183,7 @@ describe("processes that share a file", () => {
         for (const [runId, committed] of [...one.committed, ...two.committed]) {
           const life = E.life(runId);
           const found = yield* record(here, runId);
-          // The last commit before the kill may not have been told.
+          // The last commit before the kill may not have been reported.
           const more = isDeepStrictEqual(found, E.folded(life.slice(0, committed + 1))) ? 1 : 0;
           assert.deepStrictEqual(found, E.folded(life.slice(0, committed + more)), `seed ${seed}, ${runId}`);
         }

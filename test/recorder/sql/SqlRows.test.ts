@@ -14,7 +14,7 @@ const opened = Effect.gen(function* () {
 });
 
 describe("a statement changes only what its transaction has read", () => {
-  it.effect("a run of another version is not written over, and not taken", () =>
+  it.effect("a run of another version is neither overwritten nor claimed", () =>
     Effect.gen(function* () {
       const { recorder, tables } = yield* opened;
       yield* recorder.write("r", [E.begun("r"), { _tag: "RunParked", reason: "interrupted" }]);
@@ -29,7 +29,7 @@ describe("a statement changes only what its transaction has read", () => {
     }),
   );
 
-  it.effect("a lease that has beaten since, or was fenced, is not fenced", () =>
+  it.effect("a lease that has sent a heartbeat since, or was fenced, is not fenced", () =>
     Effect.gen(function* () {
       const { tables } = yield* opened;
       const { leases, sql } = tables;

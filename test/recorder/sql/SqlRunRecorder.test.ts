@@ -9,7 +9,7 @@ import * as SqlNodeSqlite from "../../../src/recorder/sql/sqlite/SqlNodeSqlite.t
 import { suite } from "../suite/Suite.ts";
 import * as Folder from "./SqlFolder.ts";
 
-/** Layers over an empty file each time that they are built. */
+/** Layers over an empty file that is new for each build. */
 const emptyFile = <A, E>(over: (file: string) => Layer.Layer<A, E>) =>
   Layer.unwrap(
     Effect.map(
@@ -26,7 +26,7 @@ suite(
   emptyFile((file) => SqlRunRecorder.layerFile({ file })),
 );
 
-/** Whatever can be is written together with others, as a run does it. */
+/** Writes in groups whenever possible, as a run does. */
 const together = Layer.effect(
   RunRecorder,
   Effect.map(RunRecorder, (recorder): RunRecorder["Service"] => ({
@@ -43,7 +43,7 @@ suite(
   emptyFile((file) => together.pipe(Layer.provide(SqlRunRecorder.layerFile({ file })))),
 );
 
-/** The client of another driver: it has only what every client has. */
+/** The client of another driver, with only the common interface. */
 const foreign = Layer.effect(
   SqlClient,
   Effect.map(SqlClient, (client) => {

@@ -19,7 +19,7 @@ const change = (file: string, sql: string): void => {
 };
 
 describe("the file of the SQL recorder", () => {
-  it("stands where it is named, else in the user's state folder", () => {
+  it("has the configured path, or is in the user's state folder", () => {
     const at = (env: Record<string, string>, platform: NodeJS.Platform = "linux") => defaultFile(env, platform);
     assert.strictEqual(at({ STREAM_RECOVERY_DB: "/data/x.db", XDG_STATE_HOME: "/state" }), "/data/x.db");
     assert.strictEqual(at({ XDG_STATE_HOME: "/state" }), "/state/stream-recovery/runs.db");
@@ -29,7 +29,7 @@ describe("the file of the SQL recorder", () => {
     assert.include(at({ LOCALAPPDATA: "C:\\Local", XDG_STATE_HOME: "/state" }, "win32"), "C:\\Local");
   });
 
-  it.effect("is readable by its owner only, with its journal and its folder", () =>
+  it.effect("is readable only by its owner, with its journal and its folder", () =>
     Effect.gen(function* () {
       const file = join(yield* Folder.folder, "state", "deep", "runs.db");
       const recorder = yield* Folder.open({ file });
@@ -40,7 +40,7 @@ describe("the file of the SQL recorder", () => {
     }),
   );
 
-  it.effect("keeps everything when it is opened again, its key for digests too", () =>
+  it.effect("keeps everything when it is opened again, including its key for digests", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const scope = yield* Scope.make();
@@ -55,7 +55,7 @@ describe("the file of the SQL recorder", () => {
     }),
   );
 
-  it.effect("of a newer schema is refused with both versions, and not touched", () =>
+  it.effect("of a newer schema is refused with both versions, and not changed", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       yield* Effect.scoped(Folder.open({ file }));
@@ -91,7 +91,7 @@ describe("the file of the SQL recorder", () => {
     }),
   );
 
-  it.effect("may be an empty one that was there before", () =>
+  it.effect("may be an existing empty one", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       writeFileSync(file, "");
@@ -102,13 +102,13 @@ describe("the file of the SQL recorder", () => {
   );
 });
 
-/** A file that the first version left: its tables have no prefix, and its process was killed. */
+/** A file of the first version: its tables have no prefix, and its process was killed. */
 const firstFile = Effect.map(Folder.emptyPath, (file) => {
   change(file, readFileSync(new URL("../../fixtures/sql-first-schema.sql", import.meta.url), "utf8"));
   return file;
 });
 
-/** A run as the first version has stored it: its parts stand in rows of their own. */
+/** A run as the first version has stored it, with its parts in separate rows. */
 const inFirst = (file: string, runId: string): RunRecord => {
   const database = new DatabaseSync(file, { readOnly: true });
   const parts = (sql: string) =>
@@ -131,7 +131,7 @@ const tablesOf = (file: string): ReadonlyArray<unknown> => {
 };
 
 describe("a file of the first version", () => {
-  it.effect("is brought up to date where it stands: every run, its parts and the key for digests", () =>
+  it.effect("is upgraded in place, with every run, its parts and the key for digests", () =>
     Effect.gen(function* () {
       const file = yield* firstFile;
       const before = ["whole", "driven", "asks", "left"].map((runId) => inFirst(file, runId));
@@ -153,7 +153,7 @@ describe("a file of the first version", () => {
     }),
   );
 
-  it.effect("gives up the runs of its dead process when that was watched for a lease", () =>
+  it.effect("abandons the runs of its dead process after a watch of one lease", () =>
     Effect.gen(function* () {
       const recorder = yield* Folder.open({ file: yield* firstFile });
       const orphans = yield* Effect.forkChild(recorder.orphans(), { startImmediately: true });
@@ -168,7 +168,7 @@ describe("a file of the first version", () => {
     }),
   );
 
-  it.live("is brought up to date once, however many processes open it at once, and whatever prefix it gets", () =>
+  it.live("is upgraded once, however many processes open it at once, and with any prefix", () =>
     Effect.gen(function* () {
       const file = yield* firstFile;
       const all = yield* Effect.forEach([1, 2, 3, 4], () => Folder.open({ file, prefix: "x_" }), {
@@ -180,7 +180,7 @@ describe("a file of the first version", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("stays as it is where it cannot be written, and is taken up when it can", () =>
+  it.effect("is kept unchanged if it is read-only, and upgraded when it is writable", () =>
     Effect.gen(function* () {
       const file = yield* firstFile;
       const before = tablesOf(file);
@@ -195,15 +195,14 @@ describe("a file of the first version", () => {
   );
 });
 
-/** An empty store of this version. */
 const opened = Effect.gen(function* () {
   const file = yield* Folder.emptyPath;
   yield* Effect.scoped(Folder.open({ file }));
   return file;
 });
 
-describe("what is old is forgotten by itself", () => {
-  it.effect("by age and by number, at the start and every hour, in small transactions", () =>
+describe("the automatic deletion of old runs", () => {
+  it.effect("works by age and by number, at the start and every hour, in small transactions", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const scope = yield* Scope.make();
@@ -215,7 +214,7 @@ describe("what is old is forgotten by itself", () => {
       );
       yield* first.write("live", [E.begun("live")]);
       yield* Scope.close(scope, Exit.void);
-      // Nobody is too many within a minute.
+      // Within a minute no run is deleted by number.
       yield* TestClock.adjust(61_001);
       const kept = yield* Folder.open({ file, retention: { runs: 50, ageMs: 5_400_000 } });
       yield* until(kept.runs({ limit: 1_000 }), 51);
@@ -235,7 +234,7 @@ const rows = (file: string, table: string): number => {
   return Number(row?.n);
 };
 
-/** Lets other fibers run until so many are left; a test that waits in vain runs into its time limit. */
+/** Lets other fibers run until `left` remain, or the test's time limit ends. */
 const until = <E>(list: Effect.Effect<ReadonlyArray<unknown>, E>, left: number): Effect.Effect<void, E> =>
   Effect.flatMap(list, ({ length }) =>
     length === left ? Effect.void : Effect.andThen(Effect.yieldNow, until(list, left)),

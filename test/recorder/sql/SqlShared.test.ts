@@ -15,7 +15,7 @@ import { type Recorder, record } from "../suite/Bench.ts";
 import { suite } from "../suite/Suite.ts";
 import * as Folder from "./SqlFolder.ts";
 
-/** A program's own database: names of ours that mean something else, its migrations, its versions. */
+/** A program's own database: tables with our names and another meaning, its migrations, its versions. */
 const program = `PRAGMA user_version = 7; PRAGMA application_id = 42;
   CREATE TABLE runs (id INTEGER PRIMARY KEY, distance REAL);
   CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -32,7 +32,7 @@ const programFile: Effect.Effect<string, never, Scope.Scope> = Effect.map(Folder
   return file;
 });
 
-/** Everything of a database that is not the recorder's, as its file says it. */
+/** Everything in a database that is not the recorder's, read from its file. */
 const ofProgram = (file: string, prefix = "stream_recovery_") => {
   const database = new DatabaseSync(file, { readOnly: true });
   const of = (sql: string) => database.prepare(sql).all();
@@ -74,7 +74,7 @@ const inProgram = (options: SqlRunRecorderOptions) =>
 suite("SqlRunRecorder.layer beside a program's tables", inProgram({ prefix: "agent_1_" }));
 
 describe("SqlRunRecorder.layer in a program's own database", () => {
-  it.effect("leaves tables, indexes, migrations and versions of the program as they are", () =>
+  it.effect("leaves tables, indexes, migrations and versions of the program unchanged", () =>
     Effect.gen(function* () {
       const file = yield* programFile;
       const before = ofProgram(file);
@@ -83,7 +83,7 @@ describe("SqlRunRecorder.layer in a program's own database", () => {
       assert.deepStrictEqual(yield* record(recorder, "r"), E.folded(E.life("r")));
       assert.strictEqual(yield* recorder.prune({ keep: 0 }), 1);
       assert.deepStrictEqual(ofProgram(file), before);
-      // The command line finds it too: it looks for the default prefix.
+      // The command line finds it, too, because it looks for the default prefix.
       yield* recorder.write("r2", E.life("r2"));
       const other = yield* Folder.open({ file });
       assert.deepStrictEqual(yield* record(other, "r2"), E.folded(E.life("r2")));
@@ -102,7 +102,7 @@ describe("SqlRunRecorder.layer in a program's own database", () => {
     }),
   );
 
-  it.effect("a prefix that cannot be part of a name is refused, and nothing is made", () =>
+  it.effect("a prefix that cannot be part of a name is refused, and nothing is created", () =>
     Effect.gen(function* () {
       const file = yield* programFile;
       const names = ["", "A_", "1a", "a-b", "a b", "a;DROP TABLE runs;--", "é_", "sqlite_x_", "pg_", "a".repeat(41)];
@@ -117,13 +117,13 @@ describe("SqlRunRecorder.layer in a program's own database", () => {
     }),
   );
 
-  it.effect("its client need not look after foreign keys", () =>
+  it.effect("its client need not enforce foreign keys", () =>
     Effect.gen(function* () {
       const { recorder, sql } = yield* shared({ file: yield* programFile });
       yield* sql`PRAGMA foreign_keys = OFF`;
       yield* recorder.write("r", E.life("r"));
       yield* recorder.prune({ keep: 0 });
-      // A run of the same id finds nothing of the one before.
+      // A run with the same id finds nothing of the previous one.
       yield* recorder.write("r", [E.begun("r")]);
       assert.deepStrictEqual(yield* record(recorder, "r"), E.folded([E.begun("r")]));
     }),
@@ -131,7 +131,7 @@ describe("SqlRunRecorder.layer in a program's own database", () => {
 });
 
 describe("SqlRunRecorder.layer and transactions of its program (L11)", () => {
-  it.live("a write inside of one fails at once with a sentence; reads go on, and after it writes do", () =>
+  it.live("a write inside of one fails at once with a message; reads work, and writes after it do", () =>
     Effect.gen(function* () {
       const { recorder, sql } = yield* shared({ file: yield* programFile, lockWaitMs: 600_000 });
       yield* recorder.write("old", [E.begun("old"), { _tag: "RunParked", reason: "interrupted" }]);
@@ -159,7 +159,7 @@ describe("SqlRunRecorder.layer and transactions of its program (L11)", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("what is written beside one waits for its end, is not part of it, and fails when it stays", () =>
+  it.live("a write beside one waits for its end, is independent of it, and fails if it lasts", () =>
     Effect.gen(function* () {
       const { recorder, sql } = yield* shared({ file: yield* programFile, lockWaitMs: 200 });
       const apart = (effect: Effect.Effect<void, RecorderError>) =>
@@ -180,7 +180,7 @@ describe("SqlRunRecorder.layer and transactions of its program (L11)", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("a fiber that outlives the transaction that it was forked in writes when that is over", () =>
+  it.live("a fiber that outlives the transaction in which it was forked writes after that", () =>
     Effect.gen(function* () {
       const { recorder, sql } = yield* shared({ file: yield* programFile });
       const late = yield* sql.withTransaction(
@@ -193,7 +193,7 @@ describe("SqlRunRecorder.layer and transactions of its program (L11)", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.live("a whole run inside of one comes back, unrecorded, and can be left at any moment", () =>
+  it.live("a whole run inside one returns, unrecorded, and can be left at any moment", () =>
     Effect.gen(function* () {
       const layer = StreamProcessor.layer.pipe(
         Layer.provideMerge(UserDecisions.layerHeadless()),

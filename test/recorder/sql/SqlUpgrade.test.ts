@@ -12,8 +12,8 @@ const versionOf = (file: string): number => {
   return Number(row?.value);
 };
 
-describe("an upgrade of a file under load, with processes of the version before", () => {
-  it.live("loses nothing: those that run write on, and one that starts afterwards is refused", () =>
+describe("an upgrade of a file under load, with processes of the previous version", () => {
+  it.live("loses nothing: running processes keep writing, and one that starts afterwards is refused", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const first = yield* Upgrade.start(file, "previous");

@@ -11,7 +11,7 @@ const commits = Effect.map(Metric.value(SqlFailure.commits), ({ count }) => Numb
 const names = (count: number) => Array.from({ length: count }, (_, n) => `r${n}`);
 
 describe("writes of one process are committed in groups", () => {
-  it.effect("many at once cost few commits, one after the other one each", () =>
+  it.effect("many at once need few commits, and consecutive ones need one each", () =>
     Effect.gen(function* () {
       const recorder = yield* Folder.open({ file: yield* Folder.emptyPath });
       const before = yield* commits;
@@ -24,7 +24,7 @@ describe("writes of one process are committed in groups", () => {
     }),
   );
 
-  it.effect("more than the queue takes are all committed", () =>
+  it.effect("more than the queue holds are all committed", () =>
     Effect.gen(function* () {
       const recorder = yield* Folder.open({ file: yield* Folder.emptyPath });
       yield* Effect.forEach(names(3_000), (id) => recorder.write(id, [E.begun(id)]), { concurrency: "unbounded" });
@@ -32,7 +32,7 @@ describe("writes of one process are committed in groups", () => {
     }),
   );
 
-  it.effect("a write that does not fit fails alone, whatever is committed with it", () =>
+  it.effect("a write that does not fit fails alone, with any others in its commit", () =>
     Effect.gen(function* () {
       const recorder = yield* Folder.open({ file: yield* Folder.emptyPath });
       yield* recorder.write("ended", [E.begun("ended"), E.ended()]);
@@ -56,7 +56,7 @@ describe("writes of one process are committed in groups", () => {
     }),
   );
 
-  it.effect("a writer that is interrupted while it waits harms no other, and its run stays whole", () =>
+  it.effect("a writer that is interrupted while it waits affects no other, and its run is whole", () =>
     Effect.gen(function* () {
       const recorder = yield* Folder.open({ file: yield* Folder.emptyPath });
       yield* recorder.write("r", [E.begun("r"), E.attempt(1)]);
@@ -76,7 +76,7 @@ describe("writes of one process are committed in groups", () => {
     }),
   );
 
-  it.effect("a returned write is on disk: another connection reads it at once", () =>
+  it.effect("a completed write is on disk: another connection reads it at once", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const recorder = yield* Folder.open({ file });
@@ -92,7 +92,7 @@ describe("writes of one process are committed in groups", () => {
     }),
   );
 
-  it.effect("what is queued when the recorder closes is still committed", () =>
+  it.effect("queued writes are still committed when the recorder closes", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const scope = yield* Scope.make();
@@ -106,7 +106,7 @@ describe("writes of one process are committed in groups", () => {
     }),
   );
 
-  it.effect("one that its caller has given up makes no process the owner of a run that was given back meanwhile", () =>
+  it.effect("an abandoned write makes no process the owner of a run that was released meanwhile", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const recorder = yield* Folder.open({ file });
@@ -123,7 +123,7 @@ describe("writes of one process are committed in groups", () => {
       lock.exec("ROLLBACK");
       lock.close();
       yield* recorder.release("r");
-      // Commits behind what was queued before it.
+      // Commits after everything that was queued before it.
       yield* recorder.write("s", [E.begun("s")]);
       const other = yield* Folder.open({ file });
       assert.strictEqual((yield* other.claim("r")).resumes, 0);

@@ -1,6 +1,6 @@
 /**
- * Lets two processes meet over one SQLite file. It has one writer, whose transaction is one step: a process can be caught in front of
- * it, where it knows what it read before, and behind it, where it does not know of it yet.
+ * Lets two processes meet over one SQLite file. It has one writer, whose transaction is one step, so a process can be held before it,
+ * with its earlier knowledge, or after it, without the new knowledge.
  */
 import { DatabaseSync } from "node:sqlite";
 import { assert, describe, it } from "@effect/vitest";
@@ -11,11 +11,11 @@ import * as SqlNodeSqlite from "../../../src/recorder/sql/sqlite/SqlNodeSqlite.t
 import * as E from "../Entries.ts";
 import * as Gates from "../suite/Gates.ts";
 import { sweptQuestions } from "../suite/SweptQuestions.ts";
-import { flowingZombies, zombieRuns } from "../suite/ZombieRuns.ts";
+import { volatileZombies, zombieRuns } from "../suite/ZombieRuns.ts";
 import { type Meeting, zombies } from "../suite/Zombies.ts";
 import * as Folder from "./SqlFolder.ts";
 
-/** A client whose transactions may be held up in front of their first statement and behind their commit. */
+/** A client whose transactions can be held before their first statement and after their commit. */
 const gated = (client: SqlClient.SqlClient, gates: Gates.Gates): SqlClient.SqlClient => {
   const transact = SqlNodeSqlite.transactionOf(client);
   const withTransaction: typeof transact = (body) =>
@@ -45,11 +45,11 @@ const meeting: Meeting<unknown> = {
 
 zombies("Two processes over one SQLite file", meeting);
 zombieRuns("A run over one SQLite file", meeting);
-flowingZombies("A run over one SQLite file", meeting);
+volatileZombies("A run over one SQLite file", meeting);
 sweptQuestions("Two processes over one SQLite file", meeting);
 
-describe("A run that its process has lost, and whose record is damaged by then", () => {
-  it.live("is refused as fenced: the process has to stop it, whatever became of the record", () =>
+describe("A run that its process has lost, and whose record is damaged", () => {
+  it.live("is refused as fenced: the process must stop it, whatever the state of the record", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const [slow, quick] = [yield* opened(file, "slow", Gates.make()), yield* opened(file, "quick", Gates.make())];

@@ -23,7 +23,7 @@ const why = (address: string): string => {
 };
 
 describe("an address of PostgreSQL", () => {
-  it("says where the database is, as whom, and how the way to it is protected", () => {
+  it("gives the location of the database, its role, and the protection of the connection", () => {
     const full = "postgres://me@db.internal:6432/runs?sslmode=verify-ca&sslrootcert=/ca.pem&prefix=a_&schema=ops";
     assert.deepInclude(parsed(full), {
       host: "db.internal",
@@ -46,7 +46,7 @@ describe("an address of PostgreSQL", () => {
     assert.strictEqual(PostgresAddress.placeOf(socket), "postgres://%2Fvar%2Frun%2Fpostgresql:5432/runs");
   });
 
-  it("is protected by TLS that knows its host, unless nothing leaves this machine", () => {
+  it("is protected by TLS that verifies its host, unless nothing leaves this machine", () => {
     const tls = (host: string) => parsed(`postgres://${host}/runs`).tls;
     for (const host of ["db.internal", "10.0.0.1", "[2001:db8::1]", "localhost.evil.org", "127.evil.org"]) {
       assert.strictEqual(tls(host), "verify-full", host);
@@ -56,7 +56,7 @@ describe("an address of PostgreSQL", () => {
     assert.strictEqual(parsed("postgres://localhost/runs?sslmode=require").tls, "require");
   });
 
-  it("is refused with what was expected, and without a word of what stands in it", () => {
+  it("is refused with an error that names the expected format and repeats no part of it", () => {
     const cases: ReadonlyArray<readonly [string, RegExp]> = [
       ["postgres://me:secret@h/d", /holds a password.*\$PGPASSWORD_FILE/],
       ["postgres://h/d?password=secret", /holds a password/],
@@ -69,7 +69,7 @@ describe("an address of PostgreSQL", () => {
       ["postgres://h/d?sslmod=secret", /expected only host, port, prefix/],
       ["postgres://h/d?schema=a;DROP%20secret", /schema: expected/],
       ["postgres://h/%zzsecret", /a % is not followed by a code/],
-      // A password with a sign of addresses in it, which stands for something else there.
+      // A password with a character that has another meaning in an address.
       ["postgres://me:12#secret@h/d", /expected postgres:/],
       ["postgres://me:12/secret@h/d", /expected postgres:/],
       ["postgres://h/d#secret", /expected postgres:/],
@@ -104,14 +104,14 @@ describe("the password of PostgreSQL", () => {
   );
 });
 
-/** No file is called memory before the test, nor behind it where it has failed. */
+/** Checks that no file is called memory before the test, and removes one that a failed test has left. */
 const noMemoryFile = Effect.acquireRelease(
   Effect.sync(() => assert.isFalse(existsSync("memory"))),
   () => Effect.sync(() => rmSync("memory", { force: true })),
 );
 
 describe("a store", () => {
-  it.effect("on PostgreSQL says which package it lacks, and a file lacks none", () =>
+  it.effect("on PostgreSQL names a missing package, and a file needs none", () =>
     Effect.gen(function* () {
       const load = () => Promise.reject(new Error("Cannot find package '@effect/sql-pg'"));
       const opened = (file: string) => Layer.build(RunStore.layer({ file, retention: false }, load));
@@ -122,7 +122,7 @@ describe("a store", () => {
     }).pipe(Effect.scoped),
   );
 
-  it("is no file whose name begins with an address behind blanks: a variable may hold a line's end", () => {
+  it("is no file whose name begins with an address after spaces, because a variable may contain a line ending", () => {
     for (const name of [" postgres://me:secret@h/d", "\tpostgres://h/d", "\nmysql://h"]) {
       assert.match(RunStore.problem(name) ?? "", /blanks/, name);
       assert.notInclude(RunStore.problem(name), "secret");
@@ -131,7 +131,7 @@ describe("a store", () => {
       assert.isUndefined(RunStore.problem(name), name);
   });
 
-  it.effect("whose address cannot be read is refused before anything is connected", () =>
+  it.effect("with an invalid address is refused before anything is connected", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(Layer.build(RunStore.layer({ file: "postgres://me:secret@localhost/runs" })));
       assert.deepInclude(error, { reason: "bad_option" });
@@ -164,7 +164,7 @@ describe("a store", () => {
     { way: "RunStore.layer", build: (file: string) => RunStore.layer({ file }) },
     { way: "GatewayLayers.layer", build: (db: string) => GatewayLayers.layer({ db, port: 0 }) },
   ]) {
-    it.effect(`that is called memory ends with its process, and makes no file, for ${way}`, () =>
+    it.effect(`with the name memory ends with its process, and creates no file, for ${way}`, () =>
       Effect.gen(function* () {
         yield* noMemoryFile;
         const recorder = Context.get(yield* Layer.build(Layer.fresh(build("memory"))), RunRecorder);
@@ -174,30 +174,28 @@ describe("a store", () => {
     );
   }
 
-  it.effect(
-    "that the environment calls memory is none that several workers share, has no delivery log, and keeps nothing",
-    () =>
-      Effect.gen(function* () {
-        yield* noMemoryFile;
-        yield* inVariable("STREAM_RECOVERY_DB", "memory");
-        for (const [program, said] of [
-          [{ workers: 2 }, /^workers: several of them share one store/],
-          [{ deliveryLog: true }, /^deliveryLog: gateways share it in PostgreSQL/],
-          [{ keepRuns: "7d" }, /^keepRuns: a store in memory ends with its process/],
-          [{ keepRunsMax: 9 }, /^keepRuns: a store in memory ends with its process/],
-          [{ keepRuns: "a week" }, /^keepRuns: expected a duration/],
-          [{ keepRunsMax: -1 }, /^keepRunsMax: expected a whole number from 0 on, got -1$/],
-          [{ keepRunsMax: 1.5 }, /^keepRunsMax: expected a whole number from 0 on, got 1.5$/],
-        ] as const) {
-          const error = yield* Effect.flip(Layer.build(Layer.fresh(GatewayLayers.layer({ ...program, port: 0 }))));
-          assert.deepInclude(error, { _tag: "GatewayError", reason: "bad_option" });
-          assert.match(error.message, said);
-        }
-      }).pipe(Effect.scoped),
+  it.effect("that the environment calls memory is none that several workers or gateways share, and keeps nothing", () =>
+    Effect.gen(function* () {
+      yield* noMemoryFile;
+      yield* inVariable("STREAM_RECOVERY_DB", "memory");
+      for (const [program, said] of [
+        [{ workers: 2 }, /^workers: several of them share one store/],
+        [{ advertise: "https://gateway.test" }, /^advertise: gateways find each other in the store that they share/],
+        [{ keepRuns: "7d" }, /^keepRuns: a store in memory ends with its process/],
+        [{ keepRunsMax: 9 }, /^keepRuns: a store in memory ends with its process/],
+        [{ keepRuns: "a week" }, /^keepRuns: expected a duration/],
+        [{ keepRunsMax: -1 }, /^keepRunsMax: expected a whole number from 0 on, got -1$/],
+        [{ keepRunsMax: 1.5 }, /^keepRunsMax: expected a whole number from 0 on, got 1.5$/],
+      ] as const) {
+        const error = yield* Effect.flip(Layer.build(Layer.fresh(GatewayLayers.layer({ ...program, port: 0 }))));
+        assert.deepInclude(error, { _tag: "GatewayError", reason: "bad_option" });
+        assert.match(error.message, said);
+      }
+    }).pipe(Effect.scoped),
   );
 
   it.effect(
-    "is a file for SqlRunRecorder.layerFile, which names who opens a server, and the variable that held its address",
+    "is a file for SqlRunRecorder.layerFile, whose error names the layer for a server and the variable that held its address",
     () =>
       Effect.gen(function* () {
         const refusalOf = (file?: string) =>
@@ -214,5 +212,5 @@ describe("a store", () => {
   );
 });
 
-/** The file or folder that SQLite would make of a name. */
+/** The file or folder that SQLite would create for a name. */
 const beginningOf = (name: string): string => name.split("/")[0] ?? name;

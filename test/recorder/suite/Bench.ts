@@ -1,5 +1,5 @@
 /**
- * Holds what the parts of the recorder suite share.
+ * Helpers of the recorder suite.
  */
 import { Effect, type Scope } from "effect";
 import type { RunRecord } from "../../../src/recorder/RunRecord.ts";
@@ -7,19 +7,19 @@ import type { RecorderError, RunRecorder } from "../../../src/recorder/RunRecord
 
 export type Recorder = RunRecorder["Service"];
 
-/** Reads a run that must be there. */
+/** Reads a run that must exist. */
 export const record = (recorder: Recorder, runId: string): Effect.Effect<RunRecord> =>
   Effect.gen(function* () {
     const found = yield* Effect.orDie(recorder.run(runId));
     return found ?? (yield* Effect.die(new Error(`no record of ${runId}`)));
   });
 
-/** Why a write was refused; a write that was not refused fails the test. */
+/** The error of a refused write. A write that succeeds fails the test. */
 export const refusal = (write: Effect.Effect<void, RecorderError>): Effect.Effect<RecorderError> =>
   Effect.catch(
     Effect.flatMap(write, () => Effect.die(new Error("the write was taken"))),
     Effect.succeed,
   );
 
-/** Adds one test, which is given a recorder over an empty store. */
+/** Adds a test with a recorder over an empty store. */
 export type Test = <F>(title: string, run: (recorder: Recorder) => Effect.Effect<void, F, Scope.Scope>) => void;

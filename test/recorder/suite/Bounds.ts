@@ -1,5 +1,5 @@
 /**
- * What every layer of RunRecorder must keep bounded (L11), and what goes first.
+ * Bounds that every layer of RunRecorder must keep (L11), and the order in which it drops data.
  */
 import { assert } from "@effect/vitest";
 import { Effect } from "effect";
@@ -11,7 +11,7 @@ import { record, type Test } from "./Bench.ts";
 export const bounds = (test: Test): void => {
   const keptMax = evidenceFirstMax + evidenceLastMax;
 
-  test("evidence keeps its first 16 and last 48 records and counts what lies between", (recorder) =>
+  test("evidence keeps its first 16 and last 48 records and counts those between", (recorder) =>
     Effect.gen(function* () {
       const many = keptMax * 10;
       yield* recorder.write("r", [E.begun("r")]);
@@ -34,7 +34,7 @@ export const bounds = (test: Test): void => {
       assert.strictEqual(evidence.omitted, many - keptMax);
     }));
 
-  test("many notes leave as many records as a few more than the bound", (recorder) =>
+  test("many notes leave only a few more records than the bound", (recorder) =>
     Effect.gen(function* () {
       const sizes: Array<number> = [];
       for (const [runId, count] of [
@@ -90,7 +90,7 @@ export const bounds = (test: Test): void => {
       );
     }));
 
-  test("incidents are bounded: recovered ones go first, then those acted on, the open ones last", (recorder) =>
+  test("incidents are bounded: recovered ones are dropped first, then those acted on, the open ones last", (recorder) =>
     Effect.gen(function* () {
       yield* recorder.write("r", [
         E.begun("r"),
@@ -112,7 +112,7 @@ export const bounds = (test: Test): void => {
       assert.strictEqual((yield* record(recorder, "r")).incidents_omitted, 4);
     }));
 
-  test("the final incident is never pushed out by late ones", (recorder) =>
+  test("the final incident is never dropped for late ones", (recorder) =>
     Effect.gen(function* () {
       yield* recorder.write("r", [
         E.begun("r"),

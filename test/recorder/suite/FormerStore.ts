@@ -1,5 +1,5 @@
 /**
- * Tests that hold of every store that a former version has made: test/fixtures/stores/README.md says what is in them.
+ * Tests that hold for every store of a former version; test/fixtures/stores/README.md describes their contents.
  */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -16,30 +16,28 @@ import * as E from "../Entries.ts";
 import * as Moves from "../transfer/Moves.ts";
 import { type Recorder, record } from "./Bench.ts";
 
-/** A copy of a store, opened by the program of today. */
+/** A copy of a store, opened by the current program. */
 export interface Opened {
   readonly recorder: Recorder;
-  /** Rows of a table, by what stands behind the prefix. */
+  /** Counts the rows of a table, named without its prefix. */
   readonly count: (table: string) => Effect.Effect<number>;
 }
 
-/** A store of a former version. */
 export interface Former {
-  /** The version of the tables that its program made. */
+  /** The version of the tables that its program created. */
   readonly version: number;
   readonly name: "sqlite" | "rows" | "partitions";
   readonly opened: Effect.Effect<Opened, unknown, Scope.Scope>;
-  /** Tables that hold rows of a run beside `runs`. */
+  /** Tables with rows of a run besides `runs`. */
   readonly tables: ReadonlyArray<string>;
 }
 
-/** A file of a former version. */
 export const fileOf = (version: number, name: string): string =>
   fileURLToPath(new URL(`../../fixtures/stores/schema-${version}/${name}`, import.meta.url));
 
 const decode = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct({ run: RunRecord.RunRecord })));
 
-/** The lines that the former program exported, without the line breaks behind them. */
+/** The lines that the former program exported, without their line endings. */
 const linesOf = ({ name, version }: Former): ReadonlyArray<string> =>
   readFileSync(fileOf(version, `${name}.jsonl`), "utf8")
     .trimEnd()
@@ -54,7 +52,7 @@ const idsOf = (records: ReadonlyArray<RunRecord.RunRecord>): ReadonlyArray<strin
 
 const hasEnded = ({ state }: RunRecord.RunRecord): boolean => state === "ended";
 
-/** Writes entries, and compares with what they make of the record. */
+/** Writes entries, and compares the result with the fold. */
 const written = Effect.fnUntraced(function* (
   recorder: Recorder,
   before: RunRecord.RunRecord,
@@ -99,7 +97,7 @@ const reads = (former: Former) => {
 };
 
 const goesOn = (former: Former) =>
-  it.live("takes up what a dead process drove, and answers what was asked", () =>
+  it.live("takes over the runs of a dead process, and answers their questions", () =>
     Effect.gen(function* () {
       const { recorder } = yield* former.opened;
       const before = new Map(recordsOf(former).map((run) => [run.run_id, run]));
@@ -109,7 +107,7 @@ const goesOn = (former: Former) =>
       assert.notIncludeMembers([...orphans], ["asking", "offered", "finished"]);
       for (const id of Object.keys(driven)) {
         const claimed = yield* recorder.claim(id);
-        // A wait that was open ends when its run is claimed, and has lasted until then.
+        // An open wait ends when its run is claimed, and has lasted until then.
         if (of(id).waiting === undefined) assert.deepStrictEqual(claimed, of(id));
         else assert.isAbove(claimed.waited_ms ?? 0, 250);
         yield* written(recorder, claimed, [
@@ -130,7 +128,7 @@ const goesOn = (former: Former) =>
         E.marked("answered", 1, "acted_on", "retry"),
         E.ended(),
       ]);
-      // A tool that outlived its run, told late.
+      // A tool that outlived its run and settled late.
       yield* written(recorder, of("finished"), [E.noted(60_000, "late_settle"), E.opened("finished", 9)]);
     }).pipe(Effect.scoped),
   );
@@ -155,7 +153,6 @@ const forgets = (former: Former) =>
     }).pipe(Effect.scoped),
   );
 
-/** Tests that every store of a former version passes. */
 export const suite = (former: Former): void => {
   describe(`a store of tables of version ${former.version}: ${former.name}`, () => {
     reads(former);

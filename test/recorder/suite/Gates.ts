@@ -1,18 +1,18 @@
 /**
- * Holds operations up at named points, for tests in which another process goes on meanwhile.
+ * Holds operations at named points, for tests in which another process acts in the meantime.
  */
 import { Deferred, Effect } from "effect";
 import type { Held } from "./Zombies.ts";
 
-/** Gates that are set and not reached yet. */
+/** Gates that hold an operation when it arrives. */
 export interface Gates {
-  /** Holds the next operation that comes to a point, once. */
+  /** Holds the next operation that reaches a point, once. */
   readonly hold: (point: string) => Held;
-  /** An operation comes to a point. */
+  /** Called when an operation reaches a point. */
   readonly at: (point: string) => Effect.Effect<void>;
 }
 
-/** Makes gates of which none is set. */
+/** Creates gates without any set. */
 export const make = (): Gates => {
   const set = new Map<string, { readonly reached: Deferred.Deferred<void>; readonly open: Deferred.Deferred<void> }>();
   return {

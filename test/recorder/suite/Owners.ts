@@ -1,5 +1,5 @@
 /**
- * How every layer of RunRecorder says which process drives a run, takes answers, digests, pages and forgets.
+ * Tests of every layer of RunRecorder: owners of runs, answers, digests, pages and deletion.
  */
 import { assert } from "@effect/vitest";
 import { Effect } from "effect";
@@ -13,21 +13,21 @@ const parked = (reason: NonNullable<RunRecord["parked"]>) => ({ _tag: "RunParked
 const resumed = { _tag: "RunResumed" } as const;
 
 export const owners = (test: Test): void => {
-  test("a run that this process drives is not taken over", (recorder) =>
+  test("a run that this process drives cannot be taken over", (recorder) =>
     Effect.gen(function* () {
       yield* recorder.write("r", [E.begun("r"), E.attempt(1)]);
       assert.deepInclude(yield* Effect.flip(recorder.claim("r")), { reason: "owned", run_id: "r" });
       yield* recorder.write("r", [E.raised(1, { shown: "text" })]);
     }));
 
-  test("what is not known or has ended is not taken over", (recorder) =>
+  test("an unknown or ended run cannot be taken over", (recorder) =>
     Effect.gen(function* () {
       yield* recorder.write("r", [E.begun("r"), E.ended()]);
       assert.deepInclude(yield* Effect.flip(recorder.claim("r")), { reason: "run_ended", run_id: "r" });
       assert.deepInclude(yield* Effect.flip(recorder.claim("x")), { reason: "unknown_run", run_id: "x" });
     }));
 
-  test("a parked run is taken over once, as it stands, and again when it was given back", (recorder) =>
+  test("a parked run is taken over once, unchanged, and again after it was released", (recorder) =>
     Effect.gen(function* () {
       const entries = [E.begun("r"), E.attempt(1), E.opened("r", 1), E.asked("r", 1), parked("question")];
       yield* recorder.write("r", entries);
@@ -39,7 +39,7 @@ export const owners = (test: Test): void => {
       assert.deepStrictEqual(yield* record(recorder, "r"), E.folded([...entries, resumed, E.attempt(2)]));
     }));
 
-  test("a claimed run stays claimed while it is parked, also when a person answers it", (recorder) =>
+  test("a claimed run stays claimed while it is parked, even if a person answers it", (recorder) =>
     Effect.gen(function* () {
       const entries = [E.begun("r"), E.attempt(1), E.opened("r", 1), E.asked("r", 1), parked("question")];
       yield* recorder.write("r", entries);
@@ -52,7 +52,7 @@ export const owners = (test: Test): void => {
       assert.strictEqual((yield* record(recorder, "r"))?.resumes, 1);
     }));
 
-  test("a run that was given back goes on for no write that comes late, and stays to be taken over", (recorder) =>
+  test("a released run is not continued by a late write, and can still be taken over", (recorder) =>
     Effect.gen(function* () {
       const entries = [E.begun("r"), E.attempt(1), E.opened("r", 1), E.asked("r", 1), parked("question")];
       yield* recorder.write("r", entries);
@@ -65,12 +65,12 @@ export const owners = (test: Test): void => {
       }
       assert.deepStrictEqual(yield* recorder.claim("r"), E.folded(entries));
       yield* recorder.release("r");
-      // What is on record already says nothing new: a write whose outcome was not known comes again.
+      // Entries that are already on record change nothing, because a write of unknown outcome is repeated.
       yield* recorder.write("r", entries.slice(1, 2));
       assert.deepStrictEqual(yield* record(recorder, "r"), E.folded(entries));
     }));
 
-  test("a run that was given back live goes on for no write that comes late either", (recorder) =>
+  test("a run that was released live is not continued by a late write either", (recorder) =>
     Effect.gen(function* () {
       yield* recorder.write("r", [E.begun("r"), E.attempt(1)]);
       yield* recorder.release("r");
@@ -79,7 +79,7 @@ export const owners = (test: Test): void => {
       yield* recorder.claim("r");
     }));
 
-  test("of many that claim one run, one gets it", (recorder) =>
+  test("of many simultaneous claims of one run, one succeeds", (recorder) =>
     Effect.gen(function* () {
       yield* recorder.write("r", [E.begun("r"), parked("recovered")]);
       const results = yield* Effect.forEach(Array.from({ length: 10 }), () => Effect.result(recorder.claim("r")), {
@@ -88,7 +88,7 @@ export const owners = (test: Test): void => {
       assert.strictEqual(results.filter(({ _tag }) => _tag === "Success").length, 1);
     }));
 
-  test("giving back what was not claimed, and what is not known, does nothing", (recorder) =>
+  test("releasing an unclaimed or unknown run does nothing", (recorder) =>
     Effect.gen(function* () {
       yield* recorder.write("r", [E.begun("r"), parked("question")]);
       const before = yield* record(recorder, "r");
@@ -99,7 +99,7 @@ export const owners = (test: Test): void => {
 };
 
 export const orphans = (test: Test): void => {
-  test("are what was given back and what its caller left, oldest first; not what is driven, waits or has ended", (recorder) =>
+  test("are released runs and runs that their caller left, oldest first; not runs that are driven, wait or have ended", (recorder) =>
     Effect.gen(function* () {
       yield* recorder.write("driven", [E.begun("driven"), E.attempt(1)]);
       yield* recorder.write("ended", [E.begun("ended"), E.ended()]);
@@ -124,7 +124,7 @@ export const orphans = (test: Test): void => {
       assert.deepStrictEqual(ids(yield* recorder.orphans()), []);
     }));
 
-  test("are a hundred when no limit is named (L11)", (recorder) =>
+  test("are a hundred by default (L11)", (recorder) =>
     Effect.gen(function* () {
       for (let index = 0; index < 101; index += 1) {
         yield* recorder.write(`r${index}`, [E.begun(`r${index}`), parked("interrupted")]);
@@ -146,7 +146,7 @@ export const answers = (test: Test): void => {
   const reasonOf = (recorder: Recorder, answer: Parameters<Recorder["answer"]>[0]) =>
     Effect.map(Effect.flip(recorder.answer(answer)), (error) => [error._tag, error.reason, error.run_id]);
 
-  test("an answer counts once and says who gave it", (recorder) =>
+  test("an answer counts once and names its source", (recorder) =>
     Effect.gen(function* () {
       yield* recorder.write("r", asking);
       const answered = yield* recorder.answer(retry);
@@ -157,7 +157,7 @@ export const answers = (test: Test): void => {
       assert.deepStrictEqual(again, ["AnswerRefused", "already_answered", "r"]);
     }));
 
-  test("of many answers at once one counts", (recorder) =>
+  test("of many simultaneous answers one counts", (recorder) =>
     Effect.gen(function* () {
       yield* recorder.write("r", asking);
       const results = yield* Effect.forEach(
@@ -168,7 +168,7 @@ export const answers = (test: Test): void => {
       assert.strictEqual(results.filter(({ _tag }) => _tag === "Success").length, 1);
     }));
 
-  test("the process that drives the run writes on with the answer on record", (recorder) =>
+  test("the process that drives the run continues with the answer on record", (recorder) =>
     Effect.gen(function* () {
       yield* recorder.write("r", asking);
       yield* recorder.answer(retry);
@@ -177,7 +177,7 @@ export const answers = (test: Test): void => {
       assert.deepStrictEqual([state, questions.map(({ answer }) => answer)], ["live", ["retry"]]);
     }));
 
-  test("the answer of a parked run waits on record until a process takes the run up", (recorder) =>
+  test("the answer of a parked run waits on record until a process takes the run over", (recorder) =>
     Effect.gen(function* () {
       yield* recorder.write("r", [...asking, parked("question")]);
       const answered = yield* recorder.answer(retry);
@@ -209,7 +209,7 @@ export const answers = (test: Test): void => {
       assert.deepStrictEqual(yield* reasonOf(recorder, retry), ["AnswerRefused", "run_ended", "r"]);
     }));
 
-  test("an expired question takes nothing but its default, by its expiry", (recorder) =>
+  test("an expired question accepts only its default, given as its expiry", (recorder) =>
     Effect.gen(function* () {
       yield* recorder.write("r", [...asking.slice(0, 3), question(1, { default_choice: "stop", expires_at: 60_000 })]);
       yield* TestClock.adjust("1 minute");
@@ -220,18 +220,18 @@ export const answers = (test: Test): void => {
 };
 
 export const keeping = (test: Test): void => {
-  test("equal content has equal digests, which say nothing of it", (recorder) =>
+  test("equal content has equal digests, which reveal nothing of it", (recorder) =>
     Effect.gen(function* () {
       const digest = yield* recorder.digest("a prompt");
       assert.match(digest, /^[0-9a-f]{64}$/);
       assert.strictEqual(yield* recorder.digest("a prompt"), digest);
       assert.notStrictEqual(yield* recorder.digest("another prompt"), digest);
-      // Without the key it cannot be found by trying: this is the plain SHA-256 of the text.
+      // Without the key the digest cannot be found by trial: this is the plain SHA-256 of the text.
       const bare = yield* Effect.promise(() => crypto.subtle.digest("SHA-256", new TextEncoder().encode("a prompt")));
       assert.notStrictEqual(Buffer.from(bare).toString("hex"), digest);
     }));
 
-  test("ended runs are forgotten by age and by number, others never", (recorder) =>
+  test("ended runs are deleted by age and by number, others never", (recorder) =>
     Effect.gen(function* () {
       for (const at of [1, 2, 3, 4, 5]) {
         yield* recorder.write(`e${at}`, [E.begun(`e${at}`), E.opened(`e${at}`, 1), E.ended({ at: at * 100 })]);
@@ -249,10 +249,10 @@ export const keeping = (test: Test): void => {
       yield* recorder.write("e5", [E.begun("e5")]);
     }));
 
-  test("two hundred and fifty ended runs are forgotten in one call, also those that ended in one moment or out of order", (recorder) =>
+  test("two hundred and fifty ended runs are deleted in one call, even if they ended at one moment or out of order", (recorder) =>
     Effect.gen(function* () {
       for (let index = 0; index < 250; index += 1) {
-        // The ends of 50 moments, five to each, in another order than that of the runs.
+        // Ends at 50 moments, five at each, in another order than that of the runs.
         const at = 100 + ((index * 7) % 50);
         yield* recorder.write(`r${index}`, [E.begun(`r${index}`), E.ended({ at })]);
       }
@@ -261,7 +261,7 @@ export const keeping = (test: Test): void => {
       assert.deepStrictEqual(ids(yield* recorder.runs()), ["young"]);
     }));
 
-  test("ended runs are forgotten by number in the order in which they ended, not in that in which they began", (recorder) =>
+  test("ended runs are deleted by number in the order in which they ended, not in that in which they began", (recorder) =>
     Effect.gen(function* () {
       yield* recorder.write("long", [E.begun("long")]);
       for (const at of [1, 2, 3]) yield* recorder.write(`e${at}`, [E.begun(`e${at}`), E.ended({ at: at * 100 })]);
@@ -275,7 +275,7 @@ export const keeping = (test: Test): void => {
       assert.deepStrictEqual(ids(yield* recorder.runs()), ["long"]);
     }));
 
-  test("lists go on before a run, and may hold broken runs only", (recorder) =>
+  test("lists continue before a given run, and may contain only broken runs", (recorder) =>
     Effect.gen(function* () {
       for (const [index, runId] of ["a", "b", "c", "d"].entries()) {
         yield* recorder.write(runId, [E.begun(runId, index), ...(index % 2 === 0 ? [E.opened(runId, 1)] : [])]);

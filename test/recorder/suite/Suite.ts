@@ -1,5 +1,5 @@
 /**
- * What every layer of RunRecorder must do: the memory layer passes it, and so does each durable one.
+ * The tests that every layer of RunRecorder must pass: the memory layer and each durable one.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Layer, type Scope } from "effect";
@@ -13,8 +13,8 @@ import { crowds, writes } from "./Writes.ts";
 /**
  * Tests a layer of RunRecorder.
  *
- * @param name the layer, as it stands in the titles
- * @param layer gives an empty store each time that it is built
+ * @param name name of the layer in titles
+ * @param layer an empty store for each build
  */
 export const suite = <E>(name: string, layer: Layer.Layer<RunRecorder, E>): void => {
   const test = <F>(title: string, run: (recorder: Recorder) => Effect.Effect<void, F, Scope.Scope>) =>
@@ -26,19 +26,19 @@ export const suite = <E>(name: string, layer: Layer.Layer<RunRecorder, E>): void
 
   describe(`${name} records runs`, () => records(test));
   describe(`${name} keeps every buffer bounded (L11)`, () => bounds(test));
-  describe(`${name} takes a write whole or not at all`, () => writes(test));
+  describe(`${name} applies a write whole or not at all`, () => writes(test));
   describe(`${name} has one end for a run (L7)`, () => endings(test));
   describe(`${name} keeps questions`, () => questions(test));
   describe(`${name} lists runs`, () => lists(test));
   describe(`${name} serves many writers`, () => crowds(test));
   describe(`${name} knows which process drives a run`, () => owners(test));
   describe(`${name} finds orphans: they`, () => orphans(test));
-  describe(`${name} takes answers`, () => answers(test));
+  describe(`${name} accepts answers`, () => answers(test));
   describe(`${name} digests, forgets and pages`, () => keeping(test));
 };
 
 const records = (test: Test): void => {
-  test("gives the record that the pure fold gives, after every single write", (recorder) =>
+  test("gives the same record as the pure fold, after every single write", (recorder) =>
     Effect.gen(function* () {
       const entries = E.life("r");
       for (const [index, entry] of entries.entries()) {
@@ -47,13 +47,13 @@ const records = (test: Test): void => {
       }
     }));
 
-  test("gives the same record when everything is written at once", (recorder) =>
+  test("gives the same record if everything is written at once", (recorder) =>
     Effect.gen(function* () {
       yield* recorder.write("r", E.life("r"));
       assert.deepStrictEqual(yield* record(recorder, "r"), E.folded(E.life("r")));
     }));
 
-  test("facts only grow: a slower write takes nothing back (L1)", (recorder) =>
+  test("facts only grow: a slower write revises nothing (L1)", (recorder) =>
     Effect.gen(function* () {
       yield* recorder.write("r", [E.begun("r"), E.attempt(1)]);
       yield* recorder.write("r", [E.raised(1, { progress: "output", shown: "text", text_through: 2 })]);
@@ -74,13 +74,13 @@ const records = (test: Test): void => {
       );
     }));
 
-  test("says where an attempt's text joins what was shown, and how that was proven; the first word stays", (recorder) =>
+  test("says where an attempt's text joins shown text, and how that was proven; the first word stays", (recorder) =>
     Effect.gen(function* () {
       const seams = Effect.map(record(recorder, "r"), ({ attempts }) => attempts.map(({ seam }) => seam));
       yield* recorder.write("r", [E.begun("r"), E.attempt(1), E.attempt(2, "continue"), E.attempt(3, "continue")]);
       yield* recorder.write("r", [E.joined(2, 412)]);
       assert.deepStrictEqual(yield* seams, [undefined, { at: 412, proof: "anchor", proven: true }, undefined]);
-      // A write whose outcome is not known is made again; what differs comes of a program that errs.
+      // A write of unknown outcome is repeated. A repeat that differs comes from a faulty program.
       yield* recorder.write("r", [E.joined(2, 412)]);
       yield* recorder.write("r", [E.joined(2, 7, "prefill"), E.joined(3, 900, "prefill")]);
       assert.deepStrictEqual(yield* seams, [
@@ -90,7 +90,7 @@ const records = (test: Test): void => {
       ]);
     }));
 
-  test("a seam of an attempt that is not on record changes nothing, and refuses nothing that is written with it", (recorder) =>
+  test("a seam of an unknown attempt changes nothing, and does not cause the rest of its write to be refused", (recorder) =>
     Effect.gen(function* () {
       yield* recorder.write("r", [E.begun("r"), E.attempt(1)]);
       const before = yield* record(recorder, "r");
@@ -104,7 +104,7 @@ const records = (test: Test): void => {
       });
     }));
 
-  test("an incident that is written again is there once, in its place and with what became of it", (recorder) =>
+  test("an incident that is written again is present once, in its place and with its result", (recorder) =>
     Effect.gen(function* () {
       yield* recorder.write("r", [
         E.begun("r"),
@@ -117,7 +117,7 @@ const records = (test: Test): void => {
       assert.deepStrictEqual(yield* record(recorder, "r"), before);
     }));
 
-  test("gives a run's incidents oldest first, each as it was written (L9)", (recorder) =>
+  test("returns a run's incidents oldest first, each as it was written (L9)", (recorder) =>
     Effect.gen(function* () {
       yield* recorder.write("r", [E.begun("r")]);
       for (const n of [3, 1, 2]) yield* recorder.write("r", [E.opened("r", n)]);
@@ -145,7 +145,7 @@ const records = (test: Test): void => {
 };
 
 const endings = (test: Test): void => {
-  test("nothing live is taken after it", (recorder) =>
+  test("no live entry is accepted after it", (recorder) =>
     Effect.gen(function* () {
       yield* recorder.write("r", [E.begun("r"), E.attempt(1), E.asked("r", 1), E.ended({ reason: "first" })]);
       const before = yield* record(recorder, "r");
@@ -158,7 +158,7 @@ const endings = (test: Test): void => {
       assert.deepStrictEqual(yield* record(recorder, "r"), before);
     }));
 
-  test("late facts, their evidence and their incident are taken", (recorder) =>
+  test("late facts, their evidence and their incident are accepted", (recorder) =>
     Effect.gen(function* () {
       yield* recorder.write("r", [E.begun("r"), E.attempt(1), E.ended()]);
       yield* recorder.write("r", [
@@ -174,7 +174,7 @@ const endings = (test: Test): void => {
       assert.strictEqual(late.incidents[0]?.status, "late");
     }));
 
-  test("a seam that comes late is taken: the store was away while the run went on", (recorder) =>
+  test("a late seam is accepted, because the store was away during the run", (recorder) =>
     Effect.gen(function* () {
       yield* recorder.write("r", [E.begun("r"), E.attempt(1), E.attempt(2, "continue"), E.ended({ attempts: 2 })]);
       const before = yield* record(recorder, "r");
@@ -184,7 +184,7 @@ const endings = (test: Test): void => {
       assert.deepStrictEqual([late.state, late.end, late.questions], [before.state, before.end, before.questions]);
     }));
 
-  test("of a completed run every broken attempt is recovered and none is final", (recorder) =>
+  test("in a completed run every broken attempt is recovered and none is final", (recorder) =>
     Effect.gen(function* () {
       yield* recorder.write("r", [
         E.begun("r"),
@@ -202,7 +202,7 @@ const endings = (test: Test): void => {
       );
     }));
 
-  test("of a stopped run the incident that ended it is final, and nothing was recovered", (recorder) =>
+  test("in a stopped run the incident that ended it is final, and nothing was recovered", (recorder) =>
     Effect.gen(function* () {
       const incident = E.incidentId("r", 2);
       yield* recorder.write("r", [
@@ -243,7 +243,7 @@ const questions = (test: Test): void => {
       ]);
     }));
 
-  test("a question is answered once: the first answer stays", (recorder) =>
+  test("a question is answered once: the first answer is kept", (recorder) =>
     Effect.gen(function* () {
       yield* recorder.write("r", [E.begun("r"), E.asked("r", 1), E.answered(1, "retry")]);
       yield* recorder.write("r", [E.answered(1, "stop")]);
@@ -284,7 +284,7 @@ const lists = (test: Test): void => {
   const ids = (recorder: Recorder, ...query: Parameters<Recorder["runs"]>) =>
     Effect.map(recorder.runs(...query), (runs) => runs.map((run) => run.run_id));
 
-  test("newest first, however they were written to since", (recorder) =>
+  test("newest first, in any order of later writes", (recorder) =>
     Effect.gen(function* () {
       for (const [index, runId] of ["a", "b", "c"].entries()) yield* recorder.write(runId, [E.begun(runId, index)]);
       yield* recorder.write("a", [E.attempt(1), E.noted(1)]);
@@ -302,7 +302,7 @@ const lists = (test: Test): void => {
       assert.deepStrictEqual(yield* ids(recorder, { state: "ended" }), ["c"]);
     }));
 
-  test("by a text of their id, provider or model, by one of them, and by when they started, all at once", (recorder) =>
+  test("by a text of their id, provider or model, by one of them, and by their start, all at once", (recorder) =>
     Effect.gen(function* () {
       const runs: ReadonlyArray<readonly [string, string, string | undefined]> = [
         ["run_a", "anthropic", "claude-Sonnet-4-5"],
@@ -320,13 +320,13 @@ const lists = (test: Test): void => {
         [{ text: "run_c" }, ["run_C"]],
         [{ text: "sonnet" }, ["run_a"]],
         [{ text: "N" }, ["run_d", "run_C", "run_b", "run_a"]],
-        // What stands for anything in a pattern stands for itself here.
+        // Wildcards of a pattern are plain characters here.
         [{ text: "100%" }, ["run_d"]],
         [{ text: "5%" }, []],
         [{ text: "run_%" }, []],
         [{ text: "1_c" }, ["run_b"]],
         [{ text: "'; --" }, []],
-        // The case of other letters counts: no two databases agree on them.
+        // The case of other letters matters, because databases disagree on it.
         [{ text: "Ünï" }, ["run_d"]],
         [{ text: "ünï" }, []],
         [{ model: "É" }, ["run_d"]],
@@ -347,7 +347,7 @@ const lists = (test: Test): void => {
       }
     }));
 
-  test("at most as many as asked for, counted after the state", (recorder) =>
+  test("at most the requested number, counted after the filter by state", (recorder) =>
     Effect.gen(function* () {
       for (let index = 0; index < 6; index += 1) {
         yield* recorder.write(`r${index}`, [E.begun(`r${index}`, index), ...(index % 2 === 0 ? [E.ended()] : [])]);
@@ -357,14 +357,14 @@ const lists = (test: Test): void => {
       assert.deepStrictEqual(yield* ids(recorder, { limit: 0 }), []);
     }));
 
-  test("at most 100 when no limit is named (L11)", (recorder) =>
+  test("at most 100 by default (L11)", (recorder) =>
     Effect.gen(function* () {
       for (let index = 0; index < 101; index += 1) yield* recorder.write(`r${index}`, [E.begun(`r${index}`, index)]);
       const listed = yield* ids(recorder);
       assert.deepStrictEqual([listed.length, listed[0], listed.at(-1)], [100, "r100", "r1"]);
     }));
 
-  test("with everything that is remembered of each", (recorder) =>
+  test("with everything on record about each", (recorder) =>
     Effect.gen(function* () {
       yield* recorder.write("r", E.life("r"));
       assert.deepStrictEqual(yield* recorder.runs(), [E.folded(E.life("r"))]);

@@ -1,6 +1,6 @@
 /**
- * Lets a person answer a dead process's question while a sweep puts another one in its place, or ends its run, over each store: an answer
- * that was taken is carried out, and one that came too late is refused.
+ * Lets a person answer a dead process's question while a sweep replaces the question or ends its run, over each store: an accepted
+ * answer is carried out, and one that came too late is refused.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Deferred, Effect, Fiber } from "effect";
@@ -16,9 +16,9 @@ import type { Held, Meeting, Side, Two } from "./Zombies.ts";
 interface Asked {
   readonly life: L.Life;
   readonly choice: Choice;
-  /** How the run ends by that answer. */
+  /** The run's end by that answer. */
   readonly end: string;
-  /** Why the answer is refused where the sweep came first. */
+  /** The reason why the answer is refused if the sweep comes first. */
   readonly tooLate: string;
 }
 
@@ -43,10 +43,10 @@ const questions: Readonly<Record<string, Asked>> = {
   },
 };
 
-/** Lets the answer come at each point of a store at which the sweep's write can be caught. */
+/** Lets the answer come at each point of a store at which the sweep's write can be held. */
 export const sweptQuestions = <E>(name: string, { points, two }: Meeting<E>): void => {
   describe.each(Object.entries(points))(
-    `${name}, where a sweep stands still %s and a person answers a question`,
+    `${name}, with a sweep frozen %s and a person who answers a question`,
     (point, side) => {
       for (const [title, asked] of Object.entries(questions)) {
         it.live(title, () => Effect.scoped(Effect.flatMap(two, (both) => met(both, asked, point, side))));
@@ -69,7 +69,7 @@ const met = (both: Two, { choice, end, life, tooLate }: Asked, point: string, si
       Effect.match({ onFailure: ({ reason }) => reason, onSuccess: () => "taken" }),
     );
     const answering = yield* Effect.forkChild(answer, { startImmediately: true });
-    // In the middle of a commit the answer may have to wait for it.
+    // During a commit the answer may have to wait for it.
     if (side !== "during") yield* Fiber.await(answering);
     yield* gate.release;
     yield* Fiber.join(sweep);
@@ -89,7 +89,7 @@ const met = (both: Two, { choice, end, life, tooLate }: Asked, point: string, si
 
 const recovered = (recorder: Recorder) => Effect.provideService(CrashRecovery.recover(), RunRecorder, recorder);
 
-/** The slow one's recorder, which is held at the point by the first write that its sweep makes of the run. */
+/** The slow process's recorder, which is held at the point by the first write of its sweep to the run. */
 const armed = ({ hold, slow }: Two, point: string, reached: Deferred.Deferred<Held>): Recorder => ({
   ...slow,
   write: (id: string, entries: ReadonlyArray<Entry>) =>

@@ -1,32 +1,24 @@
 /**
- * Lets processes of two neighbouring versions work over one store, real ones, and judges what is on record afterwards.
+ * Lets real processes of two consecutive versions work over one store, and judges the record afterwards.
  */
 import { isDeepStrictEqual } from "node:util";
 import { assert } from "@effect/vitest";
 import { Effect, type Scope } from "effect";
 import * as E from "../Entries.ts";
-import { type Outcome, SqlProcess } from "../sql/SqlProcess.ts";
+import { claimWhenOver, SqlProcess } from "../sql/SqlProcess.ts";
 import { type Recorder, record } from "./Bench.ts";
 
-/** Lease of these processes, in milliseconds: one of them dies. */
+/** Lease of these processes, in milliseconds, one of which dies. */
 const leaseMs = 1_500;
 
-/** Commits that each storm goes on for. */
+/** Commits of each storm. */
 const commits = 60;
 
-/** Asks again while somebody may still drive the run. */
-const claimed = (by: SqlProcess, runId: string): Effect.Effect<Outcome> =>
-  Effect.filterOrElse(
-    by.call("claim", runId),
-    ({ failed }) => failed !== "owned",
-    () => claimed(by, runId),
-  );
-
-/** A process of the version before, or of this one. */
+/** Starts a process of the previous version, or of this one. */
 export const start = (store: string, version: "previous" | "now"): Effect.Effect<SqlProcess, never, Scope.Scope> =>
   SqlProcess.start(store, leaseMs, 0, version);
 
-/** Every entry that was acknowledged is there, and none that was never written; the last one may not have been told. */
+/** Checks that every acknowledged entry is present, and none that was never written. The last one may not have been acknowledged. */
 export const nothingLost = Effect.fnUntraced(function* (here: Recorder, processes: ReadonlyArray<SqlProcess>) {
   let runs = 0;
   for (const { committed } of processes) {
@@ -42,8 +34,8 @@ export const nothingLost = Effect.fnUntraced(function* (here: Recorder, processe
 });
 
 /**
- * Two processes of the version before write, and go on while two of this version open the store and change its tables. Then each
- * takes over what one of the other version leaves behind.
+ * Two processes of the previous version write while two of this version open the store and change its tables. Then each version
+ * takes over a run of the other.
  */
 export const sideBySide = Effect.fnUntraced(function* (store: string) {
   const [old, oldToo] = [yield* start(store, "previous"), yield* start(store, "previous")];
@@ -57,7 +49,7 @@ export const sideBySide = Effect.fnUntraced(function* (store: string) {
   return { old, oldToo, next, nextToo };
 });
 
-/** What a process of either version leaves behind is taken over by one of the other. */
+/** Lets a process of either version die, and one of the other version take over its run. */
 export const takenOver = Effect.fnUntraced(function* (store: string) {
   for (const [dies, lives] of [
     ["previous", "now"],
@@ -68,7 +60,11 @@ export const takenOver = Effect.fnUntraced(function* (store: string) {
     assert.notProperty(yield* dying.call("write", runId, [E.begun(runId), E.attempt(1)]), "failed");
     assert.deepInclude(yield* living.call("claim", runId), { failed: "owned" });
     yield* dying.kill;
-    assert.deepStrictEqual((yield* claimed(living, runId)).value, E.folded([E.begun(runId), E.attempt(1)]), runId);
+    assert.deepStrictEqual(
+      (yield* claimWhenOver(living, runId)).value,
+      E.folded([E.begun(runId), E.attempt(1)]),
+      runId,
+    );
     assert.notProperty(yield* living.call("write", runId, [{ _tag: "RunResumed" }, E.ended()]), "failed");
   }
 });

@@ -1,5 +1,5 @@
 /**
- * How every layer of RunRecorder takes a write: whole or not at all, whatever else is written meanwhile.
+ * Tests that every layer of RunRecorder applies a write whole or not at all, beside any other writes.
  */
 import { assert } from "@effect/vitest";
 import { Effect } from "effect";
@@ -10,7 +10,7 @@ import * as E from "../Entries.ts";
 import { record, refusal, type Test } from "./Bench.ts";
 
 export const writes = (test: Test): void => {
-  test("a misfit at its end leaves nothing of it", (recorder) =>
+  test("a misfit at its end discards all of it", (recorder) =>
     Effect.gen(function* () {
       yield* recorder.write("r", [E.begun("r"), E.attempt(1)]);
       const before = yield* record(recorder, "r");
@@ -38,7 +38,7 @@ export const writes = (test: Test): void => {
       assert.strictEqual((yield* record(recorder, "r")).started_at, 1);
     }));
 
-  test("a wait is open until it is over, an attempt starts or the run ends, and what was waited grows until a person's word", (recorder) =>
+  test("a wait is open until it ends, an attempt starts or the run ends, and the waited time grows until a person's word", (recorder) =>
     Effect.gen(function* () {
       const wait = { for: "path", since: 5, until: 9 } as const;
       const waited = (waited_ms: number, open = false): RunRecord.Entry => ({
@@ -88,7 +88,7 @@ export const writes = (test: Test): void => {
       assert.deepStrictEqual(yield* record(recorder, "r"), before);
     }));
 
-  test("any history in any packets gives what the fold gives, and a misfit packet leaves nothing", (recorder) =>
+  test("any history in writes of any size gives what the fold gives, and a misfit discards its whole write", (recorder) =>
     Effect.gen(function* () {
       const seed = 0x5eed;
       const random = seeded(seed);
@@ -141,7 +141,7 @@ const randomEntries = (runId: string, random: () => number, packet: number): Rea
 };
 
 export const crowds = (test: Test): void => {
-  test("of different runs: each record is what its own writer wrote", (recorder) =>
+  test("of different runs: each record contains exactly its own writer's entries", (recorder) =>
     Effect.gen(function* () {
       const runIds = Array.from({ length: 40 }, (_, index) => `r${index}`);
       const live = (runId: string) =>

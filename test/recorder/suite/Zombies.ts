@@ -1,19 +1,19 @@
 /**
- * Lets two processes meet over one store, and holds one of them at each point at which its store can be caught: what comes out
- * must be what one order of the two would give, and at most one of them drives the run behind it.
+ * Lets two processes meet over one store, and holds one of them at each point at which its store can be stopped. The result must
+ * be that of one order of the two, and at most one of them drives the run afterwards.
  *
- * A store brings two recorders and its points; the meetings are the same for all.
+ * A store provides two recorders and its points; the meetings are the same for all stores.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber, type Scope } from "effect";
 import * as E from "../Entries.ts";
 import { type Recorder, record } from "./Bench.ts";
 
-/** An operation that is held up. */
+/** An operation that is held. */
 export interface Held {
-  /** Waits until the operation has come to its point. */
+  /** Waits until the operation has reached its point. */
   readonly reached: Effect.Effect<void>;
-  /** Lets it go on. */
+  /** Continues the operation. */
   readonly release: Effect.Effect<void>;
 }
 
@@ -21,25 +21,25 @@ export interface Held {
 export interface Two {
   readonly slow: Recorder;
   readonly quick: Recorder;
-  /** Holds the next operation of the slow one at a point, once. */
+  /** Holds the next operation of the slow process at a point, once. */
   readonly hold: (point: string) => Held;
 }
 
 /**
- * Where an operation is held: `before` its store has decided anything, so that the other goes first; `after` it was taken
- * and before its process knows; or `during`, where the other may have to wait for it, and either may go first.
+ * The side at which an operation is held: `before` its store has decided anything, so that the other goes first; `after` it was
+ * accepted and before its process knows; or `during`, when the other may have to wait for it, and either may go first.
  */
 export type Side = "before" | "during" | "after";
 
-/** A store whose processes may meet. */
+/** A store whose processes can meet. */
 export interface Meeting<E> {
   readonly two: Effect.Effect<Two, E, Scope.Scope>;
   readonly points: Readonly<Record<string, Side>>;
-  /** Both are one process: neither can be fenced. */
+  /** True if both are one process, so that neither can be fenced. */
   readonly oneProcess?: boolean;
 }
 
-/** What came of an operation: `ok`, or why it was refused. */
+/** The outcome of an operation: `ok`, or the reason of its refusal. */
 type Outcome = string;
 
 type Operation = (it: Recorder, both: Two) => Effect.Effect<unknown, { readonly reason: string }>;
@@ -49,12 +49,12 @@ interface Interleaving {
   readonly given: (both: Two) => Effect.Effect<unknown, { readonly reason: string }>;
   readonly slow: Operation;
   readonly quick: Operation;
-  /** What comes of both where the slow one goes first. */
+  /** The outcomes of both if the slow one goes first. */
   readonly slowFirst: readonly [slow: Outcome, quick: Outcome];
   readonly quickFirst: readonly [slow: Outcome, quick: Outcome];
-  /** Says something of two processes, and nothing of two callers in one. */
+  /** True if the meeting only applies to two processes, not to two callers in one. */
   readonly apart?: true;
-  /** Looks at the store behind both. */
+  /** Checks the store after both. */
   readonly behind?: (
     both: Two,
     outcomes: readonly [Outcome, Outcome],
@@ -70,7 +70,7 @@ const answer =
   (it) =>
     it.answer({ run_id: "r", revision: 1, choice, by: "person" });
 
-/** Another process says that the slow one has ended, and takes its run. */
+/** Declares the slow process dead and takes its run. */
 const taken: Operation = (it) => Effect.andThen(fenced(it), it.claim("r"));
 const fenced = (it: Recorder) => it.processEnded?.("slow") ?? Effect.die(new Error("the store fences no process"));
 
@@ -81,7 +81,7 @@ const grown = E.raised(1, { progress: "output", shown: "text", text_through: 9 }
 const notes = (it: Recorder) => Effect.map(record(it, "r"), ({ evidence }) => evidence.first.length);
 const answered = (it: Recorder) => Effect.map(record(it, "r"), ({ questions }) => questions[0]?.answer);
 
-/** Whether a run has no driver is what the next write of its old one finds out. */
+/** Checks that the next write of the old owner finds out if it has lost the run. */
 const isLostOrDriven = (both: Two) =>
   Effect.gen(function* () {
     const orphans = (yield* both.quick.orphans(10, { waits: false })).map(({ run_id }) => run_id);
@@ -89,7 +89,7 @@ const isLostOrDriven = (both: Two) =>
     assert.deepStrictEqual([orphans.includes("r"), written], orphans.includes("r") ? [true, "fenced"] : [false, "ok"]);
   });
 
-/** Every way in which two processes meet over a run. */
+/** All meetings of two processes over a run. */
 export const interleavings: Readonly<Record<string, Interleaving>> = {
   "claim against claim: one gets the run": {
     given: ({ slow }) => slow.write("r", [E.begun("r"), E.parked("interrupted")]),
@@ -216,11 +216,11 @@ export const interleavings: Readonly<Record<string, Interleaving>> = {
   },
 };
 
-/** Lets each two meet at each point of a store. */
+/** Lets each pair meet at each point of a store. */
 export const zombies = <E>(name: string, meeting: Meeting<E>): void => {
   const points = Object.entries(meeting.points);
   const found = Object.entries(interleavings).filter(([, it]) => !(meeting.oneProcess && it.apart));
-  describe.each(points)(`${name}, where a process stands still %s`, (point, side) => {
+  describe.each(points)(`${name}, with a process frozen %s`, (point, side) => {
     for (const [title, interleaving] of found) {
       it.live(title, () => Effect.scoped(met(meeting, interleaving, point, side)));
     }
@@ -235,7 +235,7 @@ const met = <E>(meeting: Meeting<E>, it: Interleaving, point: string, side: Side
     const slow = yield* Effect.forkChild(outcomeOf(it.slow(both.slow, both)));
     yield* gate.reached;
     const quick = yield* Effect.forkChild(outcomeOf(it.quick(both.quick, both)), { startImmediately: true });
-    // In the middle of a commit the other may wait for it.
+    // During a commit the other may wait for it.
     if (side !== "during") yield* Fiber.await(quick);
     yield* gate.release;
     const outcomes = [yield* Fiber.join(slow), yield* Fiber.join(quick)] as const;
@@ -245,7 +245,7 @@ const met = <E>(meeting: Meeting<E>, it: Interleaving, point: string, side: Side
     if (meeting.oneProcess !== true) yield* oneDrives(both);
   });
 
-/** At most one process writes the run from here on. */
+/** Checks that at most one process writes the run from here on. */
 const oneDrives = ({ quick, slow }: Two) =>
   Effect.gen(function* () {
     const wrote = [

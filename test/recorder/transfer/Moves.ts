@@ -1,5 +1,5 @@
 /**
- * Moves runs between recorders as the command line does, and makes up runs to move.
+ * Moves runs between recorders like the command line, and generates runs to move.
  */
 import { Effect, Stream } from "effect";
 import type { RecorderError } from "../../../src/recorder/RecorderError.ts";
@@ -13,33 +13,33 @@ import { seeded } from "../../Seeded.ts";
 import * as E from "../Entries.ts";
 import type { Recorder } from "../suite/Bench.ts";
 
-/** How a recorder's store gives and takes whole runs. */
+/** The transfer of a recorder's store. */
 export const transfer = (recorder: Recorder): RunTransfer => {
   const found = transferOf(recorder);
   if (found === undefined) throw new Error("the store gives no whole runs");
   return found;
 };
 
-/** The lines of a store's file. */
+/** The lines of a store's export. */
 export const lines = (
   recorder: Recorder,
   options: Partial<WriterOptions> = {},
 ): Effect.Effect<ReadonlyArray<string>, RecorderError> =>
   Stream.runCollect(fileOf(transfer(recorder), { at: 7, takesDriven: true, ...options }));
 
-/** The lines of runs alone. */
+/** The lines of runs only. */
 export const runsIn = (file: ReadonlyArray<string>): ReadonlyArray<string> => file.slice(1, -1);
 
-/** What became of a file. */
+/** The result of an import. */
 export interface Put {
   readonly read: Read | undefined;
   readonly error: RecorderError | RunFileError | undefined;
   readonly refused: ReadonlyArray<RefusedRun>;
-  /** As far as it is committed. */
+  /** The position up to which it is committed. */
   readonly reached: Read;
 }
 
-/** Puts a file into a store. */
+/** Imports a file into a store. */
 export const put = (
   recorder: Recorder,
   file: ReadonlyArray<string>,
@@ -59,7 +59,7 @@ export const put = (
       : { read: undefined, error: result.failure, refused, reached };
   });
 
-/** Everything that may happen to a run, in any order that a seed gives; what does not fit is left out. */
+/** A random history of a run from a seed; entries that do not fit are omitted. */
 export const madeUp = (seed: number, runId: string): ReadonlyArray<RunRecord.Entry> => {
   const random = seeded(seed);
   const upTo = (count: number) => Math.floor(random() * count);
@@ -98,7 +98,7 @@ export const madeUp = (seed: number, runId: string): ReadonlyArray<RunRecord.Ent
   return entries;
 };
 
-/** Puts made-up runs on record, one write a run; gives their ids. */
+/** Stores generated runs, one write per run, and returns their ids. */
 export const filled = Effect.fnUntraced(function* (recorder: Recorder, seed: number, count: number) {
   const ids = Array.from({ length: count }, (_, n) => `run ${seed}/${n} 漢"`);
   for (const [n, id] of ids.entries()) yield* recorder.write(id, madeUp(seed * 1_000 + n, id));
@@ -106,8 +106,8 @@ export const filled = Effect.fnUntraced(function* (recorder: Recorder, seed: num
 });
 
 /**
- * The law of a move: what came out of a store and went into another one comes out of that again, run for run and in its order,
- * each as the other store reads it; and once more changes nothing.
+ * The law of a move: runs that were moved from one store to another are exported from it again, run for run and in order, as the other
+ * store reads them. A second import changes nothing.
  */
 export const moved = Effect.fnUntraced(function* (from: Recorder, to: Recorder, page: number) {
   const file = yield* lines(from, { pageRuns: page });

@@ -31,12 +31,12 @@ const begunOf = (id: string, transcript: string): RunRecord.Entry => ({
   transcript,
 });
 
-/** The last word of a file that has so many runs. */
+/** The last line of a file with the given number of runs. */
 const endOf = (runs: number, left_out = 0) => `${JSON.stringify({ end: { runs, left_out } })}\n`;
 
-describe("runs that move from store to store", () => {
+describe("runs that are moved between stores", () => {
   for (const seed of seeds) {
-    it.effect(`are in the new one what they were, in their order, and moved again change nothing (seed ${seed})`, () =>
+    it.effect(`are unchanged in the new store, in order, and a second move changes nothing (seed ${seed})`, () =>
       Effect.gen(function* () {
         const [from, to] = [yield* opened, yield* opened];
         const ids = yield* Moves.filled(from, seed, 23);
@@ -55,28 +55,30 @@ describe("runs that move from store to store", () => {
     );
   }
 
-  it.effect("keep a question that can be answered and a transcript that can be compared: the key moves along", () =>
-    Effect.gen(function* () {
-      const [from, to] = [yield* opened, yield* opened];
-      const transcript = yield* from.digest("what the user asked");
-      yield* from.write("asks", [
-        begunOf("asks", transcript),
-        E.attempt(1),
-        E.opened("asks", 1),
-        E.asked("asks", 1),
-        E.parked("question"),
-      ]);
-      assert.notStrictEqual(yield* to.digest("what the user asked"), transcript);
-      yield* Moves.put(to, yield* Moves.lines(from));
-      assert.strictEqual(yield* to.digest("what the user asked"), transcript);
-      yield* to.answer({ run_id: "asks", revision: 1, choice: "retry", by: "person" });
-      const claimed = yield* to.claim("asks");
-      assert.strictEqual(claimed.parked, "answered");
-      yield* to.write("asks", [{ _tag: "RunResumed" }, E.attempt(2, "replay"), E.ended({ attempts: 2 })]);
-    }).pipe(Effect.scoped),
+  it.effect(
+    "keep a question that can be answered and a transcript that can be compared, because the key moves along",
+    () =>
+      Effect.gen(function* () {
+        const [from, to] = [yield* opened, yield* opened];
+        const transcript = yield* from.digest("what the user asked");
+        yield* from.write("asks", [
+          begunOf("asks", transcript),
+          E.attempt(1),
+          E.opened("asks", 1),
+          E.asked("asks", 1),
+          E.parked("question"),
+        ]);
+        assert.notStrictEqual(yield* to.digest("what the user asked"), transcript);
+        yield* Moves.put(to, yield* Moves.lines(from));
+        assert.strictEqual(yield* to.digest("what the user asked"), transcript);
+        yield* to.answer({ run_id: "asks", revision: 1, choice: "retry", by: "person" });
+        const claimed = yield* to.claim("asks");
+        assert.strictEqual(claimed.parked, "answered");
+        yield* to.write("asks", [{ _tag: "RunResumed" }, E.attempt(2, "replay"), E.ended({ attempts: 2 })]);
+      }).pipe(Effect.scoped),
   );
 
-  it.effect("leave their process behind: whoever drove one that has not ended is gone there", () =>
+  it.effect("leave their process behind: a run that has not ended has no owner in the new store", () =>
     Effect.gen(function* () {
       const [from, to] = [yield* opened, yield* opened];
       yield* from.write("live", [E.begun("live"), E.attempt(1)]);
@@ -90,7 +92,7 @@ describe("runs that move from store to store", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("are left out and counted while a living process drives them, and taken when it is gone", () =>
+  it.effect("are left out and counted while a live process drives them, and moved when it is gone", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const driver = yield* Scope.make();
@@ -116,7 +118,7 @@ describe("runs that move from store to store", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("of a process that was killed are taken once its lease is over", () =>
+  it.effect("of a killed process are moved once its lease is over", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       let killed = false;
@@ -133,8 +135,8 @@ describe("runs that move from store to store", () => {
   );
 });
 
-describe("a store that is given runs", () => {
-  it.effect("keeps a record of its own that differs, and takes the others of the batch", () =>
+describe("a store that imports runs", () => {
+  it.effect("keeps its own record if that differs, and accepts the others of the batch", () =>
     Effect.gen(function* () {
       const [from, to] = [yield* opened, yield* opened];
       for (const id of ["a", "b", "c"]) yield* from.write(id, E.life(id));
@@ -149,7 +151,7 @@ describe("a store that is given runs", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("with a key of its own takes what has ended, and no open run whose transcript it could not compare", () =>
+  it.effect("with its own key accepts ended runs, and no open run whose transcript it could not compare", () =>
     Effect.gen(function* () {
       const [from, to] = [yield* opened, yield* opened];
       const transcript = yield* from.digest("x");
@@ -165,7 +167,7 @@ describe("a store that is given runs", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("takes a batch whole or not at all", () =>
+  it.effect("accepts a batch whole or not at all", () =>
     Effect.gen(function* () {
       const [from, path] = [yield* opened, yield* Folder.emptyPath];
       const to = yield* Folder.open({ file: path });
@@ -199,7 +201,7 @@ describe("a store that is given runs", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("is not given what a damaged row was: it is counted, and hides no other run", () =>
+  it.effect("does not get a damaged row, which is counted and hides no other run", () =>
     Effect.gen(function* () {
       const path = yield* Folder.emptyPath;
       const from = yield* Folder.open({ file: path });
@@ -220,7 +222,7 @@ describe("a store that is given runs", () => {
 });
 
 describe("a file of any length", () => {
-  it.effect("is held a batch at a time, and so is a store that is written to one", () =>
+  it.effect("is read one batch at a time, and so is a store that is written to one", () =>
     Effect.gen(function* () {
       const [runs, piece] = [2_000, 10];
       const key = "ab".repeat(32);
@@ -264,7 +266,7 @@ describe("a file of any length", () => {
   );
 });
 
-describe("a file that cannot be taken", () => {
+describe("an invalid file", () => {
   const cases: ReadonlyArray<{
     readonly name: string;
     readonly change: (file: ReadonlyArray<string>) => ReadonlyArray<string>;
@@ -344,7 +346,7 @@ describe("a file that cannot be taken", () => {
     },
   ];
   for (const { added, change, error, name, says } of cases) {
-    it.effect(`${name}, is refused with line and field, and with what was taken before`, () =>
+    it.effect(`${name}, is refused with line and field, and with the number of imported runs`, () =>
       Effect.gen(function* () {
         const [from, to] = [yield* opened, yield* opened];
         for (const id of ["a", "b", "c", "d", "e"]) yield* from.write(id, E.life(id));
@@ -359,7 +361,7 @@ describe("a file that cannot be taken", () => {
     );
   }
 
-  it("has lines that fit the longest record there can be", () => {
+  it("has lines long enough for the longest possible record", () => {
     // 64 attempts and 32 incidents with 256 rows of four labels each.
     assert.isAbove(fileLineBytesMax, (64 + 32) * 256 * 1_024);
   });

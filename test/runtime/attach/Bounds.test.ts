@@ -126,7 +126,10 @@ describe("a process with many such runs", () => {
     Effect.gen(function* () {
       const living = [S.start, S.never];
       const first = yield* R.reads(run("first", [S.start, S.wait(1_000), S.done]).events);
-      for (let at = 1; at < lingeringRunsMax; at += 1) yield* R.reads(run(`r${at}`, living).events);
+      const unread = yield* R.reads(run("unread", living).events);
+      yield* R.settled;
+      yield* unread.leave;
+      for (let at = 2; at < lingeringRunsMax; at += 1) yield* R.reads(run(`r${at}`, living).events);
       const more = yield* R.reads(run("more", [S.start, S.wait(500), S.text("a"), S.done]).events);
       assert.strictEqual(yield* refusal("more"), "AttachRefused evicted");
       yield* R.passed(500);
@@ -136,6 +139,7 @@ describe("a process with many such runs", () => {
       yield* R.reads(run("newest", living).events);
       assert.isUndefined(yield* refusal("newest"));
       assert.strictEqual(yield* refusal("first"), "AttachRefused unknown");
+      assert.isUndefined(yield* refusal("unread"), "a live run keeps its place while nobody reads it");
     }).pipe(Effect.provide(S.processor())),
   );
 

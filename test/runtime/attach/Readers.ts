@@ -10,7 +10,7 @@ import * as S from "../Scripted.ts";
 type Event = RunEvent<S.ScriptedPart>;
 type Events<R> = Stream.Stream<Event, RunInterrupted | AttachRefused, R>;
 
-/** What a reader has had so far. */
+/** The events that a reader has had so far. */
 export interface Reading {
   readonly events: ReadonlyArray<Event>;
   /** Undefined while it reads. */
@@ -60,7 +60,7 @@ export const after = (events: ReadonlyArray<Event>): AttachAfter | undefined => 
 export const parts = (events: ReadonlyArray<Event>): ReadonlyArray<string> =>
   events.flatMap((event) => (event._tag === "Part" ? [`${event.attempt}.${event.ordinal} ${event.part.name}`] : []));
 
-/** What a caller that can discard keeps in the end: the parts that were not withdrawn. */
+/** The parts that a caller that can discard has in the end: those that were not withdrawn. */
 export const kept = (events: ReadonlyArray<Event>): ReadonlyArray<string> => {
   let parts: ReadonlyArray<{ attempt: number; ordinal: number; name: string }> = [];
   for (const event of events) {

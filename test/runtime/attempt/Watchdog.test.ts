@@ -181,7 +181,8 @@ describe("clocks", () => {
           S.done,
         ]).attempt(context);
       const seen = yield* S.played((yield* StreamProcessor).run(S.options({ attempt })));
-      assert.strictEqual(seen.lines.at(-1), "completed");
+      // A second attempt would have twice the time, and complete.
+      assert.deepStrictEqual(seen.lines, ["attempt 1 first", "ping", "ping", "a", "done", "completed"]);
     }).pipe(Effect.provide(S.processor())),
   );
 

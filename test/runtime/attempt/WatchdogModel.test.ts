@@ -5,7 +5,13 @@ import { TestClock } from "effect/testing";
 import type { ClockName } from "../../../src/domain/Failure.ts";
 import type { Watch } from "../../../src/runtime/attempt/Watch.ts";
 import { Watchdog } from "../../../src/runtime/attempt/Watchdog.ts";
-import { type Clocks, keepAlivesToArm, lingerMs, suspendGraceMs } from "../../../src/runtime/contract/Clocks.ts";
+import {
+  type Clocks,
+  keepAlivesToArm,
+  lingerMs,
+  suspendGraceMs,
+  suspendGracesMax,
+} from "../../../src/runtime/contract/Clocks.ts";
 import { seeded } from "../../Seeded.ts";
 import * as FreezingClock from "../../simulation/world/FreezingClock.ts";
 import { skewed } from "./SkewedClock.ts";
@@ -386,6 +392,41 @@ describe("a suspension", () => {
       }),
     ).pipe(Effect.provide(layer));
   });
+
+  for (const wakes of ["watch", "keepAwake"] as const) {
+    it.effect(`that nothing was watched in is no matter of what begins behind it: ${wakes}`, () => {
+      const { layer, skew } = skewed();
+      return Effect.scoped(
+        Effect.gen(function* () {
+          const watchdog = yield* Watchdog.make;
+          yield* TestClock.adjust(0);
+          skew.wall += 3_600_000;
+          if (wakes === "keepAwake") watchdog.keepAwake();
+          const fired: Array<string> = [];
+          const suspended: Array<number> = [];
+          const listener = {
+            stalled: (clock: ClockName) => void fired.push(clock),
+            suspended: (ms: number) => void suspended.push(ms),
+          };
+          watchdog.watch({ ...noClocks, first_progress: 5_000 }, listener, 0);
+          yield* TestClock.adjust(5_000 + foundWithinMs);
+          assert.deepStrictEqual([fired, suspended], [["first_progress"], []]);
+        }),
+      ).pipe(Effect.provide(layer));
+    });
+  }
+
+  it.effect("each grace up to the limit delays a deadline, and no later one does", () =>
+    watched({ first_progress: 10_000 }, ({ fired, watch }) =>
+      Effect.gen(function* () {
+        for (let times = 0; times < suspendGracesMax + 5; times += 1) watch.grant(1_000);
+        yield* TestClock.adjust(10_000 + suspendGracesMax * 1_000 - 1);
+        assert.deepStrictEqual(fired, []);
+        yield* TestClock.adjust(1 + foundWithinMs);
+        assert.deepStrictEqual(fired, ["first_progress"]);
+      }),
+    ),
+  );
 
   it.effect("a process that is starved for ever still cuts: graces are counted", () => {
     const { layer, skew } = skewed();

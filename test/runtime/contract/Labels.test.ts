@@ -47,6 +47,36 @@ describe("Labels that clients choose", () => {
     }).pipe(Effect.provide(S.processor()), ownRegistry),
   );
 
+  it.effect("providers that came first keep their names after others found no place (L11)", () =>
+    Effect.gen(function* () {
+      const context = yield* Effect.context<never>();
+      const label = (id: string) => Measures.modelless({ id }, context)["gen_ai.provider.name"];
+      const ids = Array.from({ length: 200 }, (_, at) => `provider-${at}`);
+      const first = ids.map(label);
+      assert.include(first, Measures.otherModel);
+      assert.strictEqual(first[0], "provider-0");
+      assert.deepStrictEqual(ids.map(label), first);
+    }).pipe(ownRegistry),
+  );
+
+  it.effect("models that are used once are bounded, and a use counts as the newest (L11)", () =>
+    Effect.gen(function* () {
+      const context = yield* Effect.context<never>();
+      const label = (at: number, admits: boolean) =>
+        Measures.providerLabels({ id: "p", model: `model-${at}` }, context, admits)["gen_ai.request.model"];
+      const { modelLabelsMax } = Measures;
+      for (let at = 0; at < modelLabelsMax; at += 1) label(at, true);
+      label(0, false);
+      label(modelLabelsMax, true);
+      label(modelLabelsMax + 1, true);
+      const places = Array.from({ length: modelLabelsMax + 2 }, (_, at) => label(at, false));
+      assert.deepStrictEqual(
+        places.flatMap((name, at) => (name === Measures.otherModel ? [at] : [])),
+        [1, 2],
+      );
+    }).pipe(ownRegistry),
+  );
+
   it.effect("a model that has completed nothing has no series, and no histogram has a model", () =>
     Effect.gen(function* () {
       const script = S.scripted([S.text("a"), S.reset]);

@@ -1,5 +1,5 @@
 /**
- * A run that was complete before its tools were: the next process learns what became of its calls.
+ * A run that was complete before its tools: the next process learns the outcomes of its calls.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
@@ -31,8 +31,8 @@ const completed = (verify: ToolGuard.Verify | undefined) =>
 const outcomes = (calls: ReadonlyArray<{ readonly tool: string; readonly outcome: string }>) =>
   Object.fromEntries(calls.map(({ outcome, tool }) => [tool, outcome]));
 
-describe("What became of the calls of a run that had ended before them", () => {
-  it.effect("is on record: settled, unknown, not run", () =>
+describe("The outcomes of calls of a run that had ended before them", () => {
+  it.effect("are on record: settled, unknown, not run", () =>
     Effect.gen(function* () {
       const tools = yield* completed(undefined);
       const calls = yield* CallOutcomes.of("r", tools);
@@ -40,7 +40,7 @@ describe("What became of the calls of a run that had ended before them", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("is asked of a tool that can say it, and its word is on record", () =>
+  it.effect("come from a tool that can verify them, and are recorded", () =>
     Effect.gen(function* () {
       const tools = yield* completed(() => Effect.succeed("it_ran"));
       assert.strictEqual(outcomes(yield* CallOutcomes.of("r", tools)).hanging, "it_ran");
@@ -50,7 +50,7 @@ describe("What became of the calls of a run that had ended before them", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("takes a person's word once, and only of a call of unknown outcome", () =>
+  it.effect("are accepted from a person once, and only for a call of unknown outcome", () =>
     Effect.gen(function* () {
       yield* completed(undefined);
       const of = (ordinal: number) => ({ attempt: 1, call: `0.${ordinal}` });

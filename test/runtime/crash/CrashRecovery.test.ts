@@ -16,7 +16,7 @@ type Recorder = RunRecorder["Service"];
 
 const memory = () => Layer.fresh(RunRecorder.layerMemory());
 
-/** Puts a run on record whose process is gone. */
+/** Stores a run whose process is dead. */
 const orphan = (recorder: Recorder, life: L.Life, runId = L.runId) =>
   Effect.gen(function* () {
     for (const entries of life)
@@ -51,7 +51,7 @@ const lifeOf = (name: string): L.Life => {
   return life;
 };
 
-/** What a record says in a line: its state, its incidents by rule and status, its newest question or its end. */
+/** A record as one line: its state, its incidents by rule and status, its newest question or its end. */
 const told = ({ end, incidents, parked, questions, state }: RunRecord): string => {
   const question = questions.at(-1);
   return [
@@ -74,7 +74,7 @@ const outcomes: Readonly<Record<string, readonly [CrashRecovery.Outcome, string]
   ],
   "a tool had settled": ["asked", "asking question, tool_ran open, question 1 retry|stop"],
   "a tool had settled, and the runtime can continue": ["offered", "parked recovered, tools_settled open"],
-  // What its process had not handed over is lost with it: the run may not be called complete.
+  // Parts that its process had not handed over are lost with it, so the run may not be called complete.
   "the marker had come": ["asked", "asking question, text_shown open, question 1 retry|accept|stop"],
   "a retry was decided": ["offered", "parked recovered, nothing_shown open"],
   "a resume was decided": ["offered", "parked recovered, resume_cursor superseded, nothing_shown open"],
@@ -128,7 +128,7 @@ describe("A run whose process died", () => {
     );
   }
 
-  it.effect("that waits for its answer, or to be taken up, is let be", () =>
+  it.effect("that waits for its answer, or for a program to take it up, is left alone", () =>
     Effect.gen(function* () {
       for (const name of ["its question was parked", "it was parked and answered: retry"]) {
         const it = yield* recovered(lifeOf(name));
@@ -137,7 +137,7 @@ describe("A run whose process died", () => {
     }),
   );
 
-  it.effect("has its outcome on record: which rule, which question, and what the crash made of its calls", () =>
+  it.effect("has its result on record: the rule, the question, and the outcome of its calls after the crash", () =>
     Effect.gen(function* () {
       const { record, report } = yield* recovered(lifeOf("a tool was under way"));
       assert.deepStrictEqual(report.runs, [
@@ -164,7 +164,7 @@ describe("A run whose process died", () => {
     }),
   );
 
-  it.effect("has calls of earlier attempts on record as unknown too, and no more than that", () =>
+  it.effect("also has calls of earlier attempts on record as unknown, and no others", () =>
     Effect.gen(function* () {
       const reading = L.facts({ delivery: "not_sent", tools: [L.call("dispatched", "0.0", "read_only")] });
       const { record } = yield* recovered([
@@ -178,7 +178,7 @@ describe("A run whose process died", () => {
     }),
   );
 
-  it.effect("keeps its questions' terms: an expiry, and a default where it is offered", () =>
+  it.effect("keeps the terms of its questions: an expiry, and a default if it is offered", () =>
     Effect.gen(function* () {
       const terms = { expiryMs: 60_000, defaults: { text_shown: "accept", tool_ran: "continue" } } as const;
       const shown = yield* recovered(lifeOf("text was shown"), { terms });
@@ -188,7 +188,7 @@ describe("A run whose process died", () => {
     }),
   );
 
-  it.effect("has no expiry where no record can hold it", () =>
+  it.effect("has no expiry if no record can hold it, for example a huge one", () =>
     Effect.gen(function* () {
       for (const expiryMs of [Number.NaN, Number.POSITIVE_INFINITY, -1, 1e300]) {
         const { record } = yield* recovered(lifeOf("text was shown"), { terms: { expiryMs } });
@@ -200,7 +200,7 @@ describe("A run whose process died", () => {
     }),
   );
 
-  it.effect("is decided by its own policy where it is known", () =>
+  it.effect("is decided by its own policy if that is known", () =>
     Effect.gen(function* () {
       const ours = RecoveryPolicy.make({ name: "our own", stricter: { nothing_shown: "do_not_retry" } });
       const { record } = yield* recovered(lifeOf("its policy is of a program"), { policies: [ours] });
@@ -210,13 +210,13 @@ describe("A run whose process died", () => {
   );
 });
 
-describe("A run that stands as it should", () => {
+describe("A run that needs no recovery", () => {
   const means = { now: 1_000, jitter: 0.5, policy: RecoveryPolicy.default };
   for (const [reason, name] of [
     ["recovered", "a retry was decided"],
     ["question", "its question was parked"],
   ] as const) {
-    it(`parked as ${reason}, is written no more`, () => {
+    it(`parked as ${reason}, gets no further entries`, () => {
       const record = folded([...lifeOf(name).flat(), L.parked(reason)]);
       assert.strictEqual(CrashPlan.next(record, means)._tag, "keep");
     });
@@ -224,7 +224,7 @@ describe("A run that stands as it should", () => {
 });
 
 describe("recover", () => {
-  it.effect("recovers thousands in bounded batches, and tells how far it is", () =>
+  it.effect("recovers thousands in bounded batches, and reports its progress", () =>
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
       const count = 1_234;
@@ -240,7 +240,7 @@ describe("recover", () => {
     }).pipe(Effect.provide(memory())),
   );
 
-  it.effect("stops at its limit and says that there is more", () =>
+  it.effect("stops at its limit and reports that there are more", () =>
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
       for (let index = 0; index < 5; index += 1) yield* orphan(recorder, lifeOf("nothing was shown"), `r${index}`);
@@ -255,7 +255,7 @@ describe("recover", () => {
     }).pipe(Effect.provide(memory())),
   );
 
-  it.effect("skips a run that another one has taken over meanwhile, and finds those behind it", () =>
+  it.effect("skips a run that another process has taken over meanwhile, and finds later ones", () =>
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
       for (let index = 0; index < 150; index += 1) {
@@ -270,7 +270,7 @@ describe("recover", () => {
     }).pipe(Effect.provide(memory())),
   );
 
-  it.effect("recovers a run once when two do it at the same time", () =>
+  it.effect("recovers a run once if two processes do so at the same time", () =>
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
       yield* orphan(recorder, lifeOf("text was shown"));
@@ -283,7 +283,7 @@ describe("recover", () => {
     }).pipe(Effect.provide(memory())),
   );
 
-  it.effect("fails where the store does, and gives back what it held", () =>
+  it.effect("fails if the store does, and releases the runs it held", () =>
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
       yield* orphan(recorder, lifeOf("text was shown"));
@@ -295,7 +295,7 @@ describe("recover", () => {
     }).pipe(Effect.provide(memory())),
   );
 
-  it.effect("leaves living runs alone", () =>
+  it.effect("leaves live runs alone", () =>
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
       yield* recorder.write(L.runId, [L.begun(), L.attempt(1), L.raised(1, L.dispatched)]);
@@ -316,7 +316,7 @@ describe("answer", () => {
   const text = L.questioned(L.facts(L.text));
   const tool = L.questioned(L.dispatched);
 
-  it.effect("stop and accept end a run that no process drives", () =>
+  it.effect("stop and accept end a run without an owner", () =>
     Effect.gen(function* () {
       assert.strictEqual(
         told(yield* asking(text, "stop")),
@@ -338,7 +338,7 @@ describe("answer", () => {
   );
 
   for (const verdict of ["it_ran", "it_did_not_run"] as const) {
-    it.effect(`${verdict} settles every call of unknown outcome by the person's word and decides anew`, () =>
+    it.effect(`${verdict} settles every call of unknown outcome on the person's word and decides again`, () =>
       Effect.gen(function* () {
         const two = L.facts({
           ...L.dispatched,
@@ -361,7 +361,7 @@ describe("answer", () => {
     );
   }
 
-  it.effect("a word that settles nothing ends the run instead of asking for ever", () =>
+  it.effect("a word that settles nothing ends the run instead of asking forever", () =>
     Effect.gen(function* () {
       const folded = L.facts({ ...L.dispatched, tools: [L.call("outcome_unknown", "folded.runtime")] });
       const record = yield* asking(L.questioned(folded), "it_ran");
@@ -372,13 +372,13 @@ describe("answer", () => {
     }),
   );
 
-  it.effect("is left to the process that drives the run", () =>
+  it.effect("is left to the owner of the run", () =>
     Effect.gen(function* () {
       assert.strictEqual(told(yield* asking(text, "stop", true)), "live, text_shown open, question 1 stop");
     }),
   );
 
-  it.effect("is refused once it was given, and nothing is done", () =>
+  it.effect("is refused after the first one, and nothing is done", () =>
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
       yield* orphan(recorder, text);
@@ -391,7 +391,7 @@ describe("answer", () => {
     }).pipe(Effect.provide(memory())),
   );
 
-  it.effect("is kept when it cannot be carried out, and the next recovery does it", () =>
+  it.effect("is kept if it cannot be carried out, and the next recovery does so", () =>
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
       yield* orphan(recorder, [...tool, [L.parked("question")]]);
@@ -409,7 +409,7 @@ describe("answer", () => {
 });
 
 describe("layer", () => {
-  it.effect("sweeps at boot and then every 15 seconds, and tells what it did", () =>
+  it.effect("sweeps at boot and then every 15 seconds, and reports what it did", () =>
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
       const reports: Array<ReadonlyArray<string>> = [];
@@ -429,7 +429,7 @@ describe("layer", () => {
     }).pipe(Effect.provide(memory())),
   );
 
-  it.effect("takes the default of a parked question when it expires", () =>
+  it.effect("applies the default of a parked question when it expires", () =>
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
       const life = lifeOf("a question had expired with the default accept");
@@ -443,7 +443,7 @@ describe("layer", () => {
     }).pipe(Effect.provide(memory())),
   );
 
-  it.effect("looks at parked runs no more often than it is told, and at orphans each time", () =>
+  it.effect("looks at parked runs no more often than configured, and at orphans each time", () =>
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
       const asked: Array<string> = [];
@@ -481,7 +481,7 @@ describe("layer", () => {
     }).pipe(Effect.provide(memory())),
   );
 
-  it.effect("outlives a store that fails, and counts it", () =>
+  it.effect("survives a store that fails, and counts it", () =>
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
       yield* orphan(recorder, lifeOf("nothing was shown"));
@@ -501,7 +501,7 @@ describe("layer", () => {
     }).pipe(Effect.provide(memory())),
   );
 
-  it.effect("says in its log that the store is away, once a minute without a stack, and that it is back", () =>
+  it.effect("logs that the store is away, once a minute without a stack, and that it is back", () =>
     Effect.gen(function* () {
       const { log, said } = heard();
       const recorder = yield* RunRecorder;
@@ -526,7 +526,7 @@ describe("layer", () => {
     }).pipe(Effect.provide(memory())),
   );
 
-  it.effect("says of a recorder that dies where it died, once", () =>
+  it.effect("logs once where a recorder died", () =>
     Effect.gen(function* () {
       const { log, said } = heard();
       const recorder = yield* RunRecorder;
@@ -549,7 +549,7 @@ describe("layer", () => {
   );
 });
 
-it("a run that could do less is never decided looser: an unknown policy retries nothing by itself", () => {
+it("a run with fewer options is never decided more loosely: an unknown policy retries nothing automatically", () => {
   const input = {
     facts: L.facts(),
     failure: L.reset,

@@ -1,6 +1,6 @@
 /**
- * Kills a process between any two steps of a run, and goes on with the run in a new one: two processors over one recorder,
- * of which the first stops dead at a chosen write, before it or after it.
+ * Kills a process between any two steps of a run, and continues the run in a new one: two processors with one recorder. The first
+ * stops at a chosen write, before or after it.
  */
 import { Clock, Context, Deferred, Effect, Exit, Layer, Random, Scope, Stream } from "effect";
 import { TestClock } from "effect/testing";
@@ -15,28 +15,28 @@ import { type GuardedTool, ToolGuard } from "../../../src/runtime/tools/ToolGuar
 import * as S from "../Scripted.ts";
 import { mortalClock } from "./MortalClock.ts";
 
-/** What a runtime keeps of a run across its processes: what its user saw, and what its tool did. */
+/** Everything that survives the processes of a run: what its user saw, and what its tool did. */
 export interface World {
   /** Parts on screen, by attempt. */
   readonly screen: Array<{ readonly attempt: number; readonly name: string }>;
-  /** Handlers that were started, and those that came to their end. */
+  /** Handlers that were started, and those that have ended. */
   started: number;
   finished: number;
 }
 
 export const world = (): World => ({ screen: [], started: 0, finished: 0 });
 
-/** What the user sees: parts without the scripted frame. */
+/** The parts that the user sees, without the scripted frame. */
 export const onScreen = ({ screen }: World): ReadonlyArray<string> =>
   screen.map(({ name }) => name).filter((name) => name !== "start" && name !== "done" && !name.startsWith("bash:"));
 
-/** When the first process stops: at its n-th write, which it makes or does not make. */
+/** The stop of the first process at its n-th write, which is made or not. */
 export interface Crash {
   readonly at: number;
   readonly side: "before" | "after";
 }
 
-/** The recorder of a process that stops dead at a write. */
+/** The recorder of a process that stops at a write. */
 const dying = (recorder: RunRecorder["Service"], crash: Crash, dead: Deferred.Deferred<void>) => {
   let writes = 0;
   const write: RunRecorder["Service"]["write"] = (runId, entries) =>
@@ -52,7 +52,7 @@ const dying = (recorder: RunRecorder["Service"], crash: Crash, dead: Deferred.De
 
 type Process = Context.Context<StreamProcessor | ToolGuard>;
 
-/** A process: its layers are never closed, as a killed process closes nothing. */
+/** Starts a process. Its layers are never closed, because a killed process closes nothing. */
 const startProcess = (recorder: RunRecorder["Service"], decisions: UserDecisions["Service"]): Effect.Effect<Process> =>
   Layer.buildWithScope(
     StreamProcessor.layer.pipe(
@@ -73,7 +73,7 @@ export interface Scenario {
 const runId = "r";
 export const transcript = "what the user asked";
 
-/** The runtime: runs its tool for each whole call before it takes the next event, and keeps what it saw. */
+/** The runtime: runs its tool for each whole call before it takes the next event, and collects what it saw. */
 const drive = (
   seen: World,
   bash: GuardedTool<string, string, never, never>,
@@ -81,7 +81,7 @@ const drive = (
   dead: Deferred.Deferred<void> | undefined,
 ) =>
   Stream.runForEach(stream, (event) => {
-    // A process that is dead sees nothing any more.
+    // A dead process sees no further event.
     if (dead !== undefined && Deferred.isDoneUnsafe(dead)) return Effect.never;
     if (event._tag === "AttemptDiscarded") {
       const kept = seen.screen.filter((it) => it.attempt !== event.attempt);
@@ -96,7 +96,7 @@ const drive = (
     });
   });
 
-/** How a run went over two processes. */
+/** The outcome of a run over two processes. */
 export interface Lived {
   readonly world: World;
   /** The record when the first process had died. */
@@ -109,7 +109,7 @@ export interface Lived {
   readonly asked: ReadonlyArray<string>;
 }
 
-/** Lives a run: the first process dies where `crash` says, the second one resumes what it left. */
+/** Plays a run: the first process dies at `crash`, and the second one resumes it. */
 export const live = (scenario: Scenario, crash: Crash): Effect.Effect<Lived, never, RunRecorder> =>
   Effect.gen(function* () {
     // The real digest is a promise, which no virtual clock waits for.
@@ -160,7 +160,7 @@ export const live = (scenario: Scenario, crash: Crash): Effect.Effect<Lived, nev
     };
   });
 
-/** The provider of the second process: asked from the start it says the same again, calls its tool too, and comes to its end. */
+/** The second process's provider. Asked from the start, it repeats its answer, calls its tool, and completes. */
 const answering = ({ scripts }: Scenario) => {
   const [first = []] = scripts;
   const again = [...first.filter((step) => "part" in step && step !== S.done), S.done];
@@ -189,7 +189,7 @@ const toolOf = (
     verify === undefined ? {} : { verify },
   );
 
-/** No process has put the run on record. */
+/** The record of a run before any process has written it. */
 const nothing: RunRecord = {
   run_id: runId,
   provider: { id: "scripted" },

@@ -1,4 +1,4 @@
-/** A process dies while its run waits for a path: the run is offered, and goes on elsewhere with what is left of its time. */
+/** A process dies while its run waits for a path: the run is offered, and continues elsewhere with the rest of its time. */
 import { assert, describe, it } from "@effect/vitest";
 import { Clock, Context, Deferred, Effect, Fiber, Layer, Scope } from "effect";
 import { TestClock } from "effect/testing";
@@ -16,7 +16,7 @@ import { mortalClock } from "./MortalClock.ts";
 
 const transcript = "what the user asked";
 
-/** A process over its own recorder. It is never closed: a killed one closes nothing. */
+/** A process with its own recorder. It is never closed, because a killed process closes nothing. */
 const processOver = (recorder: Recorder) =>
   Layer.buildWithScope(
     Layer.fresh(
@@ -32,7 +32,7 @@ const processOver = (recorder: Recorder) =>
     Scope.makeUnsafe(),
   );
 
-/** Lets time go on, a lease in twenty steps, until a fiber has ended. */
+/** Advances time in twentieths of a lease until a fiber has ended. */
 const until = <A, E>(fiber: Fiber.Fiber<A, E>) =>
   Effect.gen(function* () {
     for (let step = 0; step < 400 && fiber.pollUnsafe() === undefined; step += 1)
@@ -40,7 +40,7 @@ const until = <A, E>(fiber: Fiber.Fiber<A, E>) =>
     return yield* Fiber.join(fiber);
   });
 
-/** A run waits for 30 s in a process that dies then; another process finds it a lease later. */
+/** A run waits for 30 s in a process that then dies. Another process finds it a lease later. */
 const died = (script: (outage: Outage.Outage) => ReadonlyArray<ReadonlyArray<S.Step>>, more: Outage.Options = {}) =>
   Effect.gen(function* () {
     const file = yield* Folder.emptyPath;
@@ -65,7 +65,7 @@ const died = (script: (outage: Outage.Outage) => ReadonlyArray<ReadonlyArray<S.S
   });
 
 describe("a process that dies while its run waits for a path", () => {
-  it.effect("leaves it to be taken up, with what it has waited until its last heartbeat", () =>
+  it.effect("leaves it to be taken up, with the time it has waited until its last heartbeat", () =>
     Effect.gen(function* () {
       const thinks = [S.start, S.reasoning("hm")];
       const { options, outage, report, second, waiting } = yield* died((it) => [
@@ -81,7 +81,7 @@ describe("a process that dies while its run waits for a path", () => {
       assert.isUndefined(left?.waiting);
       assert.isAtMost(left?.waited_ms ?? 0, 31_000);
       assert.isAtLeast(left?.waited_ms ?? 0, 31_000 - leaseMsDefault);
-      // The path is still away: the next process learns from the record that it was reached before, and waits on.
+      // The path is still down: the next process reads from the record that it was reached before, and continues to wait.
       const services = yield* processOver(second);
       const taken = Context.get(services, StreamProcessor).takeUp("r", { request: options, transcript });
       const fiber = yield* Effect.forkChild(S.watch(taken));
@@ -97,7 +97,7 @@ describe("a process that dies while its run waits for a path", () => {
     }),
   );
 
-  it.effect("has it end as an outage that is too long once the rest of its time is over, too", () =>
+  it.effect("makes it end as an outage that is too long once the rest of its time is over, too", () =>
     Effect.gen(function* () {
       const { options, second } = yield* died((it) => [[S.start, { run: it.away(36_000_000) }, S.reset], S.hello], {
         budget: { max_outage_ms: 60_000 },
@@ -114,7 +114,7 @@ describe("a process that dies while its run waits for a path", () => {
 });
 
 describe("a process that dies while its run waits for the end of a cooldown", () => {
-  it.effect("leaves the wait to the next one, which has heard of no cooldown: nothing is sent before its end", () =>
+  it.effect("leaves the wait to the next one, which knows of no cooldown: nothing is sent before its end", () =>
     Effect.gen(function* () {
       const limited = { kind: "rate_limited", status: 429, retry_after_ms: 120_000 } as const;
       const { options, outage, second, waiting } = yield* died(() => [[S.fail(limited)], S.hello], {

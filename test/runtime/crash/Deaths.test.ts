@@ -1,5 +1,5 @@
 /**
- * A process dies after any of its writes and is recovered; the recovery dies at any of its own and is recovered too.
+ * A process dies after any of its writes and is recovered. The recovery dies at any of its own writes and is recovered, too.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Deferred, Effect, Fiber, Layer, Random } from "effect";
@@ -22,7 +22,7 @@ const even = Layer.succeed(Random.Random, { nextDoubleUnsafe: () => 0.5, nextInt
 const inStore = <A, E>(effect: Effect.Effect<A, E, RunRecorder>) =>
   effect.pipe(Effect.provide(Layer.merge(Layer.fresh(RunRecorder.layerMemory()), even)));
 
-/** Writes the first `writes` of a life and dies: its lease is over. */
+/** Writes the first `writes` of a life and dies, so that its lease expires. */
 const died = (recorder: Recorder, life: Life, writes: number) =>
   Effect.gen(function* () {
     yield* written(recorder, life, writes);
@@ -39,7 +39,7 @@ const read = (recorder: Recorder) =>
 
 const recover = (recorder: Recorder) => CrashRecovery.recover().pipe(Effect.provideService(RunRecorder, recorder));
 
-/** How a recovery dies at its n-th commit: the store fails before it or after it, or the process stops there. */
+/** The death of a recovery at its n-th commit: the store fails before or after it, or the process stops there. */
 const ways = ["fails before", "fails after", "stops before", "stops after"] as const;
 
 const mortal = (
@@ -62,7 +62,7 @@ const mortal = (
     ...recorder,
     write: (id, entries) => dying(recorder.write(id, entries)),
     answer: (given) => dying(recorder.answer(given)),
-    // A dead process gives nothing back: its lease ends.
+    // A dead process releases nothing: its lease expires.
     release: () => Effect.void,
   };
 };
@@ -89,7 +89,7 @@ describe("After a crash between any two writes a run has an end, a question or a
     it.effect(name, () => Effect.andThen(TestClock.setTime(1_000), holdsFor(name, life)));
   }
 
-  it.effect(`and after every write of made-up runs; seed ${seed}`, () =>
+  it.effect(`and after every write of generated runs; seed ${seed}`, () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(1_000);
       for (let run = 0; run < 500; run += 1) yield* holdsFor(`seed ${seed + run}`, history(new Dice(seed + run)));
@@ -131,7 +131,7 @@ const holds = (left: RunRecord, record: RunRecord, where: string): void => {
   }
 };
 
-/** Whatever was decided: nothing starts again by itself over a call that may have run, or over what its user was shown. */
+/** Checks that, after any decision, nothing restarts by itself over a call that may have run, or over content shown to the user. */
 const offersNothingUnsafe = (record: RunRecord, where: string): void => {
   const due = Orphan.due(record);
   if (due?._tag !== "offered") return;
@@ -149,10 +149,10 @@ const offersNothingUnsafe = (record: RunRecord, where: string): void => {
   }
 };
 
-describe("A recovery that dies at any of its commits is recovered to the same end, and nothing is there twice", () => {
+describe("A recovery that dies at any of its commits is recovered to the same result, and nothing is stored twice", () => {
   for (const [name, life] of Object.entries(lives)) it.effect(name, () => sameEnd(name, life));
 
-  it.effect(`and for made-up runs; seed ${seed}`, () =>
+  it.effect(`and for generated runs; seed ${seed}`, () =>
     Effect.forEach(
       Array.from({ length: 100 }, (_, run) => seed + run),
       (its) => sameEnd(`seed ${its}`, history(new Dice(its))),

@@ -1,5 +1,5 @@
 /**
- * Makes up histories of runs: every order of writes that a runtime could be caught in, and some that it could not.
+ * Generates histories of runs: every order of writes at which a runtime could be stopped, and some impossible ones.
  */
 import type { AttemptFacts } from "../../../src/domain/AttemptFacts.ts";
 import { Choice } from "../../../src/domain/Decision.ts";
@@ -12,7 +12,7 @@ import { folded } from "../../recorder/Entries.ts";
 import type { Dice } from "../../simulation/Dice.ts";
 import * as L from "./Lives.ts";
 
-/** A history of a few writes, none of which ends the run but the last one, seldom. */
+/** A history of a few writes. Only the last one ends the run, and rarely. */
 export const history = (dice: Dice): L.Life => {
   const life: Array<ReadonlyArray<Entry>> = [
     [L.begun({ policy: dice.pick(["default", "default", "strict", "another"]) }), L.attempt(1)],

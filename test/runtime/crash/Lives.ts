@@ -1,5 +1,5 @@
 /**
- * Lives of runs as their processes recorded them, write by write: recovery is tested after each of them.
+ * Lives of runs as their processes recorded them, write by write. Tests recover after each write.
  */
 import { Effect, Layer } from "effect";
 import { type AttemptFacts, fresh as freshFacts } from "../../../src/domain/AttemptFacts.ts";
@@ -15,12 +15,12 @@ import * as E from "../../recorder/Entries.ts";
 import * as S from "../Scripted.ts";
 import { live, type Scenario } from "./Crashes.ts";
 
-/** What one process wrote, in order; each element was committed as one. */
+/** The writes of one process in order; each element is one commit. */
 export type Life = ReadonlyArray<ReadonlyArray<Entry>>;
 
 export const runId = "r";
 
-/** Writes the first `writes` of a life. As any process does, it claims a run that no process drove before it goes on. */
+/** Writes the first `writes` of a life. Like any process, it claims a run without an owner before it continues it. */
 export const written = (recorder: RunRecorder["Service"], life: Life, writes = life.length) =>
   Effect.forEach(
     life.slice(0, writes),
@@ -76,7 +76,7 @@ export const attempt = (
   ...more,
 });
 
-/** A run as adapters and the gateway start it: its request lives with its caller. */
+/** A run as adapters and the gateway start it, whose request is lost with its caller. */
 export const withoutTranscript = (entry: Entry): Entry => {
   if (entry._tag !== "RunStarted") return entry;
   const { transcript: _, ...rest } = entry;
@@ -134,7 +134,7 @@ export const marked = (it: RunIncident, status: RunIncident["status"], answer?: 
 
 export const parked = E.parked;
 
-/** The question of an incident that text was shown in, as a processor asks it. */
+/** The question of an incident with shown text, as a processor asks it. */
 export const textShown = (it: RunIncident): Question => ({
   run_id: runId,
   revision: 1,
@@ -148,14 +148,14 @@ export const textShown = (it: RunIncident): Question => ({
   decision: it.decision,
 });
 
-/** A run that broke, asked by its rule, and was answered. */
+/** A run that broke, raised its rule's question, and was answered. */
 export const questioned = (its: AttemptFacts, choice?: Choice, run: Partial<RunFacts> = {}): Life => {
   const broken = incident(1, its, { run });
   const life = [[begun(), attempt(1)], [raised(1, its)], [raised(1, its), opened(broken)], [asked(broken)]];
   return choice === undefined ? life : [...life, [answered(choice), marked(broken, "acted_on", choice)]];
 };
 
-/** A run whose response was resumed by its cursor and broke again. */
+/** A run whose response was resumed with its cursor and broke again. */
 const resumedLife: Life = [
   [begun(), attempt(1)],
   [raised(1, dispatched)],
@@ -169,7 +169,7 @@ const resumedLife: Life = [
 
 const questionFor = (choice: Choice | undefined): Life => questioned(facts(text), choice);
 
-/** What no scripted run leaves behind, or only seldom. */
+/** Lives that scripted runs never or rarely leave. */
 export const lives: Readonly<Record<string, Life>> = {
   "nothing was shown": [[begun(), attempt(1)], [raised(1, facts())]],
   "reasoning was shown": [[begun(), attempt(1)], [raised(1, facts({ progress: "reasoning", shown: "reasoning" }))]],

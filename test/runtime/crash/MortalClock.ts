@@ -1,10 +1,8 @@
 /**
- * Stands still with its process: a killed process comes to the end of no wait, so that nothing is done by it that only time
- * would bring.
+ * Stops with its process: in a killed process no wait ends, so it does nothing that depends on time.
  */
 import { Clock, Deferred, Effect } from "effect";
 
-/** The test's clock, whose sleeps never end once the process is dead. */
 export const mortalClock = (dead: Deferred.Deferred<void>): Effect.Effect<Clock.Clock> =>
   Effect.map(Clock.Clock, (clock) => ({
     ...clock,

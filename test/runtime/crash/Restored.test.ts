@@ -7,7 +7,7 @@ import * as CrashPlan from "../../../src/runtime/crash/CrashPlan.ts";
 import * as CrashRecovery from "../../../src/runtime/crash/CrashRecovery.ts";
 import * as L from "./Lives.ts";
 
-/** What a life leaves behind, once each of some recoveries has looked after it. */
+/** The record of a life after each of some recoveries. */
 const behind = (life: L.Life, recoveries: ReadonlyArray<CrashRecovery.RecoverOptions>) =>
   Effect.gen(function* () {
     const recorder = yield* RunRecorder;
@@ -22,12 +22,12 @@ const behind = (life: L.Life, recoveries: ReadonlyArray<CrashRecovery.RecoverOpt
     return record ?? assert.fail("the run is lost");
   }).pipe(Effect.provide(RunRecorder.layerMemory()));
 
-/** Whether no program may go on with it before a person has said so. */
+/** Returns true if no program may continue it before a person has answered. */
 const waitsForAPerson = (record: RunRecord): boolean =>
   record.state === "ended" ||
   (record.parked === "question" && record.questions.at(-1)?.answer === undefined && !CrashPlan.goesOnByItself(record));
 
-/** Without what is drawn anew each time. */
+/** Removes values that are random each time. */
 const undrawn = ({ incidents, ...rest }: RunRecord) => ({
   ...rest,
   incidents: incidents.map((it) => ({ ...it, jitter: 0 })),
@@ -45,21 +45,21 @@ const lives: Readonly<Record<string, L.Life>> = {
   ],
 };
 
-describe("a run that a restored store has open", () => {
+describe("an open run in a restored store", () => {
   for (const [name, life] of Object.entries(lives)) {
-    it.effect(`goes on by no word of before: ${name}`, () =>
+    it.effect(`is not continued by an earlier answer: ${name}`, () =>
       Effect.gen(function* () {
         const first = yield* behind(life, [restored]);
         assert.isTrue(waitsForAPerson(first), JSON.stringify(first, null, 1));
-        // The operator has forgotten it, and a sweep came first.
+        // The operator has forgotten the flag, and a sweep came first.
         assert.isTrue(waitsForAPerson(yield* behind(life, [{}, restored])));
-        // Nothing is asked twice, and no later sweep takes a question's default for a word.
+        // Nothing is asked twice, and no later sweep accepts a question's default as an answer.
         assert.deepStrictEqual(undrawn(yield* behind(life, [restored, restored, {}])), undrawn(first));
       }),
     );
   }
 
-  it.effect("is asked about where it would have gone on by itself, or by an answer of before", () =>
+  it.effect("raises a question if it would have continued by itself, or by an earlier answer", () =>
     Effect.gen(function* () {
       for (const name of [
         "nothing was shown",

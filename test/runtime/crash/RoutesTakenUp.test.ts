@@ -1,5 +1,5 @@
 /**
- * A run with routes that another process takes up: it goes on by the route on record, with what was tried and spent over all routes.
+ * A run with routes that another process takes up: it continues on its recorded route, with the tries and the spending of all routes.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Fiber, Layer, Scope } from "effect";
@@ -28,7 +28,7 @@ const bench = Effect.gen(function* () {
     ),
     (services) => Context.get(services, StreamProcessor),
   );
-  /** Plays a run until it waits for a provider that says nothing, and leaves it there. */
+  /** Plays a run until it waits for a silent provider, and leaves it there. */
   const left = Effect.fnUntraced(function* (request: ReturnType<typeof routed>["options"]) {
     const scope = yield* Scope.make();
     const processor = yield* Scope.provide(process, scope);
@@ -59,8 +59,8 @@ const routed = (first: ReadonlyArray<Script>, further: Readonly<Record<string, R
   };
 };
 
-describe("A run with routes that is taken up", () => {
-  it.effect("goes on by the route of its record, and not by one that it has left", () =>
+describe("A run with routes that another process takes up", () => {
+  it.effect("continues on the route of its record, and not on one that it has left", () =>
     Effect.gen(function* () {
       const it = yield* bench;
       yield* it.left(routed([[quota]], { b: [[S.start, S.never]] }).options);
@@ -81,7 +81,7 @@ describe("A run with routes that is taken up", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("moves on to a route that none of its processes has tried", () =>
+  it.effect("moves to a route that none of its processes has tried", () =>
     Effect.gen(function* () {
       const it = yield* bench;
       yield* it.left(routed([[quota]], { b: [[S.start, S.never]], c: [] }).options);
@@ -92,7 +92,7 @@ describe("A run with routes that is taken up", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("tells the failure of the first route, which an earlier process has met (L12)", () =>
+  it.effect("tells the failure of the first route, which an earlier process got (L12)", () =>
     Effect.gen(function* () {
       const it = yield* bench;
       yield* it.left(routed([[quota]], { b: [[S.start, S.never]] }).options);
@@ -101,7 +101,7 @@ describe("A run with routes that is taken up", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("is refused by name where its route is not among those that it is given, and stays as it is", () =>
+  it.effect("is refused by name if its route is missing from its options, and stays unchanged", () =>
     Effect.gen(function* () {
       const it = yield* bench;
       yield* it.left(routed([[quota]], { b: [[S.start, S.never]] }).options);
@@ -122,7 +122,7 @@ describe("A run with routes that is taken up", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("counts failures in a row on its route over both processes", () =>
+  it.effect("counts consecutive failures on its route over both processes", () =>
     Effect.gen(function* () {
       const it = yield* bench;
       yield* it.left(routed([[serverError], [S.start, S.never]], { b: [] }).options);

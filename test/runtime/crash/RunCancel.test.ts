@@ -1,5 +1,5 @@
 /**
- * Cancels runs that this process drives, that another one drives, and that no process drives any more.
+ * Cancels runs that this process owns, that another one owns, and that have no owner.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Clock, Effect, Fiber, Layer } from "effect";
@@ -29,12 +29,12 @@ const lifeOf = (name: string): L.Life => {
   return life;
 };
 
-/** Two processes of one store: each writes to the same record, and neither may claim what the other drives. */
+/** Two processes with one store: each writes to the same record, and neither may claim the other's run. */
 const two = Effect.gen(function* () {
   const clock = yield* Clock.Clock;
   const store = MemoryFacts.make(() => clock.currentTimeMillisUnsafe());
   const record = yield* RunRecorder;
-  /** Whether the process that drives runs lives, is silent, or is gone. */
+  /** The state of the process that owns runs. */
   const driver = { is: "living" as "living" | "silent" | "gone" };
   const owned = new RecorderError({ reason: "owned", run_id: L.runId, message: "driven" });
   const process = (name: string): Recorder => {
@@ -54,7 +54,7 @@ const two = Effect.gen(function* () {
   return { store, driver, driving: process("driver"), other: process("other") };
 });
 
-/** Lets time go on until an effect is done. */
+/** Advances time until an effect is done. */
 const inTime = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const fiber = yield* Effect.forkChild(effect, { startImmediately: true });
@@ -62,7 +62,7 @@ const inTime = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     return yield* Fiber.join(fiber);
   });
 
-/** The driver hears of cancels, and ends the run. */
+/** Lets the owner receive cancels and end its run. */
 const hearing = (recorder: Recorder) => {
   const { cancels } = recorder;
   if (cancels === undefined) return Effect.die("it has cancels");
@@ -74,7 +74,7 @@ const hearing = (recorder: Recorder) => {
   );
 };
 
-describe("a run that no process drives", () => {
+describe("a run without an owner", () => {
   for (const [name, life] of Object.entries(L.lives)) {
     it.effect(`is decided as cancelled and ends, whatever was due: ${name}`, () =>
       Effect.gen(function* () {
@@ -101,7 +101,7 @@ describe("a run that no process drives", () => {
         assert.isTrue(incident?.run.user_cancelled);
         assert.isAtMost(record.incidents.length, incidentsMax);
         if (incident === undefined) return;
-        // What is on record decides again as it was decided (L9).
+        // The recorded decision is repeated (L9).
         assert.deepStrictEqual(RecoveryPolicy.default.decide(incident), incident.decision);
         assert.lengthOf((yield* CrashRecovery.recover()).runs, 0, "nothing is left to do");
         assert.strictEqual((yield* RunCancel.cancel(L.runId))?.outcome, "ended");
@@ -109,13 +109,13 @@ describe("a run that no process drives", () => {
     );
   }
 
-  it.effect("is none where no such run is on record", () =>
+  it.effect("is unknown if it is not on record", () =>
     Effect.map(RunCancel.cancel("nothing"), (told) => assert.isUndefined(told)).pipe(Effect.provide(memory())),
   );
 });
 
-describe("a run that a process drives", () => {
-  it.effect("is cancelled here where this process drives it", () =>
+describe("a run with an owner", () => {
+  it.effect("is cancelled here if this process owns it", () =>
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
       yield* L.written(recorder, lifeOf("text was shown"));
@@ -127,7 +127,7 @@ describe("a run that a process drives", () => {
     }).pipe(Effect.provide(memory())),
   );
 
-  it.effect("is told to the process that drives it, by name, and has ended when that is said", () =>
+  it.effect("is cancelled by its owner, which is named, and has ended when that is reported", () =>
     Effect.gen(function* () {
       const { driving, other } = yield* two;
       yield* hearing(driving);
@@ -140,14 +140,14 @@ describe("a run that a process drives", () => {
     }).pipe(Effect.scoped, Effect.provide(memory())),
   );
 
-  it.effect("that lives and does not take the cancel keeps it, and the cancel stands until it does", () =>
+  it.effect("whose live owner does not take the cancel keeps it, and the cancel is pending until it does", () =>
     Effect.gen(function* () {
       const { driving, other } = yield* two;
       yield* L.written(driving, lifeOf("text was shown").slice(0, 1));
       const told = yield* inTime(within(other, RunCancel.cancel(L.runId)));
       assert.deepInclude(told, { outcome: "stands", driver: "4711@host" });
       assert.strictEqual(told?.record.state, "live");
-      // However often it is asked for, it stands once.
+      // Repeated requests leave a single cancel.
       yield* inTime(within(other, RunCancel.cancel(L.runId)));
       assert.lengthOf(yield* other.cancels?.all("cancel") ?? Effect.succeed([]), 1);
       yield* hearing(driving);
@@ -157,29 +157,31 @@ describe("a run that a process drives", () => {
     }).pipe(Effect.scoped, Effect.provide(memory())),
   );
 
-  it.effect("and is silent is waited for as long as is asked; who decides its run then decides it as cancelled", () =>
-    Effect.gen(function* () {
-      const { driver, driving, other } = yield* two;
-      yield* L.written(driving, lifeOf("nothing was shown"));
-      driver.is = "silent";
-      const told = yield* inTime(within(other, RunCancel.cancel(L.runId, { silentMs: 3_000 })));
-      assert.strictEqual(told?.outcome, "stands");
-      driver.is = "gone";
-      yield* driving.release(L.runId);
-      const { runs } = yield* within(other, CrashRecovery.recover());
-      assert.deepStrictEqual(runs, [{ run_id: L.runId, outcome: "stopped", rule: "user_cancelled" }]);
-      assert.strictEqual((yield* other.run(L.runId))?.end?.reason, "user_cancelled");
-      assert.lengthOf(yield* other.cancels?.all("cancel") ?? Effect.succeed([]), 0, "it is carried out");
-    }).pipe(Effect.scoped, Effect.provide(memory())),
+  it.effect(
+    "with a silent owner is waited for as long as requested; the process that decides its run then decides it as cancelled",
+    () =>
+      Effect.gen(function* () {
+        const { driver, driving, other } = yield* two;
+        yield* L.written(driving, lifeOf("nothing was shown"));
+        driver.is = "silent";
+        const told = yield* inTime(within(other, RunCancel.cancel(L.runId, { silentMs: 3_000 })));
+        assert.strictEqual(told?.outcome, "stands");
+        driver.is = "gone";
+        yield* driving.release(L.runId);
+        const { runs } = yield* within(other, CrashRecovery.recover());
+        assert.deepStrictEqual(runs, [{ run_id: L.runId, outcome: "stopped", rule: "user_cancelled" }]);
+        assert.strictEqual((yield* other.run(L.runId))?.end?.reason, "user_cancelled");
+        assert.lengthOf(yield* other.cancels?.all("cancel") ?? Effect.succeed([]), 0, "it is carried out");
+      }).pipe(Effect.scoped, Effect.provide(memory())),
   );
 
-  it.effect("and that was taken up after it was looked at keeps the cancel, which stands", () =>
+  it.effect("that was taken up after it was looked at keeps the cancel", () =>
     Effect.gen(function* () {
       const { driver, driving, other } = yield* two;
       yield* L.written(driving, lifeOf("text was shown").slice(0, 1));
       const { cancels } = other;
       if (cancels === undefined) return assert.fail("it has cancels");
-      // As it is looked at no process drives it; as it is claimed one does.
+      // It has no owner when it is looked at, and has one when it is claimed.
       let looks = 0;
       const late = (runId: string) => (++looks === 1 ? Effect.undefined : cancels.driver(runId));
       const told = yield* inTime(
@@ -197,7 +199,22 @@ describe("a run that a process drives", () => {
     }).pipe(Effect.scoped, Effect.provide(memory())),
   );
 
-  it.effect("is not said to have a cancel that stands where the store has not taken it", () =>
+  it.effect("keeps the owner's name that the store reported before it stopped reporting one", () =>
+    Effect.gen(function* () {
+      const { driving, other } = yield* two;
+      yield* L.written(driving, lifeOf("text was shown").slice(0, 1));
+      const { cancels } = other;
+      if (cancels === undefined) return assert.fail("it has cancels");
+      let looks = 0;
+      const once = (runId: string) => (++looks === 1 ? cancels.driver(runId) : Effect.undefined);
+      const told = yield* inTime(
+        within({ ...other, cancels: { ...cancels, driver: once } }, RunCancel.cancel(L.runId)),
+      );
+      assert.deepInclude(told, { outcome: "stands", driver: "4711@host" });
+    }).pipe(Effect.scoped, Effect.provide(memory())),
+  );
+
+  it.effect("has no pending cancel if the store has not accepted it", () =>
     Effect.gen(function* () {
       const { driving, other } = yield* two;
       yield* L.written(driving, lifeOf("text was shown").slice(0, 1));
@@ -212,29 +229,31 @@ describe("a run that a process drives", () => {
     }).pipe(Effect.scoped, Effect.provide(memory())),
   );
 
-  it.effect("a cancel stands for an hour and no longer, and one that is for a client's own runs never does", () =>
-    Effect.gen(function* () {
-      const { driver, driving, other } = yield* two;
-      yield* L.written(driving, lifeOf("nothing was shown"));
-      driver.is = "silent";
-      yield* inTime(within(other, RunCancel.cancel(L.runId, { silentMs: 3_000 })));
-      const { cancels } = other;
-      if (cancels === undefined) return assert.fail("it has cancels");
-      yield* TestClock.adjust(StoredCancels.standsMs - 10_000);
-      assert.deepStrictEqual([...(yield* StoredCancels.standing(cancels))], [L.runId]);
-      yield* TestClock.adjust(10_000);
-      assert.deepStrictEqual([...(yield* StoredCancels.standing(cancels))], []);
-      const asked = StoredCancels.cancel(cancels, { run_id: L.runId, holder: "h" });
-      const fiber = yield* Effect.forkChild(asked, { startImmediately: true });
-      yield* TestClock.adjust(100);
-      assert.lengthOf(yield* cancels.all("cancel"), 1);
-      assert.deepStrictEqual([...(yield* StoredCancels.standing(cancels))], []);
-      yield* TestClock.adjust(StoredCancels.cancelMs);
-      assert.isFalse(yield* Fiber.join(fiber));
-    }).pipe(Effect.scoped, Effect.provide(memory())),
+  it.effect(
+    "has a cancel that is pending for an hour and no longer, and one for a client's own runs is never pending",
+    () =>
+      Effect.gen(function* () {
+        const { driver, driving, other } = yield* two;
+        yield* L.written(driving, lifeOf("nothing was shown"));
+        driver.is = "silent";
+        yield* inTime(within(other, RunCancel.cancel(L.runId, { silentMs: 3_000 })));
+        const { cancels } = other;
+        if (cancels === undefined) return assert.fail("it has cancels");
+        yield* TestClock.adjust(StoredCancels.standsMs - 10_000);
+        assert.deepStrictEqual([...(yield* StoredCancels.standing(cancels))], [L.runId]);
+        yield* TestClock.adjust(10_000);
+        assert.deepStrictEqual([...(yield* StoredCancels.standing(cancels))], []);
+        const asked = StoredCancels.cancel(cancels, { run_id: L.runId, holder: "h" });
+        const fiber = yield* Effect.forkChild(asked, { startImmediately: true });
+        yield* TestClock.adjust(100);
+        assert.lengthOf(yield* cancels.all("cancel"), 1);
+        assert.deepStrictEqual([...(yield* StoredCancels.standing(cancels))], []);
+        yield* TestClock.adjust(StoredCancels.cancelMs);
+        assert.isFalse(yield* Fiber.join(fiber));
+      }).pipe(Effect.scoped, Effect.provide(memory())),
   );
 
-  it.effect("and cannot be told is left alone, and that is said", () =>
+  it.effect("whose owner cannot be told is left alone, and that is reported", () =>
     Effect.gen(function* () {
       const recorder = yield* RunRecorder;
       yield* L.written(recorder, lifeOf("text was shown").slice(0, 1));

@@ -1,5 +1,5 @@
 /**
- * Recovery over one SQLite file that several processes share: each is a layer of its own over the same file.
+ * Recovery over one SQLite file that several processes share, each of which is a separate layer over the same file.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -20,7 +20,7 @@ const folder = Effect.acquireRelease(
   (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true })),
 );
 
-/** Starts a process on the file. It is never closed: a killed one closes nothing. */
+/** Starts a process on the file. It is never closed, because a killed process closes nothing. */
 const process = (path: string): Effect.Effect<Recorder, unknown> =>
   Effect.map(
     Layer.buildWithScope(
@@ -30,7 +30,7 @@ const process = (path: string): Effect.Effect<Recorder, unknown> =>
     Context.get(RunRecorder),
   );
 
-/** A process that stops once its runs are on record: for it no time passes any more, so that its lease is not renewed. */
+/** A process that stops once its runs are on record: no time passes for it, so its lease is not renewed. */
 const mortal = (path: string): Effect.Effect<Recorder, unknown> =>
   Effect.flatMap(Clock.Clock, (clock) => {
     const [ms, monotonic] = [clock.currentTimeMillisUnsafe(), clock.monotonicTimeNanosUnsafe()];
@@ -63,7 +63,7 @@ const lived = (recorder: Recorder, life: L.Life, runId: string) =>
 
 const leaseOver = TestClock.adjust(leaseMsDefault + 1);
 
-/** Recovers while time goes on: a dead process is watched for a lease before its runs are taken. */
+/** Recovers while time advances: a dead process is watched for a lease before its runs are claimed. */
 const recovered = (recorder: Recorder) =>
   Effect.gen(function* () {
     const fiber = yield* Effect.forkChild(within(recorder, CrashRecovery.recover()), { startImmediately: true });
@@ -72,7 +72,7 @@ const recovered = (recorder: Recorder) =>
   });
 
 describe("Processes that share one file", () => {
-  it.effect("a dead one's runs are recovered by another, once its lease is over and not before", () =>
+  it.effect("a dead one's runs are recovered by another, once its lease has expired and not before", () =>
     Effect.gen(function* () {
       const path = yield* folder;
       const [dead, living] = [yield* mortal(path), yield* process(path)];
@@ -95,7 +95,7 @@ describe("Processes that share one file", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("two recover at once: each run is recovered once", () =>
+  it.effect("two recover at once, and each run is recovered once", () =>
     Effect.gen(function* () {
       const path = yield* folder;
       const dead = yield* mortal(path);
@@ -118,7 +118,7 @@ describe("Processes that share one file", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("a frozen one that wakes up writes nothing of a run that another has recovered", () =>
+  it.effect("a frozen one that wakes up writes nothing in a run that another has recovered", () =>
     Effect.gen(function* () {
       const path = yield* folder;
       const [frozen, living] = [yield* mortal(path), yield* process(path)];
@@ -131,7 +131,7 @@ describe("Processes that share one file", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("an answer that is given in one wakes the question that waits in another", () =>
+  it.effect("an answer given in one wakes the question that waits in another", () =>
     Effect.gen(function* () {
       const path = yield* folder;
       const [asks, answers] = [yield* process(path), yield* process(path)];
@@ -165,7 +165,7 @@ describe("Processes that share one file", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("a question that expired while no process lived takes its default", () =>
+  it.effect("a question that expired while no process was alive gets its default", () =>
     Effect.gen(function* () {
       const path = yield* folder;
       const dead = yield* mortal(path);

@@ -1,5 +1,5 @@
 /**
- * A process dies between each pair of steps of a run, one by one, and the next one goes on from the record.
+ * A process dies between each pair of steps of a run, one by one, and the next one continues from the record.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Layer } from "effect";
@@ -64,7 +64,7 @@ const holds = (it: Lived, scenario: Scenario, where: string): void => {
   assert.isAtMost(world.started, 1, `${where}: the tool ran twice`);
   const shown = onScreen(world);
   assert.deepStrictEqual([...new Set(shown)], shown, `${where}: shown twice`);
-  // Died before its first write: nothing was shown, and nothing is known.
+  // It died before its first write: nothing was shown, and nothing is known.
   if (it.left === undefined) {
     assert.deepStrictEqual([shown, world.started], [[], 0], where);
     return;
@@ -82,7 +82,7 @@ const holds = (it: Lived, scenario: Scenario, where: string): void => {
   }
 };
 
-/** Facts on record are never weaker than what the caller was shown. */
+/** Checks that the recorded facts are never weaker than what the caller was shown. */
 const weaker = ({ left, world }: Lived, where: string): void => {
   if (left === undefined) return;
   for (const { attempt, name } of world.screen) {

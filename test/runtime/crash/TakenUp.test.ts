@@ -1,5 +1,5 @@
 /**
- * The processor takes up whatever a recovery leaves: crash, recover, answer, take up, end.
+ * The processor takes up every result of a recovery: crash, recover, answer, take up, end.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber, Layer, Stream } from "effect";
@@ -80,9 +80,9 @@ const livedOn = (life: Life, writes: number, choice: "retry" | "stop", where: st
     if (choice === "retry") assert.strictEqual(end?.state, "completed", where);
   }).pipe(Effect.provide(process));
 
-describe("A recovered run is taken up and comes to its end", () => {
+describe("A recovered run is taken up and ends", () => {
   for (const choice of ["retry", "stop"] as const) {
-    it.effect(`after a crash at every write that the runtime makes, with every question answered "${choice}"`, () =>
+    it.effect(`after a crash at every write of the runtime, with every question answered "${choice}"`, () =>
       Effect.gen(function* () {
         for (const [name, life] of Object.entries(yield* recorded)) {
           for (let writes = 1; writes <= life.length; writes += 1) {
@@ -93,7 +93,7 @@ describe("A recovered run is taken up and comes to its end", () => {
                 .some(({ _tag }) => _tag === "RunEnded")
             )
               continue;
-            // What its own process had answered counts: a person is not asked again.
+            // An answer of its own process counts: a person is not asked again.
             const own = life
               .slice(0, writes)
               .flat()

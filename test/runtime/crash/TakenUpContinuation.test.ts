@@ -1,4 +1,4 @@
-/** A run whose last request was a continuation, taken up by a program that can build none. */
+/** A run whose last request was a continuation, taken up by a program that cannot build one. */
 import { assert, describe, it } from "@effect/vitest";
 import { Deferred, Effect, Fiber, Layer } from "effect";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
@@ -12,8 +12,8 @@ const layer = StreamProcessor.layer.pipe(
   ),
 );
 
-describe("A run that is taken up behind a continuation", () => {
-  it.live("sends no first request in its place: a settled call would run again (L2)", () =>
+describe("A run that is taken up after a continuation", () => {
+  it.live("sends no first request instead of it, because a settled call would run again (L2)", () =>
     Effect.gen(function* () {
       const processor = yield* StreamProcessor;
       const pay = (yield* ToolGuard).mutating("pay", () => Effect.void);

@@ -1,6 +1,6 @@
 /**
- * Which process drives a run when the store of runs is late: a run that is taken up beside a close, behind writes that wait, and one that is refused
- * while the store is away. A run is neither driven by two nor held by a process that does not drive it (L6, L11).
+ * Ownership of runs with a slow store: a run that is taken up during a close, after pending writes, and one that is refused while the
+ * store is away. A run never has two drivers, and no process holds a run that it does not drive (L6, L11).
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Exit, Fiber, Layer, Scope } from "effect";
@@ -16,7 +16,7 @@ type Recorder = RunRecorder["Service"];
 
 const away = Effect.fail(new RecorderError({ reason: "unavailable", run_id: "r", message: "the store is away" }));
 
-/** A store in memory, some of whose calls a test holds or refuses, and a process over it. */
+/** A store in memory with calls that the test can hold or refuse, and a process over it. */
 const bench = (answer: Choice | "parked" = "parked") =>
   Effect.gen(function* () {
     const memory = Context.get(yield* Layer.build(Layer.fresh(RunRecorder.layerMemory())), RunRecorder);
@@ -62,9 +62,9 @@ const bench = (answer: Choice | "parked" = "parked") =>
 
 const refusal = (fiber: Fiber.Fiber<S.Seen>) => Effect.map(Fiber.join(fiber), ({ exit }) => S.errorOf(exit)?.message);
 
-describe("A run that is taken up beside a close", () => {
+describe("A run that is taken up during a close", () => {
   for (const slow of ["claim", "write"] as const) {
-    it.effect(`starts nothing in a closed processor and gives the run back: its ${slow} took long`, () =>
+    it.effect(`starts nothing in a closed processor and releases the run: its ${slow} took long`, () =>
       Effect.gen(function* () {
         const it = yield* bench();
         yield* Fiber.join(yield* it.begin);
@@ -85,29 +85,27 @@ describe("A run that is taken up beside a close", () => {
 });
 
 describe("A run that is taken up while the store is away", () => {
-  it.effect(
-    "is refused where the word that the run is parked waits: written later it would park a run that is driven",
-    () =>
-      Effect.gen(function* () {
-        const it = yield* bench();
-        // The word lands, and its writer does not hear of it.
-        it.store.write = (runId, entries) =>
-          entries.some(({ _tag }) => _tag === "RunParked")
-            ? Effect.andThen(it.memory.write(runId, entries), away)
-            : it.memory.write(runId, entries);
-        const begun = yield* it.begin;
-        yield* TestClock.adjust("1 minute");
-        yield* Fiber.join(begun);
-        const resumed = yield* it.resume;
-        yield* TestClock.adjust(1);
-        assert.match((yield* refusal(resumed)) ?? "", /not on record yet/);
-        it.store.write = it.memory.write;
-        yield* TestClock.adjust("2 minutes");
-        assert.strictEqual((yield* it.memory.claim("r")).parked, "question");
-      }).pipe(Effect.scoped),
+  it.effect("is refused while the entry that the run is parked waits, which would later park a run with an owner", () =>
+    Effect.gen(function* () {
+      const it = yield* bench();
+      // The entry is stored, and its writer does not learn of it.
+      it.store.write = (runId, entries) =>
+        entries.some(({ _tag }) => _tag === "RunParked")
+          ? Effect.andThen(it.memory.write(runId, entries), away)
+          : it.memory.write(runId, entries);
+      const begun = yield* it.begin;
+      yield* TestClock.adjust("1 minute");
+      yield* Fiber.join(begun);
+      const resumed = yield* it.resume;
+      yield* TestClock.adjust(1);
+      assert.match((yield* refusal(resumed)) ?? "", /not on record yet/);
+      it.store.write = it.memory.write;
+      yield* TestClock.adjust("2 minutes");
+      assert.strictEqual((yield* it.memory.claim("r")).parked, "question");
+    }).pipe(Effect.scoped),
   );
 
-  it.effect("gives the run back once the store is there: a living process holds no run that it does not drive", () =>
+  it.effect("is released once the store is back: a living process holds no run that it does not drive", () =>
     Effect.gen(function* () {
       const it = yield* bench();
       yield* Fiber.join(yield* it.begin);
@@ -124,7 +122,7 @@ describe("A run that is taken up while the store is away", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("gives it back before it is taken up here again, and once only", () =>
+  it.effect("is released before it is taken up here again, and only once", () =>
     Effect.gen(function* () {
       const it = yield* bench();
       yield* Fiber.join(yield* it.begin);
@@ -150,10 +148,10 @@ describe("A run that is taken up while the store is away", () => {
 });
 
 describe("An answer that is given while the store is away", () => {
-  it.effect("is not carried out where another one turns out to be on record", () =>
+  it.effect("is not carried out if another one turns out to be on record", () =>
     Effect.gen(function* () {
       const it = yield* bench("retry");
-      // A person has answered elsewhere; this process can neither write nor read until the store is back.
+      // A person has answered elsewhere, and this process can neither write nor read until the store is back.
       it.store.answer = (given) =>
         Effect.andThen(Effect.orDie(it.memory.answer({ ...given, choice: "stop", by: "person" })), () => {
           delete it.store.answer;
@@ -172,7 +170,7 @@ describe("An answer that is given while the store is away", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("is carried out once the store has taken it, and not where it never does", () =>
+  it.effect("is carried out once the store has accepted it, and not if it never does", () =>
     Effect.gen(function* () {
       for (const backAfter of [1_000, 60_000]) {
         const it = yield* bench("retry");
@@ -195,6 +193,28 @@ describe("An answer that is given while the store is away", () => {
 });
 
 describe("takeUp", () => {
+  it.effect("of a run that this process owns is refused before the store is called", () =>
+    Effect.gen(function* () {
+      const it = yield* bench();
+      it.store.write = (runId, entries) => Effect.andThen(Effect.sleep("2 seconds"), it.memory.write(runId, entries));
+      const begun = yield* it.begin;
+      let claims = 0;
+      it.store.claim = (runId) =>
+        Effect.suspend(() => {
+          claims += 1;
+          return it.memory.claim(runId);
+        });
+      const resumed = yield* it.resume;
+      yield* TestClock.adjust(1);
+      const isRefused = resumed.pollUnsafe() !== undefined;
+      yield* TestClock.adjust("1 minute");
+      assert.match((yield* Fiber.join(begun)).lines.at(-1) ?? "", /^end parked/);
+      assert.match((yield* refusal(resumed)) ?? "", /which is live/);
+      assert.isTrue(isRefused);
+      assert.strictEqual(claims, 0);
+    }).pipe(Effect.scoped),
+  );
+
   it.effect("carries out the answer to a parked run", () =>
     Effect.gen(function* () {
       const it = yield* bench();

@@ -4,6 +4,7 @@ import { TestClock } from "effect/testing";
 import type { Question } from "../../../src/recorder/Question.ts";
 import { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import type { Word } from "../../../src/recorder/shared/SharedFacts.ts";
 import * as CrashRecovery from "../../../src/runtime/crash/CrashRecovery.ts";
 import { parkAfterMsDefault, pollMsDefault } from "../../../src/runtime/questions/DurableQuestions.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
@@ -54,6 +55,37 @@ describe("A durable question", () => {
     ),
   );
 
+  it.effect("reads its record once for a look at a store that answers in the same step, and waits on", () =>
+    inStore((memory) =>
+      Effect.gen(function* () {
+        let reads = 0;
+        const listeners: Array<(word: Word) => void> = [];
+        const recorder: Recorder = {
+          ...memory,
+          run: (id) => {
+            reads += 1;
+            // Without an end a bell that rings for ever would hang this test.
+            return reads < 100 ? memory.run(id) : Effect.never;
+          },
+          // The wait uses no other part of it.
+          shared: {
+            on: (listener: (word: Word) => void) => {
+              listeners.push(listener);
+              return () => undefined;
+            },
+            hears: () => true,
+          } as never,
+        };
+        const { told } = yield* asking(recorder);
+        yield* TestClock.adjust(1);
+        const before = reads;
+        for (const say of listeners) say({ _tag: "Look" });
+        assert.strictEqual(reads, before + 1);
+        assert.strictEqual(yield* told(), "waits");
+      }),
+    ),
+  );
+
   it.effect("takes an answer of another process at the next look", () =>
     inStore((recorder) =>
       Effect.gen(function* () {
@@ -67,6 +99,32 @@ describe("A durable question", () => {
       }),
     ),
   );
+
+  it("acts on an answer of another process within the 250 ms of docs/recovery.md", () => {
+    assert.isAtMost(pollMsDefault, 250);
+  });
+
+  for (const hears of [true, false])
+    it.effect(
+      `is read ${hears ? "seldom" : "at every look"} where its store ${hears ? "tells" : "does not tell"} of answers`,
+      () =>
+        inStore((memory) =>
+          Effect.gen(function* () {
+            let reads = 0;
+            const shared = { hears: () => hears, on: () => () => {} } as unknown as NonNullable<Recorder["shared"]>;
+            const run: Recorder["run"] = (runId) =>
+              Effect.suspend(() => {
+                reads += 1;
+                return memory.run(runId);
+              });
+            yield* asking({ ...memory, run, shared });
+            yield* TestClock.adjust(0);
+            const before = reads;
+            yield* TestClock.adjust(10 * pollMsDefault);
+            assert.strictEqual(reads > before, !hears);
+          }),
+        ),
+    );
 
   it.effect("is not parked by a suspension, nor by a wall clock that is set forward: the wait is held time", () => {
     const { layer, skew } = skewed();

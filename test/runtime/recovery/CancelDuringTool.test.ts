@@ -1,5 +1,5 @@
 /**
- * Cancels a run while a tool of its whole response runs, with a store in a file: what is recorded, and what a person reads of it.
+ * Cancels a run while a tool of its whole response runs, with a store in a file, and checks the record and its words for people.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -22,7 +22,7 @@ const layerOf = (file: string) =>
     Layer.provideMerge(Layer.merge(UserDecisions.layerHeadless(), RunStore.layer({ file, retention: false }))),
   );
 
-/** Cancels while the handler runs, and gives the record once the run has its end. */
+/** Cancels while the handler runs, and returns the record once the run has its end. */
 const cancelled = (last: ReadonlyArray<S.Step>) =>
   Effect.gen(function* () {
     const processor = yield* StreamProcessor;
@@ -42,7 +42,7 @@ const cancelled = (last: ReadonlyArray<S.Step>) =>
 describe("A cancel while a tool of a whole response runs", () => {
   const scripts = { "is still open": [S.never], "has ended": [] } satisfies Record<string, ReadonlyArray<S.Step>>;
   for (const [stream, last] of Object.entries(scripts))
-    it.live(`is told as one whose tool has an unknown outcome, if the stream ${stream}`, () => {
+    it.live(`is reported as one whose tool has an unknown outcome, if the stream ${stream}`, () => {
       const folder = mkdtempSync(join(tmpdir(), "cancelled-"));
       return cancelled(last).pipe(
         Effect.tap((record) =>

@@ -6,7 +6,7 @@ import { type Bench, bash, type OnEvent, plain, playedOut, type RuleCase, runId,
 
 const { done, reset, start } = S;
 
-/** Two guarded calls: the handler of the first dies, the second is never started. */
+/** Two guarded calls: the handler of the first dies, and the second never starts. */
 const twoCalls: ReadonlyArray<S.Step> = [S.callReady("bash", 0), S.callReady("bash", 1), S.wait(1), reset];
 const firstDies =
   (more: { readonly canContinue: boolean }) =>
@@ -19,8 +19,8 @@ const onlyFirst =
   (event) =>
     event._tag === "Part" && event.calls?.[0]?.call === "0.0" ? runs(tool)(event) : Effect.void;
 
-describe("The choice continue, through run", () => {
-  it.effect("builds on what is settled and closes the other calls as not run or unknown", () =>
+describe("The choice to continue, through run", () => {
+  it.effect("builds on settled calls and closes the others as not run or unknown", () =>
     Effect.gen(function* () {
       const it = yield* playedOut({
         attempts: [twoCalls, [start, done]],
@@ -69,7 +69,7 @@ describe("The choice continue, through run", () => {
     }),
   );
 
-  it.effect("says unknown of a call that no guard kept from running", () =>
+  it.effect("reports an unguarded call as unknown", () =>
     Effect.gen(function* () {
       const it = yield* playedOut({
         attempts: [[S.callReady("bash"), S.wait(1), reset], [done]],
@@ -85,10 +85,10 @@ describe("The choice continue, through run", () => {
   );
 });
 
-describe("A close does not wait for handlers", () => {
+describe("A close does not wait for a handler", () => {
   const closes = (its: Bench) => Effect.forkDetach(Effect.delay(its.processor.close("shutdown"), "1 minute"));
 
-  it.effect("that a decision waits for", () =>
+  it.effect("for which a decision waits", () =>
     Effect.gen(function* () {
       const attempts = [[S.callReady("bash"), S.wait(1), reset]];
       const play = (its: Bench) => {
@@ -101,7 +101,7 @@ describe("A close does not wait for handlers", () => {
     }),
   );
 
-  it.effect("that a continuation let start and waits for", () =>
+  it.effect("which a continuation started and waits for", () =>
     Effect.gen(function* () {
       let first = true;
       const once = Effect.suspend(() => {
@@ -134,7 +134,7 @@ describe("A close does not wait for handlers", () => {
 
 describe("The choices it_ran and it_did_not_run, through run", () => {
   it.effect(
-    "are not offered for a handler that runs; continue does not wait for it, and tells its call as unknown",
+    "are not offered for a running handler; continue does not wait for it, and reports its call as unknown",
     () =>
       Effect.gen(function* () {
         const it = yield* playedOut({
@@ -155,7 +155,7 @@ describe("The choices it_ran and it_did_not_run, through run", () => {
   );
 
   for (const choice of ["it_ran", "it_did_not_run"] as const) {
-    it.effect(`${choice} settles the call by the person's word and continues`, () =>
+    it.effect(`${choice} settles the call on the person's word and continues`, () =>
       Effect.gen(function* () {
         const it = yield* playedOut({
           attempts: [twoCalls, [start, done]],
@@ -191,7 +191,7 @@ describe("The choices it_ran and it_did_not_run, through run", () => {
       }),
     );
 
-    it.effect(`${choice} settles also the call of an undeclared tool`, () =>
+    it.effect(`${choice} also settles the call of an undeclared tool`, () =>
       Effect.gen(function* () {
         const it = yield* playedOut({
           attempts: [[S.callReady("mystery"), S.wait(1), reset], [done]],
@@ -209,7 +209,7 @@ describe("The choices it_ran and it_did_not_run, through run", () => {
       }),
     );
 
-    it.effect(`${choice} is decided anew where nothing can continue`, () =>
+    it.effect(`${choice} leads to another decision if nothing can continue`, () =>
       Effect.gen(function* () {
         const it = yield* playedOut({
           attempts: [[S.callReady("bash"), S.wait(1), reset]],

@@ -1,5 +1,5 @@
 /**
- * Continues the text of a run that had a tool before it: `Continued.at` counts all the text that the caller has.
+ * Continues the text of a run with an earlier tool call: `Continued.at` counts all the text that the caller has.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Layer } from "effect";
@@ -12,7 +12,7 @@ import { runs } from "./RuleBench.ts";
 const { done, reset, start, text } = S;
 const layer = ToolGuard.layer.pipe(Layer.provideMerge(S.processor(["stop"])));
 
-/** Text that the caller has when each continuation is announced, and what the announcement counts. */
+/** The text that the caller has when each continuation is announced, and the announced count. */
 const played = (attempts: ReadonlyArray<ReadonlyArray<S.Step>>) =>
   Effect.gen(function* () {
     const tool = (yield* ToolGuard).mutating("bash", () => Effect.succeed("ran"));
@@ -48,7 +48,7 @@ describe("Continued.at", () => {
     ),
   );
 
-  it.effect("counts the text before a tool, too, which an earlier response showed", () =>
+  it.effect("also counts the text of an earlier response before a tool", () =>
     Effect.map(played([called, broken, rest]), ({ counted, lines }) =>
       assert.deepStrictEqual(counted, [{ at: 24, has: 24 }], lines.join("\n")),
     ),

@@ -1,4 +1,4 @@
-/** An announced wait: what one run has heard holds the requests of its scope, first ones too, and costs nobody a retry. */
+/** An announced delay: once one run has got it, it holds all requests of its scope, even first ones, and costs no retry. */
 import { assert, describe, it } from "@effect/vitest";
 import { Clock, Effect, Fiber, Stream } from "effect";
 import { TestClock } from "effect/testing";
@@ -15,7 +15,7 @@ const limited = (ms: number, more: Partial<Failure> = {}): Failure => ({
   ...(more.only_this === undefined ? {} : { only_this: more.only_this }),
 });
 
-/** Starts runs of one world and gives them a moment. */
+/** Starts runs in one world and lets them act. */
 const started = (
   outage: Bench.Outage,
   runs: ReadonlyArray<readonly [ReadonlyArray<ReadonlyArray<S.Step>>, Bench.Options]>,
@@ -33,7 +33,7 @@ const started = (
 const passes = (seconds: number) => Effect.repeat(TestClock.adjust("1 second"), { times: seconds - 1 });
 
 describe("an announced wait", () => {
-  it.effect("holds every request of its scope until its end, first ones too, and one of another credential not", () =>
+  it.effect("holds every request of its scope until its end, even first ones, and none of another credential", () =>
     Effect.gen(function* () {
       const outage = new Bench.Outage();
       yield* outage.reached;
@@ -52,19 +52,19 @@ describe("an announced wait", () => {
       );
       assert.include(seen[1]?.lines ?? [], "wait cooldown");
       assert.notInclude(seen[2]?.lines ?? [], "wait cooldown");
-      // The refused one, the two of other scopes at once, and then nothing until the wait is over.
+      // The refused one and the two of other scopes at once, and then none until the delay is over.
       assert.strictEqual(outage.sent.filter((at) => at === 0).length, 3);
       assert.isTrue(outage.sent.every((at) => at === 0 || at >= 10_000));
       const record = yield* S.recordOf("heard");
       const [incident] = record.incidents;
       assert.strictEqual(incident?.decision.wait_for, "cooldown");
       assert.strictEqual(record.attempts.at(-1)?.run?.elapsed_ms, 0);
-      // Half of the jitter's two seconds comes on top, once.
+      // Half of the jitter's two seconds is added, once.
       assert.strictEqual(incident?.decision.delay_ms, record.attempts.at(-1)?.started_ms);
     }).pipe(Effect.provide(Bench.processor())),
   );
 
-  it.effect("holds those behind it from its head on, also where its body comes later", () =>
+  it.effect("holds later requests from its head on, even if its body comes later", () =>
     Effect.gen(function* () {
       const outage = new Bench.Outage();
       yield* outage.reached;
@@ -87,12 +87,12 @@ describe("an announced wait", () => {
       outage.network.mend();
       yield* passes(8);
       assert.isAtLeast(outage.sent.length, 1);
-      // One wave, and nobody goes because its heads have come.
+      // A single wave: heads of the wave admit no further request.
       assert.isAtMost(outage.sent.length, 8);
     }).pipe(Effect.provide(Bench.processor())),
   );
 
-  it.effect("about one request alone holds no other", () =>
+  it.effect("for a single request holds no other", () =>
     Effect.gen(function* () {
       const outage = new Bench.Outage();
       yield* outage.reached;
@@ -107,20 +107,22 @@ describe("an announced wait", () => {
     }).pipe(Effect.provide(Bench.processor())),
   );
 
-  it.effect("of a hostile month holds what others send for their own longest wait, and then one goes", () =>
-    Effect.gen(function* () {
-      const outage = new Bench.Outage();
-      yield* outage.reached;
-      const fibers = yield* started(outage, [
-        [[[S.fail(limited(2_592_000_000))]], { runId: "heard" }],
-        [[S.hello], { runId: "first" }],
-      ]);
-      yield* passes(90);
-      const seen = yield* Effect.forEach(fibers, Fiber.join);
-      assert.strictEqual(seen[0]?.lines.at(-1), "end stopped retry_after_too_long");
-      assert.strictEqual(seen[1]?.lines.at(-1), "completed");
-      assert.deepStrictEqual(outage.sent, [0, 60_000]);
-    }).pipe(Effect.provide(Bench.processor())),
+  it.effect(
+    "of a month from a hostile provider holds other requests for their own longest wait, and then one is sent",
+    () =>
+      Effect.gen(function* () {
+        const outage = new Bench.Outage();
+        yield* outage.reached;
+        const fibers = yield* started(outage, [
+          [[[S.fail(limited(2_592_000_000))]], { runId: "heard" }],
+          [[S.hello], { runId: "first" }],
+        ]);
+        yield* passes(90);
+        const seen = yield* Effect.forEach(fibers, Fiber.join);
+        assert.strictEqual(seen[0]?.lines.at(-1), "end stopped retry_after_too_long");
+        assert.strictEqual(seen[1]?.lines.at(-1), "completed");
+        assert.deepStrictEqual(outage.sent, [0, 60_000]);
+      }).pipe(Effect.provide(Bench.processor())),
   );
 
   it.effect(
@@ -144,7 +146,7 @@ describe("an announced wait", () => {
       }).pipe(Effect.provide(Bench.processor())),
   );
 
-  it.effect("is heard from a 503 in the provider's own schema, and not from one of a proxy", () =>
+  it.effect("is accepted from a 503 in the provider's own schema, and not from a proxy's", () =>
     Effect.gen(function* () {
       for (const [own, times] of [
         [true, [0, 4_000]],

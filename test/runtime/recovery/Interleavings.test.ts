@@ -1,6 +1,6 @@
 /**
- * What happens to one run at the same time from several sides: taken up twice, answered while it is taken up, closed over its
- * question. Real files and real processes' recorders, each with a lease of its own.
+ * Simultaneous actions on one run: taken up twice, answered while it is taken up, closed over its question. Uses real files and the
+ * recorders of real processes, each with its own lease.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Exit, Layer, type Scope } from "effect";
@@ -17,7 +17,7 @@ const whole = [S.start, S.text("b"), S.done];
 
 type Processor = StreamProcessor["Service"];
 
-/** A process: a processor over its own recorder. */
+/** A process: a processor with its own recorder. */
 const processOver = (recorder: Recorder, parkAfterMs: number): Effect.Effect<Processor, never, Scope.Scope> =>
   Effect.map(
     Layer.build(
@@ -31,7 +31,7 @@ const processOver = (recorder: Recorder, parkAfterMs: number): Effect.Effect<Pro
     (context) => Context.get(context, StreamProcessor),
   );
 
-/** A run that is parked over its question. */
+/** A run that is parked at its question. */
 const parked = (recorder: Recorder, runId: string) =>
   Effect.gen(function* () {
     const processor = yield* processOver(recorder, 0);
@@ -40,8 +40,8 @@ const parked = (recorder: Recorder, runId: string) =>
     assert.strictEqual(it.lines.at(-1), "end parked text_shown");
   });
 
-describe("One run from several sides", () => {
-  it.live("is taken up by one of two processes; the other one is refused and starts nothing", () =>
+describe("One run with several simultaneous actions", () => {
+  it.live("is taken up by one of two processes, and the other one is refused and starts nothing", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const recorders = [yield* Folder.open({ file }), yield* Folder.open({ file })] as const;
@@ -65,7 +65,7 @@ describe("One run from several sides", () => {
     }),
   );
 
-  it.live("is answered by another process while it is taken up: once, and the stream goes on", () =>
+  it.live("is answered by another process while it is taken up: once, and the stream continues", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const [first, second, third] = [
@@ -91,7 +91,7 @@ describe("One run from several sides", () => {
     }),
   );
 
-  it.live("is closed over its question, and taken up in the same process over the same recorder", () =>
+  it.live("is closed over its question, and taken up in the same process with the same recorder", () =>
     Effect.gen(function* () {
       const recorder = yield* Folder.open({ file: yield* Folder.emptyPath });
       const processor = yield* processOver(recorder, 600_000);
@@ -124,7 +124,7 @@ describe("One run from several sides", () => {
     }),
   );
 
-  it.live("brings ten million characters of transcript, of which only the digest is kept", () =>
+  it.live("accepts ten million characters of transcript and keeps only their digest", () =>
     Effect.gen(function* () {
       const recorder = yield* Folder.open({ file: yield* Folder.emptyPath });
       const processor = yield* processOver(recorder, 0);

@@ -1,4 +1,4 @@
-/** An outage at every moment of a run: it waits, spends nothing, and goes as soon as the path is back. */
+/** An outage at every moment of a run: it waits, spends nothing, and starts as soon as the path is back. */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber, Stream } from "effect";
 import { TestClock } from "effect/testing";
@@ -12,12 +12,12 @@ import * as Bench from "./OutageBench.ts";
 
 const reset = (outage: Bench.Outage, ms: number): ReadonlyArray<S.Step> => [{ run: outage.away(ms) }, S.reset];
 
-/** What a moment is: the scripts of the requests that reach the provider, and what the run is asked there. */
+/** A moment of a run: the scripts of the requests that reach the provider, and the question that the run asks there. */
 interface Moment {
   readonly scripts: (outage: Bench.Outage, ms: number) => ReadonlyArray<ReadonlyArray<S.Step>>;
   readonly options?: Bench.Options;
   readonly asks?: string;
-  /** The network goes before the run begins. */
+  /** True if the outage begins before the run. */
   readonly before?: boolean;
   readonly tool?: boolean;
 }
@@ -77,7 +77,7 @@ describe("an outage", () => {
           );
           assert.strictEqual(seen.lines.at(-1), "completed", seen.lines.join(" | "));
           assert.include(seen.lines, "wait path");
-          // Two minutes are what the library waits by itself. Then it asks once, and the answer comes when the path is back.
+          // The library waits two minutes by itself. Then it asks once, and the answer comes when the path is back.
           const rules = asked.map(({ rule }) => rule);
           const expected = [...(moment.asks === undefined ? [] : [moment.asks])];
           assert.deepStrictEqual(rules, seconds > 120 ? [...expected, "outage_too_long"] : expected);
@@ -87,14 +87,14 @@ describe("an outage", () => {
           const last = seen.record.attempts.at(-1)?.run;
           assert.isAtMost(last?.not_processed_retries ?? 0, 0);
           assert.isAtMost(last?.elapsed_ms ?? 0, 5_000);
-          // The longest spacing of probes, half of it again, and half a second.
+          // The longest interval of probes, half of it again, and half a second.
           if (seconds < 120) assert.isAtMost((outage.sent.at(-1) ?? 0) - outage.mendedAt, seconds < 60 ? 2_000 : 8_000);
           assert.isUndefined(seen.record.waiting);
           if (seconds < 120) assert.isAtLeast(seen.record.waited_ms ?? 0, ms - 5_000);
         }).pipe(
           Effect.provide(
             Bench.processor(
-              // The person who is asked about the outage answers when it is about over.
+              // The person who is asked about the outage answers shortly before its end.
               Bench.answering(
                 asked,
                 () => "retry",
@@ -109,7 +109,7 @@ describe("an outage", () => {
 });
 
 describe("a wait for a path", () => {
-  it.effect("during a question: the answer waits for the path, and what may be waited begins anew", () => {
+  it.effect("during a question: the answer waits for the path, and the permitted wait starts again", () => {
     const asked: Array<Question> = [];
     return Effect.gen(function* () {
       const outage = new Bench.Outage();
@@ -154,7 +154,7 @@ describe("a wait for a path", () => {
     );
   });
 
-  it.effect("holds a first request too: behind its AttemptStarted, before any part, with nothing sent", () =>
+  it.effect("holds a first request too: after its AttemptStarted, before any part, with nothing sent", () =>
     Effect.gen(function* () {
       const outage = new Bench.Outage();
       const paths = yield* outage.reached;
@@ -181,7 +181,7 @@ describe("a wait for a path", () => {
     }).pipe(Effect.provide(Bench.processor())),
   );
 
-  it.effect("that is longer than the budget ends a first attempt as path_down, and the policy asks once", () =>
+  it.effect("that exceeds the budget ends a first attempt as path_down, and the policy asks once", () =>
     Effect.gen(function* () {
       const outage = new Bench.Outage();
       const paths = yield* outage.reached;
@@ -203,7 +203,7 @@ describe("a wait for a path", () => {
     }).pipe(Effect.provide(Bench.processor())),
   );
 
-  it.effect("that ends with the outage still on asks, and sends nothing more, however long it was", () =>
+  it.effect("that ends during the outage asks, and sends nothing more, however long it was", () =>
     Effect.gen(function* () {
       const outage = new Bench.Outage();
       yield* outage.reached;
@@ -220,7 +220,7 @@ describe("a wait for a path", () => {
     }).pipe(Effect.provide(Bench.processor())),
   );
 
-  it.effect("for a path that was never reached is none: it fails within seconds, as a wrong address does", () =>
+  it.effect("does not exist for a path that was never reached, which fails within seconds like a wrong address", () =>
     Effect.gen(function* () {
       const outage = new Bench.Outage();
       outage.network.fail();
@@ -233,7 +233,7 @@ describe("a wait for a path", () => {
     }).pipe(Effect.provide(Bench.processor())),
   );
 
-  it.effect("ends by the budget where the probe answers and requests fail, with few requests", () =>
+  it.effect("ends by the budget if the probe answers and requests fail, with few requests", () =>
     Effect.gen(function* () {
       const outage = new Bench.Outage();
       yield* outage.reached;
@@ -250,7 +250,7 @@ describe("a wait for a path", () => {
     }).pipe(Effect.provide(Bench.processor())),
   );
 
-  it.effect("of a path that comes and goes every two seconds does not begin anew each time", () =>
+  it.effect("of a path that comes and goes every two seconds does not restart each time", () =>
     Effect.gen(function* () {
       const outage = new Bench.Outage();
       yield* outage.reached;
@@ -263,7 +263,7 @@ describe("a wait for a path", () => {
         }
       });
       yield* Effect.forkChild(flap);
-      // Each request is cut by the next outage.
+      // The next outage cuts each request.
       const cut = [S.start, S.reasoning("hm"), S.wait(2_500), S.reset];
       const seen = yield* Bench.play(outage.options([cut]), 3_600_000);
       assert.match(seen.lines.at(-1) ?? "", /^end stopped/);
@@ -276,34 +276,36 @@ describe("a wait for a path", () => {
     }).pipe(Effect.provide(Bench.processor())),
   );
 
-  it.effect("is left by half of the runs that are cancelled: they end at once and send nothing, the others go", () =>
-    Effect.gen(function* () {
-      const outage = new Bench.Outage();
-      const paths = yield* outage.reached;
-      outage.network.fail();
-      yield* paths.unconnected({ path: Bench.path, credential: "", model: undefined }, "ENETUNREACH");
-      const streams = yield* StreamProcessor;
-      const fibers = yield* Effect.forEach(Array.from({ length: 40 }), (_, n) =>
-        Effect.forkChild(S.watch(streams.run(outage.options([S.hello], { runId: `r${n}` })))),
-      );
-      yield* TestClock.adjust("5 seconds");
-      for (let n = 0; n < 40; n += 2) yield* streams.cancel(`r${n}`);
-      yield* Bench.settle;
-      yield* TestClock.adjust(10);
-      assert.isTrue(fibers.every((fiber, n) => n % 2 === 1 || fiber.pollUnsafe() !== undefined));
-      assert.strictEqual(paths.list()[0]?.waiting, 20);
-      outage.network.mend();
-      yield* TestClock.adjust("10 seconds");
-      const seen = yield* Effect.forEach(fibers, Fiber.join);
-      assert.strictEqual(outage.sent.length, 20);
-      assert.strictEqual(outage.unconnected, 0);
-      for (const [n, { lines }] of seen.entries())
-        assert.strictEqual(lines.at(-1), n % 2 === 0 ? "end do_not_retry user_cancelled" : "completed");
-      assert.strictEqual((yield* S.recordOf("r0")).state, "ended");
-    }).pipe(Effect.provide(Bench.processor())),
+  it.effect(
+    "is left by the half of the runs that are cancelled: they end at once and send nothing, and the others start",
+    () =>
+      Effect.gen(function* () {
+        const outage = new Bench.Outage();
+        const paths = yield* outage.reached;
+        outage.network.fail();
+        yield* paths.unconnected({ path: Bench.path, credential: "", model: undefined }, "ENETUNREACH");
+        const streams = yield* StreamProcessor;
+        const fibers = yield* Effect.forEach(Array.from({ length: 40 }), (_, n) =>
+          Effect.forkChild(S.watch(streams.run(outage.options([S.hello], { runId: `r${n}` })))),
+        );
+        yield* TestClock.adjust("5 seconds");
+        for (let n = 0; n < 40; n += 2) yield* streams.cancel(`r${n}`);
+        yield* Bench.settle;
+        yield* TestClock.adjust(10);
+        assert.isTrue(fibers.every((fiber, n) => n % 2 === 1 || fiber.pollUnsafe() !== undefined));
+        assert.strictEqual(paths.list()[0]?.waiting, 20);
+        outage.network.mend();
+        yield* TestClock.adjust("10 seconds");
+        const seen = yield* Effect.forEach(fibers, Fiber.join);
+        assert.strictEqual(outage.sent.length, 20);
+        assert.strictEqual(outage.unconnected, 0);
+        for (const [n, { lines }] of seen.entries())
+          assert.strictEqual(lines.at(-1), n % 2 === 0 ? "end do_not_retry user_cancelled" : "completed");
+        assert.strictEqual((yield* S.recordOf("r0")).state, "ended");
+      }).pipe(Effect.provide(Bench.processor())),
   );
 
-  it.effect("1,000 runs that break at once wait for one path: none is asked, and the requests are bounded", () =>
+  it.effect("is shared by 1,000 runs that break at once: none of them asks, and their requests are bounded", () =>
     Effect.gen(function* () {
       const outage = new Bench.Outage();
       yield* outage.reached;

@@ -1,5 +1,5 @@
 /**
- * Plays runs over a path that goes and comes back: a network whose connects and probes fail while it is away.
+ * Plays runs over a path that goes down and comes back: connections and probes fail while the network is down.
  */
 import { Clock, Effect, Fiber, Layer, Stream } from "effect";
 import { TestClock } from "effect/testing";
@@ -18,20 +18,19 @@ export const path = "https://model";
 
 export const refused: Failure = { kind: "transport", operation: "connect", code: "ECONNREFUSED" };
 
-/** The options of a run of the tests. */
 export type Options = S.More;
 
-/** A world with one path, which was reached, and a provider behind it. */
+/** A path that was reached before, and the provider behind it. */
 export class Outage {
   readonly network = new Network();
-  /** When requests reached the provider, in milliseconds. */
+  /** The times at which requests reached the provider, in milliseconds. */
   readonly sent: Array<number> = [];
-  /** Connects that failed. */
+  /** Failed connections. */
   unconnected = 0;
-  /** When the path came back. */
+  /** The time at which the path came back. */
   mendedAt = Number.POSITIVE_INFINITY;
 
-  /** The network is away for a time. */
+  /** Takes the network down for a time. */
   away(ms: number): Effect.Effect<void> {
     return Effect.gen({ self: this }, function* () {
       this.network.fail();
@@ -49,7 +48,7 @@ export class Outage {
     });
   }
 
-  /** An attempt: it connects where the network is well, and then plays its script. */
+  /** An attempt: it connects if the network is up, and then plays its script. */
   attempts(...scripts: ReadonlyArray<ReadonlyArray<S.Step>>) {
     let answered = 0;
     return (context: AttemptContext): Stream.Stream<S.ScriptedPart, S.ProviderBroke> => {
@@ -76,11 +75,11 @@ export class Outage {
     );
   }
 
-  /** The path was reached before the first run. */
+  /** Marks the path as reached before the first run. */
   readonly reached: Effect.Effect<Paths["Service"], never, Paths> = Effect.suspend(() => attached(this.network, path));
 }
 
-/** Answers questions after a time, and keeps them. */
+/** Answers questions after a time, and collects them. */
 export const answering = (
   asked: Array<Question>,
   choice: (question: Question) => Choice,
@@ -94,17 +93,17 @@ export const answering = (
       }),
   });
 
-/** A processor over shared paths. */
+/** A processor with shared paths. */
 export const processor = (decisions: Layer.Layer<UserDecisions> = UserDecisions.layerHeadless()) =>
   StreamProcessor.layer.pipe(
     Layer.provideMerge(Layer.merge(RunRecorder.layerMemory(), decisions)),
     Layer.provideMerge(Paths.layer),
   );
 
-/** Lets everything happen that needs no time. */
+/** Runs everything that needs no time. */
 export const settle = Effect.repeat(TestClock.adjust(0), { times: 9 });
 
-/** Plays a run for so long, a second at a time. */
+/** Plays a run for some time, a second at a time. */
 export const play = (
   options: RunOptions<S.ScriptedPart, S.ProviderBroke, never>,
   ms: number,

@@ -1,4 +1,4 @@
-/** What a run does where its path is back and its provider is not, and at the edges of what it may wait. */
+/** A run whose path is back and whose provider is not, and runs at the limit of their wait. */
 import { assert, describe, it } from "@effect/vitest";
 import { Clock, Effect, Fiber, Stream } from "effect";
 import { TestClock } from "effect/testing";
@@ -14,7 +14,7 @@ const passes = (seconds: number) =>
     for (let at = 0; at < seconds * 10; at += 1) yield* TestClock.adjust(100);
   });
 
-/** A path that goes while the first request is read, and is back five seconds later. */
+/** A path that goes down while the first request is read, and is back five seconds later. */
 const cutOnce = (outage: Bench.Outage): ReadonlyArray<S.Step> => [
   S.start,
   S.reasoning("hm"),
@@ -23,7 +23,7 @@ const cutOnce = (outage: Bench.Outage): ReadonlyArray<S.Step> => [
 ];
 
 describe("a path that is back", () => {
-  it.effect("with a provider behind it that is not: its retries have their backoff, and are not spent at once", () =>
+  it.effect("with a provider behind it that is not: its retries keep their backoff, and are not spent at once", () =>
     Effect.gen(function* () {
       const outage = new Bench.Outage();
       yield* outage.reached;
@@ -68,7 +68,7 @@ describe("a path that is back", () => {
 });
 
 describe("a cooldown of others", () => {
-  it.effect("that is over sooner does not end a wait that was announced for one request alone", () =>
+  it.effect("that ends sooner does not end a wait that was announced for one request alone", () =>
     Effect.gen(function* () {
       const outage = new Bench.Outage();
       const paths = yield* outage.reached;
@@ -87,7 +87,7 @@ describe("a cooldown of others", () => {
 });
 
 describe("a run that may not wait", () => {
-  it.effect("and whose person wants it to go all the same goes, and is not asked again without end", () => {
+  it.effect("starts anyway if its person asks for it, and is not asked repeatedly", () => {
     const asked: Array<Question> = [];
     return Effect.gen(function* () {
       const outage = new Bench.Outage();

@@ -1,5 +1,5 @@
 /**
- * Errors as they are thrown, wrapped or bare: what a run reads in them, and what it hands on.
+ * Errors as they are thrown, wrapped or bare: their classification in a run, and the error that it passes on.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Stream } from "effect";
@@ -8,7 +8,7 @@ import * as S from "../Scripted.ts";
 
 const coded = (code: string) => Object.assign(new Error("read failed"), { code });
 
-/** Options that let the FailureClassifier read raw errors, as no SDK has wrapped them. */
+/** Options with raw errors, which no SDK has wrapped, for the FailureClassifier. */
 const raw = (attempts: ReadonlyArray<Stream.Stream<S.ScriptedPart, unknown>>, runId = "r") => {
   let count = 0;
   return {
@@ -44,7 +44,7 @@ describe("A transport's error", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("that is only known by its text is read last, and still retried", () =>
+  it.effect("with nothing but its text is classified last, and still retried", () =>
     Effect.gen(function* () {
       const seen = yield* S.played((yield* StreamProcessor).run(raw([Stream.fail("socket hang up"), healthyStream])));
       assert.strictEqual(seen.lines.at(-1), "completed");
@@ -64,7 +64,7 @@ describe("A transport's error", () => {
 });
 
 describe("An abort", () => {
-  it.effect("of the provider under a healthy caller is retried as a transport failure is (L10)", () =>
+  it.effect("of the provider with a healthy caller is retried like a transport failure (L10)", () =>
     Effect.gen(function* () {
       const provider = S.scripted([S.start, { interrupt: true }], S.hello);
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, { runId: "r" })));
@@ -73,7 +73,7 @@ describe("An abort", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("that nothing in this process asked for is the provider's too", () =>
+  it.effect("that nothing in this process requested is the provider's, too", () =>
     Effect.gen(function* () {
       const abort = new DOMException("This operation was aborted", "AbortError");
       const seen = yield* S.played((yield* StreamProcessor).run(raw([Stream.fail(abort), healthyStream])));
@@ -81,7 +81,7 @@ describe("An abort", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("with a status inside is read by the status: a 500 is the server's error, a 401 the rejection", () =>
+  it.effect("with a status inside is classified by the status: a 500 is the server's error, a 401 the rejection", () =>
     Effect.gen(function* () {
       const wrap = (status: number) =>
         Object.assign(new DOMException("aborted", "AbortError"), { cause: { status, message: "upstream" } });
@@ -96,7 +96,7 @@ describe("An abort", () => {
 });
 
 describe("A rejection", () => {
-  it.effect("by quota wins over everything retryable", () =>
+  it.effect("by quota outranks everything retryable", () =>
     Effect.gen(function* () {
       const quota = { status: 429, error: { code: "insufficient_quota", message: "You exceeded your current quota" } };
       const seen = yield* S.played((yield* StreamProcessor).run(raw([Stream.fail(quota)])));

@@ -1,5 +1,5 @@
 /**
- * A run that no process drives goes on: parked for an answer, left by its caller, or refused with the reason.
+ * Runs without an owner are continued: parked for an answer, left by their caller, or refused with the reason.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Deferred, Effect, Fiber, Layer, Random } from "effect";
@@ -17,7 +17,7 @@ import * as S from "../Scripted.ts";
 const transcript = "what the user asked";
 const digest = (content: string) => Effect.succeed(`digest of ${content}`);
 
-/** The first question is not answered; each further question takes the next answer. */
+/** The first question is not answered; each further question gets the next answer. */
 const layer = (answers: ReadonlyArray<Choice | "parked">, methods: Partial<RunRecorder["Service"]> = {}) => {
   let asked = 0;
   const ask = () =>
@@ -47,7 +47,7 @@ const begin = (scripts: ReadonlyArray<ReadonlyArray<S.Step>>, more = {}) =>
   );
 
 describe("A parked run", () => {
-  it.effect("ends its stream and stays open (L7), and goes on with the answer that was given meanwhile", () =>
+  it.effect("ends its stream and stays open (L7), and continues with the answer given meanwhile", () =>
     Effect.gen(function* () {
       const first = yield* begin([half]);
       assert.strictEqual(first.lines.at(-1), "end parked text_shown");
@@ -70,7 +70,7 @@ describe("A parked run", () => {
     }).pipe(Effect.provide(layer(["parked"]))),
   );
 
-  it.effect("asks its open question again under the same revision, and takes one answer", () =>
+  it.effect("asks its open question again with the same revision, and accepts one answer", () =>
     Effect.gen(function* () {
       yield* begin([half]);
       const then = yield* goOn();
@@ -84,7 +84,7 @@ describe("A parked run", () => {
     }).pipe(Effect.provide(layer(["parked", "accept"]))),
   );
 
-  it.effect("is decided anew with a cursor that its caller holds", () =>
+  it.effect("is decided again with a cursor that its caller has", () =>
     Effect.gen(function* () {
       yield* begin([half]);
       const then = yield* goOn({ cursor: "7" });
@@ -93,8 +93,8 @@ describe("A parked run", () => {
   );
 });
 
-describe("A run that its caller left unsigned", () => {
-  it.effect("is kept by a durable recorder, and decided as a crash when it is taken up", () =>
+describe("A run that its caller interrupted without a signature", () => {
+  it.effect("is kept by a durable recorder, and decided like a crash when it is taken up", () =>
     Effect.gen(function* () {
       const processor = yield* StreamProcessor;
       const provider = S.scripted([S.start, S.never]);
@@ -114,7 +114,24 @@ describe("A run that its caller left unsigned", () => {
     }).pipe(Effect.provide(layer([]))),
   );
 
-  it.effect("with a question open keeps the question", () =>
+  it.effect("withdraws nothing from a caller that cannot discard if nothing was shown", () =>
+    Effect.gen(function* () {
+      const processor = yield* StreamProcessor;
+      const run = S.options(S.scripted([S.never]), { runId: "r", transcript, discardable: false });
+      const fiber = yield* Effect.forkChild(S.watch(processor.run(run)));
+      yield* TestClock.adjust(10);
+      yield* Fiber.interrupt(fiber);
+      const request = S.options(S.scripted(whole), { discardable: false });
+      const then = yield* S.played(processor.takeUp("r", { request, transcript }));
+      assert.deepStrictEqual(
+        then.lines.filter((line) => line.startsWith("discard")),
+        [],
+      );
+      assert.strictEqual(then.lines.at(-1), "completed");
+    }).pipe(Effect.provide(layer([]))),
+  );
+
+  it.effect("with an open question keeps the question", () =>
     Effect.gen(function* () {
       const processor = yield* StreamProcessor;
       const run = processor.run(S.options(S.scripted(half), { runId: "r", transcript }));
@@ -158,7 +175,7 @@ describe("A caller that leaves while its run is being taken over", () => {
     }).pipe(
       Effect.provide(
         layer(["parked", "parked", "accept"], {
-          // A take-over takes three seconds.
+          // The take-over takes three seconds.
           digest: (content) => Effect.andThen(Effect.sleep("3 seconds"), digest(content)),
         }),
       ),
@@ -183,7 +200,7 @@ describe("takeUp is refused", () => {
 
   it.effect("for a run that was started without a transcript", () =>
     Effect.gen(function* () {
-      // An earlier release kept such runs.
+      // An earlier release recorded such runs.
       const recorder = yield* RunRecorder;
       const started = { _tag: "RunStarted", run_id: "r", provider: { id: "scripted" }, at: 0 } as const;
       yield* recorder.write("r", [started, attempt(1), { _tag: "RunParked", reason: "interrupted" }]);

@@ -16,8 +16,8 @@ const played = (scenario: Scenario) =>
     return { ...it, requests };
   });
 
-describe("A response that is resumed is one response", () => {
-  it.effect("resumes behind the last part of each attempt", () =>
+describe("A resumed response is one response", () => {
+  it.effect("resumes after the last part of each attempt", () =>
     Effect.gen(function* () {
       const it = yield* played({
         attempts: [
@@ -35,7 +35,7 @@ describe("A response that is resumed is one response", () => {
     }),
   );
 
-  it.effect("a cursor that is refused after a resume that brought nothing is decided on what was shown before", () =>
+  it.effect("a refused cursor after a resume without content is decided on the earlier shown content", () =>
     Effect.gen(function* () {
       const it = yield* played({ attempts: [[text("a"), S.wait(1), reset], [reset], [refused]] });
       assert.deepStrictEqual(it.lines, [
@@ -52,7 +52,7 @@ describe("A response that is resumed is one response", () => {
     }),
   );
 
-  it.effect("a cursor that is refused is decided on everything that the resumed attempts did", () =>
+  it.effect("a refused cursor is decided on everything that the resumed attempts did", () =>
     Effect.gen(function* () {
       const it = yield* played({
         attempts: [[S.reasoning("hm"), S.wait(1), reset], [text("a"), S.wait(1), reset], [refused]],
@@ -61,7 +61,7 @@ describe("A response that is resumed is one response", () => {
     }),
   );
 
-  it.effect("a cursor that is refused is decided on the calls of the resumed attempts too", () =>
+  it.effect("a refused cursor is decided on the calls of the resumed attempts, too", () =>
     Effect.gen(function* () {
       const it = yield* played({
         attempts: [[S.reasoning("hm"), S.wait(1), reset], [S.callReady("bash"), S.wait(1), reset], [refused]],
@@ -71,7 +71,7 @@ describe("A response that is resumed is one response", () => {
     }),
   );
 
-  it.effect("a refused cursor of shown reasoning withdraws it before the replay", () =>
+  it.effect("a refused cursor withdraws shown reasoning before the replay", () =>
     Effect.gen(function* () {
       const it = yield* played({ attempts: [[S.reasoning("hm"), S.wait(1), reset], [refused], [text("a"), done]] });
       assert.deepStrictEqual(it.requests, ["first", "resume at (hm)", "replay"]);
@@ -86,7 +86,7 @@ describe("A response that is resumed is one response", () => {
     }),
   );
 
-  it.effect("a resume that is put off repeats its own request: the same cursor, never the first request (L3)", () =>
+  it.effect("a postponed resume repeats its own request: the same cursor, never the first request (L3)", () =>
     Effect.gen(function* () {
       const it = yield* played({
         attempts: [[text("a"), S.wait(1), reset], [fail({ kind: "overloaded" })], [text("b"), done]],
@@ -97,7 +97,7 @@ describe("A response that is resumed is one response", () => {
     }),
   );
 
-  it.effect("a person's retry withdraws the whole response, every attempt of it", () =>
+  it.effect("a person's retry withdraws the whole response with all of its attempts", () =>
     Effect.gen(function* () {
       const it = yield* played({
         attempts: [
@@ -116,7 +116,7 @@ describe("A response that is resumed is one response", () => {
     }),
   );
 
-  it.effect("a refused cursor waits for the handlers of the attempt that it was to resume", () =>
+  it.effect("a refused cursor waits for the handlers of the attempt that it should resume", () =>
     Effect.gen(function* () {
       const it = yield* played({
         attempts: [

@@ -1,5 +1,5 @@
 /**
- * Retries: when they come, how many, what they tell the caller, and what they leave on record.
+ * Retries: their times and number, the events that the caller gets, and their record.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
@@ -28,7 +28,7 @@ describe("A retry", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("comes three times, at doubling waits with jitter, by the default budget", () =>
+  it.effect("comes three times, after doubling waits with jitter, by the default budget", () =>
     Effect.gen(function* () {
       const broken = [S.start, S.reset];
       const provider = S.scripted(broken, broken, broken, broken);
@@ -39,7 +39,7 @@ describe("A retry", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("spends its wait, also where the response ended without an error before its marker", () =>
+  it.effect("uses its wait, even if the response ended without an error before its marker", () =>
     Effect.gen(function* () {
       const provider = S.scripted([S.start], [S.start], S.hello);
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, { runId: "r" })));
@@ -52,7 +52,7 @@ describe("A retry", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("comes once, after a fixed second, by the strict preset", () =>
+  it.effect("comes once, after a fixed second, with the strict preset", () =>
     Effect.gen(function* () {
       const broken = [S.start, S.reset];
       const provider = S.scripted(broken, broken);
@@ -65,7 +65,7 @@ describe("A retry", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("follows cut arguments of a call that was not handed over", () =>
+  it.effect("follows truncated arguments of a call that was not handed over", () =>
     Effect.gen(function* () {
       const provider = S.scripted([S.start, S.errorEvent({ kind: "invalid_tool_input" })], S.hello);
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider)));
@@ -73,7 +73,7 @@ describe("A retry", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("of a run that reveals on_complete is silent at every break before the end", () =>
+  it.effect("of a run that reveals on_complete is silent after every break before the end", () =>
     Effect.gen(function* () {
       const provider = S.scripted(
         [S.start, S.text("hal"), S.text("f"), S.reset],
@@ -95,7 +95,7 @@ describe("A retry", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("leaves its incident as recovered, and never as the run's final one", () =>
+  it.effect("records its incident as recovered, and never as the run's final one", () =>
     Effect.gen(function* () {
       const provider = S.scripted([S.start, S.reset], S.hello);
       yield* S.played((yield* StreamProcessor).run(S.options(provider, { runId: "r" })));
@@ -111,7 +111,7 @@ describe("A retry", () => {
 });
 
 describe("A stall", () => {
-  it.effect("is an incident on record with the clock's own name", () =>
+  it.effect("is an incident on record with the watchdog's own name", () =>
     Effect.gen(function* () {
       const provider = S.scripted([S.start, S.never], S.hello);
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, { runId: "r" })));
@@ -122,7 +122,7 @@ describe("A stall", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("is not seen in a slow but healthy model", () =>
+  it.effect("is not detected in a slow but healthy model", () =>
     Effect.gen(function* () {
       const provider = S.scripted([S.start, S.wait(170_000), S.text("hello"), S.wait(299_000), S.done]);
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider)));

@@ -1,4 +1,4 @@
-/** Nothing twice over processes: what an attempt of an earlier process handed over is withdrawn when another takes its place. */
+/** Nothing twice across processes: parts handed over by an attempt of an earlier process are withdrawn when another one replaces it. */
 import { assert, describe, it } from "@effect/vitest";
 import { Deferred, Effect, Fiber, Layer } from "effect";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
@@ -17,14 +17,14 @@ describe("Parts of an attempt of an earlier process", () => {
     ["a provider's own search", head.slice(0, 2)],
     ["reasoning", head],
   ] as const) {
-    it.live(`that showed ${shown} are withdrawn once, in a chain of processes too`, () =>
+    it.live(`that showed ${shown} are withdrawn once, even over several processes`, () =>
       Effect.gen(function* () {
         const processor = yield* StreamProcessor;
         const left = S.scripted([...script, S.never], [...script, S.never], [...script, S.text("all"), S.done]);
         const budget = { max_after_shown: 9 };
         const options = S.options(left, { tools: [search], transcript: "t", budget });
         let transcript: Array<{ readonly attempt: number; readonly ordinal: number; readonly name: string }> = [];
-        /** Keeps the transcript that a caller would keep, and leaves behind so many parts. */
+        /** Collects the transcript that a caller would keep, and leaves after some parts. */
         const play = (
           stream: ReturnType<typeof processor.run<S.ScriptedPart, S.ProviderBroke, never>>,
           parts: number,

@@ -1,4 +1,4 @@
-/** Plays runs whose process died while a text was gone on with: another process joins it where it knows the text, and asks where not. */
+/** Runs whose process died during a continuation: another process joins the text if it has it, and asks otherwise. */
 import { assert, describe, it } from "@effect/vitest";
 import { Deferred, Effect, Fiber, Layer } from "effect";
 import * as Observation from "../../../src/domain/Observation.ts";
@@ -11,14 +11,14 @@ const layer = StreamProcessor.layer.pipe(
   Layer.provideMerge(Layer.merge(S.recorderThat({ durable: true }), UserDecisions.layerHeadless())),
 );
 
-/** A seam that has heard from its caller's own transcript what the caller was shown before. */
+/** A seam that knows the text shown earlier from its caller's own transcript. */
 const knowing = (shown: string) => () => {
   const seam = scriptedSeam()();
   seam.left({ name: shown, says: Observation.text(shown.length) }, Observation.text(shown.length));
   return seam;
 };
 
-describe("A text that was gone on with when its process died", () => {
+describe("A text that was being continued when its process died", () => {
   for (const [name, seam, end] of [
     [
       "is joined by a process that knows what was shown",

@@ -1,5 +1,5 @@
 /**
- * Plays scripts through `StreamProcessor.run`: the tools, callers and options that the cases of the decision table share.
+ * Plays scripts through `StreamProcessor.run`, with tools, callers and options for the cases of the decision table.
  */
 import { Effect, Layer } from "effect";
 import type { Choice, Rule } from "../../../src/domain/Decision.ts";
@@ -12,7 +12,6 @@ import { ProcessorConfig, StreamProcessor } from "../../../src/runtime/StreamPro
 import { type GuardedTool, ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import * as S from "../Scripted.ts";
 
-/** What a case plays with. */
 export interface Bench {
   readonly guard: ToolGuard["Service"];
   readonly processor: StreamProcessor["Service"];
@@ -25,14 +24,14 @@ export type OnEvent = (event: RunEvent<S.ScriptedPart>) => Effect.Effect<unknown
 export interface Play {
   readonly options?: S.More;
   readonly onEvent?: OnEvent;
-  /** What the transport reports as soon as an attempt is opened. */
+  /** Reports of the transport as soon as an attempt is opened. */
   readonly reports?: (context: AttemptContext) => void;
 }
 
 export interface RuleCase {
   readonly rule: Rule;
   readonly when: string;
-  /** One script an attempt; every one of them must be played. */
+  /** One script per attempt; each of them must be played. */
   readonly attempts: ReadonlyArray<ReadonlyArray<S.Step>>;
   readonly play?: (bench: Bench) => Play;
   readonly answers?: ReadonlyArray<Choice>;
@@ -46,12 +45,12 @@ type Guarded = GuardedTool<unknown, string, never, never>;
 export const bash = (bench: Bench, handler: Effect.Effect<string> = Effect.succeed("ran")): Guarded =>
   bench.guard.mutating("bash", () => handler);
 export const read = (bench: Bench): Guarded => bench.guard.readOnly("read", () => Effect.succeed("read"));
-/** A runtime tool that no guard was made for. */
+/** A runtime tool without a guard. */
 export const plain: ToolBoundary = { name: "bash", executor: "runtime", effect: "mutating" };
-/** A tool that the provider runs and that changes something. */
+/** A mutating hosted tool. */
 export const hosted: ToolBoundary = { name: "deploy", executor: "provider", effect: "mutating" };
 
-/** The caller of an agent runtime: runs every call that it is handed, and goes on when a handler has ended. */
+/** The caller of an agent runtime: runs every call that it gets, and continues when the handler has ended. */
 export const runs =
   (tool: Guarded): OnEvent =>
   (event) =>
@@ -59,7 +58,7 @@ export const runs =
       ? Effect.forEach(event.calls ?? [], (call) => Effect.exit(tool.run(call, call.input)))
       : Effect.void;
 
-/** As `runs`, but does not wait for the handlers. */
+/** Like `runs`, but does not wait for the handlers. */
 export const starts =
   (tool: Guarded): OnEvent =>
   (event) =>
@@ -67,13 +66,13 @@ export const starts =
       ? Effect.forEach(event.calls ?? [], (call) => Effect.forkDetach(tool.run(call, call.input)))
       : Effect.void;
 
-/** Does something when the caller is handed a part of that name. */
+/** Runs an effect when the caller gets a part with that name. */
 export const at =
   (name: string, effect: Effect.Effect<unknown>): OnEvent =>
   (event) =>
     event._tag === "Part" && event.part.name === name ? effect : Effect.void;
 
-/** A finish with a call in it that cannot be read: marker and failure in one part, as the protocols give it. */
+/** A finish with a call that does not parse: marker and failure in one part, like in the protocols. */
 export const malformed: S.Step = {
   part: {
     name: "malformed",
@@ -81,7 +80,6 @@ export const malformed: S.Step = {
   },
 };
 
-/** The options of a case. */
 export const optionsOf = (it: Pick<RuleCase, "attempts" | "play">, bench: Bench, more: S.More = {}) => {
   const play = it.play?.(bench) ?? {};
   const provider = S.scripted(...it.attempts);
@@ -96,14 +94,14 @@ export const bench: Effect.Effect<Bench, never, RunRecorder | StreamProcessor | 
   return { guard: yield* ToolGuard, processor: yield* StreamProcessor, recorder: yield* RunRecorder };
 });
 
-/** What is needed of a case to play it. */
+/** The part of a case that is played. */
 export type Scenario = Pick<RuleCase, "attempts" | "play" | "answers">;
 
 /**
- * Plays a scenario to its end and gives what was seen, what the provider was asked for and what is on record.
+ * Plays a scenario to its end and returns the events, the provider requests and the record.
  *
- * @param more options beside those of the scenario
- * @param drainMs how long a decision waits for handlers; short, so that a test may leave one running for ever
+ * @param more options in addition to the scenario's
+ * @param drainMs maximum wait of a decision for handlers, short enough for a test with an endless one
  */
 export const playedOut = (scenario: Scenario, more: S.More = {}, drainMs = 1_000) =>
   Effect.gen(function* () {

@@ -17,7 +17,7 @@ import { cases } from "./RuleCases.ts";
 const throughJson = Schema.toCodecJson(RunIncident);
 const drainSoon = Layer.succeed(ProcessorConfig, { drainMs: 1_000 });
 
-/** Law L9: what was stored, as JSON, decides to what was stored. */
+/** Law L9: a stored incident, read from JSON, leads to the stored decision. */
 const assertReplayable = (incident: RunIncident): void => {
   const json: unknown = JSON.parse(JSON.stringify(Schema.encodeSync(throughJson)(incident)));
   const stored = Schema.decodeUnknownSync(throughJson)(json);
@@ -25,7 +25,7 @@ const assertReplayable = (incident: RunIncident): void => {
   assert.deepStrictEqual(RecoveryPolicy.decide(stored), incident.decision);
 };
 
-/** The run's last incident is of that rule; every incident has a sentence and can be decided again. */
+/** Checks that the run's last incident has the rule, and that every incident has a sentence and can be decided again. */
 const assertOnRecord = (id: string, rule: Rule) =>
   Effect.gen(function* () {
     const { incidents } = yield* S.recordOf(id);
@@ -39,13 +39,13 @@ const assertOnRecord = (id: string, rule: Rule) =>
     }
   });
 
-/** What a caller's own check threw while it consumed the run. */
+/** Rethrows an error that a caller's own check threw while it consumed the run. */
 const rethrow = (exit: S.Seen["exit"]): void => {
   if (Exit.isSuccess(exit)) return;
   for (const reason of exit.cause.reasons) if (reason._tag === "Die") throw reason.defect;
 };
 
-/** Law L8: what the caller sees of a decision, a hand-over or an end is on record before the caller sees it. */
+/** Law L8: a decision, a hand-over or an end is on record before the caller sees it. */
 const assertRecordedFirst = (event: RunEvent<S.ScriptedPart>, recorder: RunRecorder["Service"]) =>
   Effect.gen(function* () {
     const record = yield* Effect.orDie(recorder.run(runId));
@@ -92,10 +92,10 @@ describe("Every rule through run, recorded before it is acted on (L8), its incid
     );
   }
 
-  // Connections that break in such a number are an outage, whose runs go in waves and need no token.
+  // Many broken connections would be an outage, whose runs start in waves and need no token.
   const broken = S.fail({ kind: "server_error", status: 500 });
 
-  it.effect("throttled: a storm has drawn every token of the provider", () =>
+  it.effect("throttled: a storm has taken every token of the provider", () =>
     Effect.gen(function* () {
       const { processor } = yield* bench;
       const storm = Array.from({ length: tokensMax }, (_, index) =>
@@ -122,7 +122,7 @@ describe("Every rule through run, recorded before it is acted on (L8), its incid
       yield* TestClock.adjust(1);
       const seen = yield* S.played(processor.run(S.options(S.scripted([S.reset], [S.done]), { runId })));
       const scheduled = seen.events.find((event) => event._tag === "RetryScheduled");
-      // 500 ms at half jitter, and 99 ms until the token that one millisecond has begun to bring back.
+      // 500 ms at half jitter, and 99 ms until the token that one millisecond has begun to refill.
       assert.strictEqual(scheduled?.delay_ms, 375 + 99);
     }).pipe(Effect.provide(S.processor())),
   );
@@ -151,7 +151,7 @@ describe("Every rule through run, recorded before it is acted on (L8), its incid
   });
 });
 
-describe("Whose cancel it is (L10)", () => {
+describe("The source of a cancel (L10)", () => {
   const interrupted = (how: (fiber: Fiber.Fiber<unknown, unknown>) => Effect.Effect<unknown>, rule: Rule) =>
     Effect.gen(function* () {
       const processor = yield* StreamProcessor;
@@ -187,7 +187,7 @@ describe("Whose cancel it is (L10)", () => {
     );
   }
 
-  it.effect("a provider that interrupts itself is retried as a transport failure is", () =>
+  it.effect("a provider that interrupts itself is retried like a transport failure", () =>
     Effect.gen(function* () {
       const processor = yield* StreamProcessor;
       const seen = yield* S.played(

@@ -1,4 +1,4 @@
-/** The run's own clock holds over all attempts, with the waits between them. */
+/** The run's own timeout covers all attempts and the waits between them. */
 import { assert, describe, it } from "@effect/vitest";
 import { Clock, Effect } from "effect";
 import type { Failure } from "../../../src/domain/Failure.ts";
@@ -7,7 +7,7 @@ import * as Bench from "./OutageBench.ts";
 
 const busy: Failure = { kind: "server_error", status: 503, not_processed: true };
 
-/** Plays a run with a clock of 25 s and gives the second in which it ended. */
+/** Plays a run with a timeout of 25 s and returns the second in which it ended. */
 const endedAfter = (
   scripts: (outage: Bench.Outage) => ReadonlyArray<ReadonlyArray<S.Step>>,
   more: Bench.Options = {},
@@ -20,7 +20,7 @@ const endedAfter = (
     return { ...seen, ms: (seen.record.end?.at ?? Number.NaN) - from, sent: outage.sent.length };
   });
 
-describe("clocks.run", () => {
+describe("The timeout clocks.run", () => {
   for (const [name, scripts] of Object.entries({
     "a backoff": () => [[S.start, S.wait(24_500), S.fail(busy)], S.hello],
     "an announced wait": () => [[S.start, S.wait(5_000), S.fail({ ...busy, retry_after_ms: 40_000 })], S.hello],
@@ -53,7 +53,7 @@ describe("clocks.run", () => {
     }).pipe(Effect.provide(Bench.processor())),
   );
 
-  it.effect("counts what a first attempt has waited for its path while it reads", () =>
+  it.effect("counts a first attempt's wait for its path while it reads", () =>
     Effect.gen(function* () {
       const outage = new Bench.Outage();
       const paths = yield* outage.reached;

@@ -1,4 +1,4 @@
-/** Plays what a run makes of text that was shown and broke, where a seam can be proven and where it cannot. */
+/** Runs whose shown text broke, with seams that can be proven and seams that cannot. */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber, Stream } from "effect";
 import { TestClock } from "effect/testing";
@@ -13,7 +13,7 @@ type Script = ReadonlyArray<S.Step>;
 
 const runId = "seams";
 
-/** Plays a run whose text may go on, and gives its lines, its record and what its provider was asked. */
+/** Plays a run whose text may be continued, and returns its events, its record and its provider's requests. */
 const played = (
   attempts: ReadonlyArray<Script>,
   more: Options | "without" = {},
@@ -33,7 +33,7 @@ const played = (
     return { ...seen, provider, heard, record: yield* S.recordOf(runId) };
   }).pipe(Effect.provide(S.processor(answers)));
 
-/** What the provider was asked to go on with, attempt by attempt. */
+/** The continuation requests to the provider, by attempt. */
 const asked = (provider: ReturnType<typeof S.scripted>) =>
   provider.attempts.map(({ request, seam }) =>
     seam === undefined ? request : `${request} ${seam.proof} ${seam.quote}`,
@@ -43,8 +43,8 @@ const broken = [start, text("one "), text("two"), S.wait(1), reset];
 const rest = [start, text("one two"), text(" three"), done];
 const head = ["attempt 1 first", "start", "one ", "two", "retry continue continue_text", "attempt 2 continue"];
 
-describe("Text that was shown and broke", () => {
-  it.effect("goes on where the new text begins with the end of the old one", () =>
+describe("Text that was shown before a break", () => {
+  it.effect("is continued if the new text begins with the end of the old one", () =>
     Effect.gen(function* () {
       const it = yield* played([broken, rest]);
       assert.deepStrictEqual(it.lines, [...head, "continued 2 at 7 by anchor", " three", "done", "completed"]);
@@ -56,14 +56,16 @@ describe("Text that was shown and broke", () => {
     }),
   );
 
-  it.effect("goes on in one part that holds the end of the old text and the beginning of the new one", () =>
-    Effect.gen(function* () {
-      const it = yield* played([broken, [start, text("one two three"), done]]);
-      assert.deepStrictEqual(it.lines.slice(-3), [" three", "done", "completed"]);
-    }),
+  it.effect(
+    "is continued in a single part that contains the end of the old text and the beginning of the new one",
+    () =>
+      Effect.gen(function* () {
+        const it = yield* played([broken, [start, text("one two three"), done]]);
+        assert.deepStrictEqual(it.lines.slice(-3), [" three", "done", "completed"]);
+      }),
   );
 
-  it.effect("L4: is handed on to a caller of plain parts without a character twice or missing", () =>
+  it.effect("L4: reaches a caller of plain parts with no character twice or missing", () =>
     Effect.gen(function* () {
       const provider = S.scripted(broken, rest);
       const { parts } = yield* StreamProcessor;
@@ -77,14 +79,14 @@ describe("Text that was shown and broke", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("tells the seam each part that leaves, once and in order", () =>
+  it.effect("reports each part that leaves to the seam, once and in order", () =>
     Effect.gen(function* () {
       const it = yield* played([broken, rest]);
       assert.deepStrictEqual(it.heard, ["start", "one ", "two", " three", "done"]);
     }),
   );
 
-  it.effect("is repeated by the ordinary rows where the continuation breaks before its seam", () =>
+  it.effect("is repeated by the ordinary rows if the continuation breaks before its seam", () =>
     Effect.gen(function* () {
       const it = yield* played([broken, [start, text("one "), S.wait(1), reset], rest]);
       assert.deepStrictEqual(it.lines, [
@@ -100,7 +102,7 @@ describe("Text that was shown and broke", () => {
     }),
   );
 
-  it.effect("is repeated so where the continuation ends without its marker", () =>
+  it.effect("is repeated in the same way if the continuation ends without its marker", () =>
     Effect.gen(function* () {
       const it = yield* played([broken, [start, text("one ")], rest]);
       assert.deepStrictEqual(it.lines.slice(6, 9), [
@@ -117,7 +119,7 @@ describe("Text that was shown and broke", () => {
     ["can discard", true],
     ["cannot discard", false],
   ] as const)
-    it.effect(`is told after two continuations that broke before their seam, to a caller that ${caller}`, () =>
+    it.effect(`is reported after two continuations that broke before their seam, to a caller that ${caller}`, () =>
       Effect.gen(function* () {
         const it = yield* played([broken, early, early, rest], { discardable });
         assert.strictEqual(it.provider.attempts.length, 3);
@@ -126,7 +128,7 @@ describe("Text that was shown and broke", () => {
       }),
     );
 
-  it.effect("is told after a continuation that joined and one that did not", () =>
+  it.effect("is reported after a continuation that joined and one that did not", () =>
     Effect.gen(function* () {
       const it = yield* played([broken, [start, text("one two"), text(" three"), S.wait(1), reset], early, rest]);
       assert.strictEqual(it.provider.attempts.length, 3);
@@ -134,7 +136,7 @@ describe("Text that was shown and broke", () => {
     }),
   );
 
-  it.effect("counts a continuation that was refused behind its first words", () =>
+  it.effect("counts a continuation that was refused after its first words", () =>
     Effect.gen(function* () {
       const refusal = S.errorEvent({ kind: "overloaded", status: 529 });
       const late = (words: string, next: string) => [start, text(words), text(next), refusal];
@@ -154,23 +156,21 @@ describe("Text that was shown and broke", () => {
     }),
   );
 
-  it.effect(
-    "shows nothing of what was held where the continuation ends without its marker: it may become a repetition",
-    () =>
-      Effect.gen(function* () {
-        const it = yield* played([
-          broken,
-          [start, text("one two"), text(" three"), text("maybe")],
-          [start, text("one two three four"), done],
-        ]);
-        assert.deepStrictEqual(it.heard, ["start", "one ", "two", " three", " four", "done"]);
-        const last = S.part("end", { ...none, terminal_at_end: true, finish: "stop" });
-        const whole = yield* played([broken, [start, text("one two"), text(" three"), text("maybe"), last]]);
-        assert.deepStrictEqual(whole.heard, ["start", "one ", "two", " three", "end", "maybe"]);
-      }),
+  it.effect("shows no held text if the continuation ends without its marker, because it may become a repetition", () =>
+    Effect.gen(function* () {
+      const it = yield* played([
+        broken,
+        [start, text("one two"), text(" three"), text("maybe")],
+        [start, text("one two three four"), done],
+      ]);
+      assert.deepStrictEqual(it.heard, ["start", "one ", "two", " three", " four", "done"]);
+      const last = S.part("end", { ...none, terminal_at_end: true, finish: "stop" });
+      const whole = yield* played([broken, [start, text("one two"), text(" three"), text("maybe"), last]]);
+      assert.deepStrictEqual(whole.heard, ["start", "one ", "two", " three", "end", "maybe"]);
+    }),
   );
 
-  it.effect("L5: is whole with a finish that was kept back for the clean end, and is the marker for the client", () =>
+  it.effect("L5: is whole with a finish that was held until the clean end, which is the client's marker", () =>
     Effect.gen(function* () {
       const finish = S.part("finish", { ...none, terminal_at_end: true, finish: "stop" });
       const it = yield* played([broken, [start, text("one two"), text(" three"), finish]]);
@@ -178,7 +178,7 @@ describe("Text that was shown and broke", () => {
     }),
   );
 
-  it.effect("goes on a second time behind its own seam, and asks the third time", () =>
+  it.effect("is continued a second time after its own seam, and asks the third time", () =>
     Effect.gen(function* () {
       const again = (words: string, next: string) => [start, text(words), text(next), S.wait(1), reset];
       const it = yield* played([broken, again("one two", " three"), again("one two three", " four")]);
@@ -203,7 +203,7 @@ describe("Text that was shown and broke", () => {
     }),
   );
 
-  it.effect("is asked about at once where the run may have no seam", () =>
+  it.effect("raises a question at once if the run may have no seam", () =>
     Effect.gen(function* () {
       const it = yield* played([broken], { maxSeams: 0 });
       assert.strictEqual(it.lines.at(-1), "end stopped text_shown");
@@ -222,7 +222,7 @@ describe("Text that was shown and broke", () => {
       },
     ],
   ] as const) {
-    it.effect(`asks as ever where ${why}, and the record says so`, () =>
+    it.effect(`raises a question if ${why}, and the record says so`, () =>
       Effect.gen(function* () {
         const it = yield* played([broken], more);
         assert.deepStrictEqual(it.lines.slice(-3), ["ask text_shown", "answer stop", "end stopped text_shown"]);
@@ -235,7 +235,7 @@ describe("Text that was shown and broke", () => {
   }
 });
 
-describe("A seam that cannot be proven", () => {
+describe("An unproven seam", () => {
   const wrong: ReadonlyArray<readonly [string, Script]> = [
     ["other words", [start, text("Sure, one two three"), done]],
     ["a stop inside the anchor", [start, text("one "), done]],
@@ -276,7 +276,7 @@ describe("A seam that cannot be proven", () => {
     );
   }
 
-  it.effect("is asked about too where it is a repeat of a continuation that had broken", () =>
+  it.effect("raises a question, too, in a repeat of a broken continuation", () =>
     Effect.gen(function* () {
       const it = yield* played([broken, [start, text("one "), S.wait(1), reset], [start, text("No."), done]], {
         discardable: false,
@@ -286,7 +286,7 @@ describe("A seam that cannot be proven", () => {
   );
 
   it.effect(
-    "is no further question's retry for a caller that cannot discard: the same would be paid for without end",
+    "offers no second retry to a caller that cannot discard, because the same would be paid for without end",
     () =>
       Effect.gen(function* () {
         const it = yield* played([broken, [start, text("No."), done]], { discardable: false }, ["retry"]);
@@ -295,7 +295,7 @@ describe("A seam that cannot be proven", () => {
       }),
   );
 
-  it.effect("is not looked for behind the provider's own marker: that text was not cut", () =>
+  it.effect("is not searched for after the end marker of the provider, because that text was not cut", () =>
     Effect.gen(function* () {
       const malformed = S.errorEvent({ kind: "invalid_tool_input" });
       const it = yield* played([[start, text("one"), done, malformed]]);
@@ -304,7 +304,7 @@ describe("A seam that cannot be proven", () => {
     }),
   );
 
-  it.effect("behind its seam has handed over what stood before the repetition, and is asked about", () =>
+  it.effect("after a joined seam has handed over the text before the repetition, and raises a question", () =>
     Effect.gen(function* () {
       const it = yield* played([broken, [start, text("one two"), text(" three"), text("again"), done]]);
       assert.deepStrictEqual(it.lines.slice(6), [
@@ -317,7 +317,7 @@ describe("A seam that cannot be proven", () => {
     }),
   );
 
-  it.effect("is tried once: after a person's continue the text goes on in the caller's own way", () =>
+  it.effect("is tried once: after a person's continue the text is continued in the caller's own way", () =>
     Effect.gen(function* () {
       const it = yield* played([broken, [start, text("No."), done], [start, text("three"), done]], {}, ["continue"]);
       assert.deepStrictEqual(it.lines.slice(6), [
@@ -333,7 +333,7 @@ describe("A seam that cannot be proven", () => {
     }),
   );
 
-  it.effect("does not make a whole response of its marker (L5)", () =>
+  it.effect("does not make a response whole by its marker (L5)", () =>
     Effect.gen(function* () {
       const it = yield* played([broken, [start, text("one "), done]]);
       assert.isFalse(it.lines.includes("completed"));
@@ -345,7 +345,7 @@ describe("A prefill", () => {
   const refused = [S.fail({ kind: "rejected", reason: "invalid_request", status: 400 })];
   const prefilled = { seam: scriptedSeam({ proof: "prefill" }) };
 
-  it.effect("goes on directly behind what was shown", () =>
+  it.effect("is continued directly after the shown text", () =>
     Effect.gen(function* () {
       const it = yield* played([broken, [start, text(" three"), done]], prefilled);
       assert.deepStrictEqual(it.lines.slice(6), [
@@ -358,7 +358,7 @@ describe("A prefill", () => {
     }),
   );
 
-  it.effect("that the provider does not take falls back to the anchor, and costs no retry", () =>
+  it.effect("that the provider does not accept falls back to the anchor, and costs no retry", () =>
     Effect.gen(function* () {
       const it = yield* played([broken, refused, rest], { ...prefilled, budget: { max_auto_retries: 1 } });
       assert.deepStrictEqual(it.lines.slice(6), [
@@ -372,7 +372,7 @@ describe("A prefill", () => {
     }),
   );
 
-  it.effect("refused for another reason than its form is no word about prefills", () =>
+  it.effect("refused for another reason than its form does not rule out prefills", () =>
     Effect.gen(function* () {
       const auth = [S.fail({ kind: "rejected", reason: "permission", status: 403 })];
       const it = yield* played([broken, auth], prefilled);

@@ -1,6 +1,6 @@
 /**
- * Plays text that stands behind a call, and that its caller has not been handed when the response breaks: nothing closes it, so that
- * a continuation without a seam would say it again.
+ * Text after a call that its caller has not got when the response breaks. Nothing closes it, so a continuation without a seam would
+ * repeat it.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Layer } from "effect";
@@ -17,7 +17,7 @@ const { done, reset, start, text } = S;
 const layer = ToolGuard.layer.pipe(Layer.provideMerge(S.processor(["stop"])));
 const again = [start, text("two"), text(" three"), done];
 
-/** Plays a response that breaks, and its continuation; says what was shown and how often the tool has run. */
+/** Plays a response that breaks, and its continuation; returns the shown text and the number of tool runs. */
 const played = (first: ReadonlyArray<S.Step>, discardable: boolean, seam: boolean, more: Options = {}) =>
   Effect.gen(function* () {
     let ran = 0;
@@ -39,24 +39,26 @@ const played = (first: ReadonlyArray<S.Step>, discardable: boolean, seam: boolea
 
 const goesOn = ["attempt 2 continue", "start", "two", " three", "done", "completed"];
 
-describe("Text behind a call that is held from a caller that cannot discard", () => {
+describe("Text after a call that is held from a caller that cannot discard", () => {
   for (const seam of [true, false])
     for (const [what, call] of [
       ["begins", S.callStarts("bash")],
       ["is ready", S.callReady("bash")],
     ] as const)
-      it.effect(`is not shown where the call ${what}${seam ? ", with a seam" : ""}: the continuation says it`, () =>
-        Effect.gen(function* () {
-          const first = [start, text("one "), call, S.wait(1), text("two"), S.wait(1), reset];
-          const it = yield* played(first, false, seam);
-          const shown = ["attempt 1 first", "start", "one ", "retry continue text_closed_by_call"];
-          assert.deepStrictEqual(it.lines, [...shown, ...goesOn]);
-          assert.deepStrictEqual(it.asked, ["first", "continue"]);
-          assert.strictEqual(it.ran, 0);
-        }),
+      it.effect(
+        `is not shown if the call ${what}${seam ? ", with a seam" : ""}, because the continuation repeats it`,
+        () =>
+          Effect.gen(function* () {
+            const first = [start, text("one "), call, S.wait(1), text("two"), S.wait(1), reset];
+            const it = yield* played(first, false, seam);
+            const shown = ["attempt 1 first", "start", "one ", "retry continue text_closed_by_call"];
+            assert.deepStrictEqual(it.lines, [...shown, ...goesOn]);
+            assert.deepStrictEqual(it.asked, ["first", "continue"]);
+            assert.strictEqual(it.ran, 0);
+          }),
       );
 
-  it.effect("is not shown either where it stands between two calls", () =>
+  it.effect("is not shown either if it is between two calls", () =>
     Effect.gen(function* () {
       const calls = [S.callReady("bash"), text("two"), S.callStarts("bash", 1), text(" thr")];
       const it = yield* played([start, text("one "), S.wait(1), ...calls, S.wait(1), reset], false, true);
@@ -64,7 +66,7 @@ describe("Text behind a call that is held from a caller that cannot discard", ()
     }),
   );
 
-  it.effect("leaves what came in front of the call in the same moment to be shown: the call has closed it", () =>
+  it.effect("does not prevent earlier text of the same moment from being shown, which the call has closed", () =>
     Effect.gen(function* () {
       const moment = S.together(text("and "), S.callStarts("bash"), text("two"));
       const it = yield* played([start, text("one "), S.wait(1), moment, reset], false, true);
@@ -77,7 +79,7 @@ describe("Text behind a call that is held from a caller that cannot discard", ()
     }),
   );
 
-  it.effect("is not shown behind a call that did not fit into what is held, and has run", () =>
+  it.effect("is not shown after a call that exceeded the hold limit and has run", () =>
     Effect.gen(function* () {
       const moment = S.together(text("two"), S.errorEvent({ kind: "server_error", status: 500 }));
       const first = [start, text("one "), S.callReady("bash"), S.wait(1), moment];

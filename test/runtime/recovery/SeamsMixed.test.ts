@@ -1,6 +1,6 @@
 /**
- * Plays text that goes on together with what else a run may have: cursors, routes, credentials, budgets, holds, tools, a reader that is
- * away, a store that is away, and a seam that throws. The grammar of the events holds in all of them.
+ * Continued text, combined with other features of a run: cursors, routes, credentials, budgets, holds, tools, an absent reader, an absent
+ * store, and a seam that throws. The grammar of events holds in all cases.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Exit, Layer } from "effect";
@@ -46,7 +46,7 @@ const plain = PlainSeam.make<S.ScriptedPart>({
   withText: (part, name) => ({ ...part, name }),
 });
 
-/** What the caller has of the text in the end. */
+/** The text that the caller has in the end. */
 const textOf = ({ events }: Pick<S.Seen, "events">): string =>
   events
     .flatMap((event) => (event._tag === "Part" && event.part.says.shows === "text" ? [event.part.name] : []))
@@ -56,7 +56,7 @@ const broken = [start, text("one "), text("two"), S.wait(1), reset];
 const rest = [start, text("one two"), text(" three"), done];
 
 describe("A continuation with a cursor", () => {
-  it.effect("that breaks while text behind its seam is held back loses none of it, and says none twice", () =>
+  it.effect("that breaks while text after its seam is held loses none of it, and repeats none", () =>
     Effect.gen(function* () {
       const before = "The lock is taken in open(). It is given back in close(). Then";
       const cut = `${before} all is well. The lock is taken`;
@@ -64,7 +64,7 @@ describe("A continuation with a cursor", () => {
       const provider = [
         [start, text(before), S.wait(1), S.fail({ kind: "truncated" })],
         [text(cut), S.wait(1), reset],
-        // What stands behind the cursor, or all of it again: as the request says.
+        // The rest after the cursor, or all of it again, depending on the request.
         [text(whole), done],
       ] satisfies ReadonlyArray<Script>;
       const it = yield* played(provider, {
@@ -85,13 +85,13 @@ const boom = (): never => {
   throw new Error("a seam of the caller's throws");
 };
 
-/** Every join of the seam throws in one of its methods. */
+/** A seam whose every join throws in one of its methods. */
 const inJoin = (method: "end" | "take"): TextSeam<S.ScriptedPart> => {
   const seam = scriptedSeam()();
   return { ...seam, joins: (plan) => ({ ...seam.joins(plan), [method]: boom }) };
 };
 
-/** A finish that counts with the clean end alone. */
+/** A finish that only counts together with the clean end. */
 const atEnd = { ...none, terminal_at_end: true };
 
 const asked = (rule: string) => [`ask ${rule}`, "answer stop", `end stopped ${rule}`];
@@ -143,7 +143,7 @@ describe("A seam that throws", () => {
     }
   }
 
-  it.effect("in begins, where a run begins anew after all, joins nothing any more", () =>
+  it.effect("in begins, called if a run restarts, joins nothing further", () =>
     Effect.gen(function* () {
       const seam = () => ({ ...scriptedSeam()(), begins: boom });
       const it = yield* played([[start, S.wait(1), reset], broken], { seam });
@@ -152,8 +152,8 @@ describe("A seam that throws", () => {
   );
 });
 
-describe("Text that goes on, beside what else a run may have", () => {
-  it.effect("has a thousand parts in front of its seam: each is shown once", () =>
+describe("Continued text, combined with other features of a run", () => {
+  it.effect("has a thousand parts before its seam, and each is shown once", () =>
     Effect.gen(function* () {
       const parts = Array.from({ length: 1_000 }, (_, at) => text(`w${at} `));
       const it = yield* played([
@@ -165,7 +165,7 @@ describe("Text that goes on, beside what else a run may have", () => {
     }),
   );
 
-  it.effect("on_complete shows nothing, so that it is replayed", () =>
+  it.effect("with on_complete shows nothing, so that it is replayed", () =>
     Effect.gen(function* () {
       const it = yield* played([broken, [start, text("one two three"), done]], { reveal: "on_complete" });
       assert.deepStrictEqual(it.lines.slice(1, 3), ["retry replay nothing_shown", "attempt 2 replay"]);
@@ -173,7 +173,7 @@ describe("Text that goes on, beside what else a run may have", () => {
     }),
   );
 
-  it.effect("on_complete whose hold has ended goes on as live", () =>
+  it.effect("with on_complete and an ended hold continues like live text", () =>
     Effect.gen(function* () {
       const it = yield* played(
         [
@@ -212,7 +212,7 @@ describe("Text that goes on, beside what else a run may have", () => {
     );
   }
 
-  it.effect("renews the credentials at a 401 of its continuation, and the same seam is asked for again", () =>
+  it.effect("renews the credentials at a 401 of its continuation, and requests the same seam again", () =>
     Effect.gen(function* () {
       let renewed = 0;
       const it = yield* played([broken, [S.fail({ kind: "rejected", reason: "auth", status: 401 })], rest], {
@@ -228,7 +228,7 @@ describe("Text that goes on, beside what else a run may have", () => {
   );
 
   for (const max_auto_retries of [0, 1]) {
-    it.effect(`spends a budget of ${max_auto_retries} retries as any other does, and asks with what it has shown`, () =>
+    it.effect(`uses a budget of ${max_auto_retries} retries like any other, and asks about its shown text`, () =>
       Effect.gen(function* () {
         const second = [start, text("one two"), text(" three"), S.wait(1), reset];
         const it = yield* played([broken, second], { budget: { max_auto_retries } });
@@ -238,7 +238,7 @@ describe("Text that goes on, beside what else a run may have", () => {
     );
   }
 
-  it.effect("asks where its request would waste more tokens than the run may", () =>
+  it.effect("asks if its request would waste more tokens than the run may", () =>
     Effect.gen(function* () {
       const it = yield* played([broken], { requestTokens: 500, budget: { max_wasted_tokens: 100 } });
       assert.deepStrictEqual(it.lines.slice(-3), asked("token_budget"));
@@ -246,7 +246,7 @@ describe("Text that goes on, beside what else a run may have", () => {
   );
 });
 
-describe("Text behind a call that has run", () => {
+describe("Text after a call that has run", () => {
   const called = [start, text("one "), S.callReady("bash"), S.wait(1_000), text("two"), S.wait(1), reset];
   for (const [what, seam, expected] of [
     ["goes on where its seam tells the call, which is not run again", scriptedSeam(), ["completed"]],
@@ -273,11 +273,11 @@ describe("Text behind a call that has run", () => {
   }
 });
 
-describe("A person's Stop at any step of a text that goes on", () => {
+describe("A person's Stop at any step of a continuation", () => {
   const second = [start, text("one "), S.wait(1), text("two"), text(" three"), S.wait(1), reset];
   const third = [start, text("one two three"), S.wait(1), text(" four"), done];
   for (const way of ["cancel", "close"] as const) {
-    it.effect(`${way}: nothing more is asked for, and nothing was shown twice`, () =>
+    it.effect(`${way}: nothing more is requested, and nothing was shown twice`, () =>
       Effect.gen(function* () {
         for (let at = 1; at <= 16; at += 1) {
           const one = Effect.gen(function* () {

@@ -1,4 +1,4 @@
-/** Outages that begin after a budget is spent: what waited for its path goes once, whatever is spent, and nothing spins. */
+/** Outages that begin after a budget is exhausted: a request that waited for its path is sent once with any budget, and nothing loops. */
 import { inspect } from "node:util";
 import { assert, describe, it } from "@effect/vitest";
 import { Cause, Effect, Fiber, Layer, Logger, References } from "effect";
@@ -12,7 +12,7 @@ import * as Bench from "./OutageBench.ts";
 
 const busy: Failure = { kind: "server_error", status: 503, not_processed: true, retry_after_ms: 50 };
 
-/** Scripts of requests that each fail, the last one with the start of an outage. */
+/** Scripts of requests that each fail, the last one when the outage begins. */
 const failing = (outage: Bench.Outage, failures: ReadonlyArray<Failure>, ms: number): ReadonlyArray<Array<S.Step>> =>
   failures.map((failure, at) => [
     ...(at === failures.length - 1 ? [{ run: outage.away(ms) }] : []),
@@ -32,7 +32,7 @@ const worlds: Readonly<Record<string, ReadonlyArray<Failure>>> = {
   "three refusals and three resets": [busy, busy, busy, reset, reset, reset],
 };
 
-describe("an outage after spent budgets", () => {
+describe("an outage after exhausted budgets", () => {
   for (const [name, failures] of Object.entries(worlds))
     for (const seconds of [5, 20, 70, 100])
       for (const probes of [true, false])
@@ -50,7 +50,7 @@ describe("an outage after spent budgets", () => {
           }).pipe(Effect.provide(Bench.processor())),
         );
 
-  it.effect("costs a request that was let go and refused again its ordinary budget, and ends", () =>
+  it.effect("costs an admitted request that is refused again its ordinary budget, and ends", () =>
     Effect.gen(function* () {
       const outage = new Bench.Outage();
       yield* outage.reached;
@@ -79,7 +79,7 @@ describe("an outage after spent budgets", () => {
 });
 
 describe("an outage before the first request", () => {
-  it.effect("starts no time of the budget: a stall after it is retried like a first one", () =>
+  it.effect("starts no time of the budget, so a stall after it is retried like a first one", () =>
     Effect.gen(function* () {
       const outage = new Bench.Outage();
       yield* outage.reached;
@@ -94,11 +94,11 @@ describe("an outage before the first request", () => {
   );
 });
 
-describe("a connect that fails although a probe works a moment later", () => {
+describe("a connection that fails although a probe works a moment later", () => {
   const unconnected: S.Step = S.fail(Bench.refused);
   const none = { max_not_processed: 0, max_auto_retries: 0 };
 
-  /** Plays a run over a path whose probes work; its first connects fail. */
+  /** Plays a run over a path whose probes work and whose first connections fail. */
   const playConnects = (failures: number, budget: Bench.Options["budget"]) =>
     Effect.gen(function* () {
       const outage = new Bench.Outage();
@@ -117,13 +117,13 @@ describe("a connect that fails although a probe works a moment later", () => {
       return { end: lines.at(-1), connects };
     }).pipe(Effect.provide(Bench.processor()));
 
-  it.effect("may be the end of an outage: the request goes once, whatever is spent", () =>
+  it.effect("may be the end of an outage, so the request is sent once with any budget", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* playConnects(1, none), { end: "completed", connects: 2 });
     }),
   );
 
-  it.effect("has another cause if it fails again: it counts, and the run ends", () =>
+  it.effect("has another cause if it fails again, so it counts, and the run ends", () =>
     Effect.gen(function* () {
       const end = "end stopped budget_exhausted";
       assert.deepStrictEqual(yield* playConnects(9, none), { end, connects: 2 });
@@ -135,13 +135,13 @@ describe("a connect that fails although a probe works a moment later", () => {
   );
 });
 
-describe("decisions that lead nowhere", () => {
+describe("decisions without effect", () => {
   for (const delay_ms of [0, 1_000])
     it.effect(`end the run with a report, and do not stop the process: with a wait of ${delay_ms} ms`, () => {
       const logged: Array<unknown> = [];
       const logger = Logger.make(({ cause, message }) => void logged.push([message, Cause.pretty(cause)]));
       let decided = 0;
-      // A policy whose answer changes with each look can never be acted on.
+      // A policy whose answer changes each time can never be carried out.
       const fickle = S.policyOf({
         name: "fickle",
         decide: () => {

@@ -1,5 +1,5 @@
 /**
- * A user's cancel and a lifecycle's close, wherever a run is: they stop it, and they win over every other reason (L10).
+ * A user's cancel and a lifecycle's close at any point of a run: they stop it, and they outrank every other reason (L10).
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Exit, Fiber, Layer, Logger, Stream } from "effect";
@@ -50,7 +50,7 @@ describe("A user's cancel", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("is looked at before a timeout of ours", () =>
+  it.effect("is checked before our own timeout", () =>
     Effect.gen(function* () {
       const processor = yield* StreamProcessor;
       const provider = S.scripted([S.start, S.never]);
@@ -64,7 +64,7 @@ describe("A user's cancel", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("wins over an abort of the provider at the same time", () =>
+  it.effect("wins over a simultaneous abort of the provider", () =>
     Effect.gen(function* () {
       const processor = yield* StreamProcessor;
       const provider = S.scripted([S.start, S.wait(1_000), { interrupt: true }], S.hello);
@@ -91,7 +91,7 @@ describe("A lifecycle's close", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("during the backoff stops the retry, and the message is recomputed", () =>
+  it.effect("during the backoff stops the retry, and the message is updated", () =>
     Effect.gen(function* () {
       const processor = yield* StreamProcessor;
       const provider = S.scripted([S.start, S.reset], S.hello);
@@ -119,7 +119,7 @@ describe("A lifecycle's close", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("refuses new runs in a clear sentence", () =>
+  it.effect("refuses new runs with a clear sentence", () =>
     Effect.gen(function* () {
       const processor = yield* StreamProcessor;
       yield* processor.close("shutdown");
@@ -130,8 +130,8 @@ describe("A lifecycle's close", () => {
   );
 });
 
-describe("A policy of the caller's own", () => {
-  /** It wants the provider's own cancels and forgets to look at `by`. */
+describe("A custom policy", () => {
+  /** A policy that retries the provider's own cancels without reading `by`. */
   const eager = (asked: () => void) =>
     S.policyOf({
       name: "eager",
@@ -153,7 +153,7 @@ describe("A policy of the caller's own", () => {
     ["close", "lifecycle_closed"],
     ["timeout", "caller_interrupted"],
   ] as const)
-    it.effect(`is not asked after a ${how}: ${rule} stands`, () =>
+    it.effect(`is not asked after a ${how}: ${rule} applies`, () =>
       Effect.gen(function* () {
         const processor = yield* StreamProcessor;
         const provider = S.scripted([S.start, S.never]);
@@ -238,7 +238,7 @@ describe("A stop during the first write of a run", () => {
             yield* Effect.forkDetach(Fiber.interruptAs(fiber, 7, signature), { startImmediately: true });
           }
           yield* TestClock.adjust("2 seconds");
-          // An interrupt that nobody signed does not end a run that lingers.
+          // An unsigned interrupt does not end a run that lingers.
           const goesOn = lingerMs > 0 && rule === "caller_interrupted";
           assert.strictEqual(provider.attempts.length, goesOn ? 1 : 0);
           assert.strictEqual((yield* S.recordOf("r")).end?.reason, goesOn ? undefined : rule);

@@ -63,7 +63,7 @@ describe("The strict policy's one retry", () => {
     );
   }
 
-  it.effect("is there again after a person's retry", () =>
+  it.effect("is available again after a person's retry", () =>
     Effect.gen(function* () {
       const its = yield* played({ attempts: [[reset], [reset], [reset], [done]], answers: ["retry"] });
       assert.deepStrictEqual(its.lines, [

@@ -1,5 +1,5 @@
 /**
- * Holds a script for every row of the strict policy, and the whole transcript that comes of it.
+ * A script for every row of the strict policy, with its whole transcript.
  */
 import { Effect } from "effect";
 import * as S from "../Scripted.ts";
@@ -7,7 +7,7 @@ import { at, bash, hosted, malformed, type RuleCase, read, runId, runs, starts }
 
 const { done, fail, reset, start, text } = S;
 
-/** A row of the strict table: its number there, and a case of it. */
+/** A row of the strict table by its number, and a case of it. */
 export interface StrictCase extends RuleCase {
   readonly row: number;
 }
@@ -302,5 +302,4 @@ export const vetoes: ReadonlyArray<Omit<StrictCase, "row">> = [
   },
 ];
 
-/** The cases of every row. */
 export const rows: ReadonlyArray<StrictCase> = [...ends, ...calls, ...outputs];

@@ -1,5 +1,5 @@
 /**
- * Holds a script for every rule of the decision table about what was shown or asked for, and the whole transcript that comes of it.
+ * A script for every rule of the decision table about shown or requested content, with its whole transcript.
  */
 import { Effect } from "effect";
 import * as S from "../Scripted.ts";
@@ -10,7 +10,7 @@ const { done, fail, reset, start, text } = S;
 const whole = ["done", "completed"];
 const second = [start, done];
 
-/** Rules about what was shown. */
+/** Rules about shown content. */
 export const texts: ReadonlyArray<RuleCase> = [
   {
     rule: "resume_cursor",

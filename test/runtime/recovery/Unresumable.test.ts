@@ -1,6 +1,6 @@
 /**
- * A run that was started without its transcript, as those of the adapters and of the gateway are, can be gone on with by no
- * process: it is never offered, holds no question that only a process that takes it up can carry out, and can always be ended and forgotten.
+ * A run that was started without its transcript, like those of the adapters and of the gateway, cannot be continued by any process: it
+ * is never offered, its questions have no choice that requires a continuation, and it can always be ended and deleted.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber, Layer, References, Stream } from "effect";
@@ -16,6 +16,7 @@ import * as CrashRecovery from "../../../src/runtime/crash/CrashRecovery.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import type { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
+import { found, until } from "../../Polling.ts";
 import * as L from "../crash/Lives.ts";
 
 const lives: Readonly<Record<string, L.Life>> = {
@@ -36,7 +37,7 @@ const planted = (life: L.Life) =>
     return recorder;
   });
 
-/** A run that asked about a call when its process died, on terms of its own. */
+/** A run that asked about a call, with its own terms, when its process died. */
 const askedOnTerms = (terms: Pick<QuestionRecord, "default_choice" | "expires_at">): L.Life => {
   const broken = L.incident(1, L.dispatched);
   return [
@@ -50,7 +51,7 @@ const openChoices = ({ questions, state }: RunRecord): ReadonlyArray<string> =>
 
 describe("A run without its transcript whose process died", () => {
   for (const [name, life] of Object.entries(lives))
-    it.effect(`is not offered, and can be ended and forgotten: when ${name}`, () =>
+    it.effect(`is not offered, and can be ended and deleted: when ${name}`, () =>
       Effect.gen(function* () {
         const recorder = yield* planted(life);
         const report = yield* CrashRecovery.recover();
@@ -70,7 +71,7 @@ describe("A run without its transcript whose process died", () => {
       }).pipe(Effect.provide(memory())),
     );
 
-  it.effect("says by its end why it went no further, beside the decision that was taken", () =>
+  it.effect("says in its end why it went no further, beside its decision", () =>
     Effect.gen(function* () {
       const recorder = yield* planted(lives["nothing was shown"] ?? []);
       const { runs } = yield* CrashRecovery.recover();
@@ -84,7 +85,7 @@ describe("A run without its transcript whose process died", () => {
     }).pipe(Effect.provide(memory())),
   );
 
-  it.effect("asks no more where no choice does anything: who waited for the answer is gone", () =>
+  it.effect("asks no further question if no choice has an effect, because the waiting caller has left", () =>
     Effect.gen(function* () {
       const recorder = yield* planted(lives["its question was open"] ?? []);
       yield* CrashRecovery.recover({ unresumable: () => "client_gone" });
@@ -92,7 +93,7 @@ describe("A run without its transcript whose process died", () => {
     }).pipe(Effect.provide(memory())),
   );
 
-  it.effect("keeps the deadline and the default of a question that is put anew, and takes them in time", () =>
+  it.effect("keeps the deadline and the default of a question that is asked again, and applies them in time", () =>
     Effect.gen(function* () {
       const recorder = yield* planted(askedOnTerms({ expires_at: 20_000, default_choice: "it_ran" }));
       yield* CrashRecovery.recover();
@@ -106,7 +107,7 @@ describe("A run without its transcript whose process died", () => {
     }).pipe(Effect.provide(memory())),
   );
 
-  it.effect("gives a question that is put anew no other terms, whatever the process that does so has", () =>
+  it.effect("gives a repeated question no other terms, whatever the settings of the repeating process", () =>
     Effect.gen(function* () {
       const terms = { expiryMs: 60_000, defaults: { tool_outcome_unknown: "it_did_not_run" } } as const;
       const asked = [
@@ -125,7 +126,7 @@ describe("A run without its transcript whose process died", () => {
     }),
   );
 
-  it.effect("asks about a call that may have run, and by no choice that needs its request", () =>
+  it.effect("asks about a call that may have run, without any choice that needs its request", () =>
     Effect.gen(function* () {
       const recorder = yield* planted(lives["a tool was under way"] ?? []);
       yield* CrashRecovery.recover();
@@ -144,23 +145,20 @@ const durable = () =>
     Layer.provideMerge(Layer.succeed(References.MinimumLogLevel, "None")),
   );
 
-const turn = () => new Promise((done) => setImmediate(done));
-
-const stands = Effect.gen(function* () {
-  const recorder = yield* RunRecorder;
-  for (;;) {
-    const [run] = yield* recorder.runs({ limit: 1 });
-    if (run !== undefined && run.state !== "live") return [run.state, run.parked ?? run.end?.reason];
-    yield* Effect.promise(turn);
-  }
-});
+const stands = Effect.flatMap(RunRecorder, (recorder) =>
+  found(
+    Effect.map(recorder.runs({ limit: 1 }), ([run]) =>
+      run === undefined || run.state === "live" ? undefined : [run.state, run.parked ?? run.end?.reason],
+    ),
+  ),
+);
 
 const shown = [
   { type: "text-start", id: "t" },
   { type: "text-delta", id: "t", delta: "Hel" },
 ] as const;
 
-/** A model that shows a text and then breaks, or says nothing more. */
+/** A model that shows a text and then breaks or hangs. */
 const effectAi = (after: "breaks" | "hangs") =>
   EffectAi.layer().pipe(
     Layer.provide(
@@ -175,20 +173,20 @@ const effectAi = (after: "breaks" | "hangs") =>
   );
 
 describe("A run of an adapter on a durable recorder", () => {
-  it.live("ends where its caller leaves it, in Effect AI", () =>
+  it.live("ends if its caller leaves it, in Effect AI", () =>
     Effect.gen(function* () {
       const seen: Array<string> = [];
       const asking = Stream.runForEach(LanguageModel.streamText({ prompt: "x" }), (part) =>
         Effect.sync(() => seen.push(part.type)),
       );
       const fiber = yield* Effect.forkChild(asking);
-      while (seen.length < 2) yield* Effect.promise(turn);
+      yield* until(() => seen.length >= 2);
       yield* Fiber.interrupt(fiber);
       assert.deepStrictEqual(yield* stands, ["ended", "caller_interrupted"]);
     }).pipe(Effect.provide(Layer.provideMerge(effectAi("hangs"), durable()))),
   );
 
-  it.live("ends where its question stays unanswered, in Effect AI", () =>
+  it.live("ends if its question stays unanswered, in Effect AI", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(Stream.runDrain(LanguageModel.streamText({ prompt: "x" })));
       assert.strictEqual(EffectAi.interruptionOf(error)?.reason, "stopped");
@@ -196,7 +194,7 @@ describe("A run of an adapter on a durable recorder", () => {
     }).pipe(Effect.provide(Layer.provideMerge(effectAi("breaks"), durable()))),
   );
 
-  it.live("ends where its caller's time is over, in the AI SDK and in fetch", () =>
+  it.live("ends if its caller's time is over, in the AI SDK and in fetch", () =>
     Effect.gen(function* () {
       const services = yield* Effect.context<StreamProcessor | ToolGuard | RunRecorder>();
       const limit = () => AbortSignal.timeout(30);

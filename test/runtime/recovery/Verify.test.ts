@@ -1,5 +1,5 @@
 /**
- * A tool that can say whether its call happened is asked before a person is, and its word is on record.
+ * A tool that can verify its calls is asked before a person, and its answer is recorded.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
@@ -8,7 +8,7 @@ import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import * as S from "../Scripted.ts";
 
-/** A tool whose handler dies in the middle, a stream that breaks behind it, and then a whole response. */
+/** A tool whose handler dies in the middle, a stream that breaks after it, and then a whole response. */
 const playWith = (
   verify: ToolGuard.Verify | undefined,
   canContinue: boolean,
@@ -39,7 +39,7 @@ const playWith = (
     return { lines: seen.lines, record: yield* S.recordOf("r"), attempts: provider.attempts, starts };
   }).pipe(Effect.provide(S.processor(answers)));
 
-describe("A tool's own word on a call of unknown outcome", () => {
+describe("A tool's own verification of a call of unknown outcome", () => {
   it.effect("settles it, so that the run continues without a question", () =>
     Effect.gen(function* () {
       const asked: Array<ToolGuard.UnknownCall> = [];

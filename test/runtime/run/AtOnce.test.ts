@@ -1,13 +1,13 @@
 /**
- * A store that takes a write in the very step of its call: no fiber stands around it, and everything comes on record in its order
- * and once, also where such a store begins to take time, refuses or throws.
+ * A store that commits a write in the step of its call, without a fiber. Everything is recorded in order and once, even if such a
+ * store suddenly takes time, refuses or throws.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Deferred, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect";
 import { bounded } from "../../../src/recorder/BoundedRecorder.ts";
 import { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import type { Entry } from "../../../src/recorder/RunRecord.ts";
-import { commitsAtOnce, RunRecorder, type WriteAtOnce } from "../../../src/recorder/RunRecorder.ts";
+import { committing, RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { Backlog } from "../../../src/runtime/run/Backlog.ts";
 import { RunWriter } from "../../../src/runtime/run/RunWriter.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
@@ -15,7 +15,7 @@ import * as S from "../Scripted.ts";
 
 const runId = "r";
 
-/** A writer over a store whose ways of writing a test can change, and what that store has taken, in its order. */
+/** A writer over a store whose behaviour the test can change, and the entries that the store has accepted, in order. */
 const writing = Effect.gen(function* () {
   const memory = Context.get(yield* Layer.build(RunRecorder.layerMemory()), RunRecorder);
   const taken: Array<string> = [];
@@ -23,20 +23,24 @@ const writing = Effect.gen(function* () {
     taken.push(...entries.map(nameOf));
     return undefined;
   };
-  const play: { atOnce: WriteAtOnce; write: RunRecorder["Service"]["write"] } = {
+  const play: {
+    atOnce: (runId: string, entries: ReadonlyArray<Entry>) => RecorderError | "undecided" | undefined;
+    write: RunRecorder["Service"]["write"];
+  } = {
     atOnce: store,
     write: (id, entries) => Effect.sync(() => store(id, entries)),
   };
-  const recorder = commitsAtOnce(
-    { ...memory, write: (id: string, entries: ReadonlyArray<Entry>) => Effect.suspend(() => play.write(id, entries)) },
-    (id, entries) => play.atOnce(id, entries),
+  const write = committing(
+    (id, entries) => Effect.suspend(() => play.write(id, entries)),
+    "at_once",
+    (id, entries, onDone) => onDone(play.atOnce(id, entries) ?? "recorded"),
   );
   const owner = {
     ...{ runId, elapsedMs: 0, services: Context.empty(), stopped: Deferred.makeUnsafe<void>() },
     lost: () => undefined,
     unrecorded: () => undefined,
   };
-  return { play, store, taken, writer: new RunWriter(owner, bounded(recorder), yield* Backlog.make) };
+  return { play, store, taken, writer: new RunWriter(owner, bounded({ ...memory, write }), yield* Backlog.make) };
 });
 
 const nameOf = (entry: Entry): string =>
@@ -47,10 +51,10 @@ const nameOf = (entry: Entry): string =>
       : entry._tag;
 
 const parked = (reason: "question" | "interrupted"): Entry => ({ _tag: "RunParked", reason });
-const refusal = () => new RecorderError({ reason: "unavailable", run_id: runId, message: "not in this step" });
+const undecided = () => "undecided" as const;
 
-describe("A write that the store takes in its very step", () => {
-  it.effect("has what waits before it, and each entry once", () =>
+describe("A write that the store commits in the same step", () => {
+  it.effect("includes the waiting entries, and each entry once", () =>
     Effect.gen(function* () {
       const { taken, writer } = yield* writing;
       writer.note(1, "shown", "a");
@@ -65,7 +69,7 @@ describe("A write that the store takes in its very step", () => {
       const { play, store, taken, writer } = yield* writing;
       const free = yield* Deferred.make<void>();
       const { atOnce } = play;
-      play.atOnce = refusal;
+      play.atOnce = undecided;
       play.write = (id, entries) => Effect.map(Deferred.await(free), () => void store(id, entries));
       const first = yield* Effect.forkChild(writer.write([parked("question")]), { startImmediately: true });
       play.atOnce = atOnce;
@@ -78,7 +82,7 @@ describe("A write that the store takes in its very step", () => {
   );
 
   for (const [how, atOnce] of [
-    ["refuses it in that step", refusal],
+    ["leaves it to that way", undecided],
     [
       "throws in that step",
       () => {
@@ -86,7 +90,7 @@ describe("A write that the store takes in its very step", () => {
       },
     ],
   ] as const) {
-    it.effect(`is made the other way, with all that waits, where the store ${how}`, () =>
+    it.effect(`falls back to the other way, with all waiting entries, if the store ${how}`, () =>
       Effect.gen(function* () {
         const { play, taken, writer } = yield* writing;
         writer.note(1, "shown", "a");
@@ -97,7 +101,21 @@ describe("A write that the store takes in its very step", () => {
     );
   }
 
-  it.effect("is not made any more once the run is another process's", () =>
+  it.effect("that it refuses in that step waits, and is not requested a second time", () =>
+    Effect.gen(function* () {
+      const { play, taken, writer } = yield* writing;
+      const { atOnce, write } = play;
+      play.atOnce = () => new RecorderError({ reason: "locked", run_id: runId, message: "locked" });
+      play.write = () => Effect.die("a second try");
+      writer.note(1, "shown", "a");
+      assert.strictEqual(yield* writer.write([parked("question")], true), "away");
+      [play.atOnce, play.write] = [atOnce, write];
+      assert.strictEqual(yield* writer.write([parked("interrupted")]), "recorded");
+      assert.deepStrictEqual(taken, ["question", "noted a", "interrupted"]);
+    }),
+  );
+
+  it.effect("is no longer made once the run is another process's", () =>
     Effect.gen(function* () {
       const { taken, writer } = yield* writing;
       writer.takenOver();
@@ -106,7 +124,7 @@ describe("A write that the store takes in its very step", () => {
     }),
   );
 
-  it.effect("is whole, and made once, where its caller is interrupted in the middle of it", () =>
+  it.effect("is whole, and made once, if its caller is interrupted in the middle of it", () =>
     Effect.gen(function* () {
       const { play, store, taken, writer } = yield* writing;
       const caller: { fiber?: Fiber.Fiber<unknown> } = {};
@@ -125,7 +143,7 @@ describe("A write that the store takes in its very step", () => {
 });
 
 describe("An attempt whose source has ended", () => {
-  it.effect("has closed by the end of its run, also where its close takes time", () =>
+  it.effect("has closed by the end of its run, even if its close takes time", () =>
     Effect.gen(function* () {
       const [begun, free] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()];
       const closing = Effect.andThen(Deferred.succeed(begun, undefined), Deferred.await(free));

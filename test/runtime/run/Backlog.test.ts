@@ -1,5 +1,5 @@
 /**
- * What waits for the store is written until nothing of it waits, also where it waits anew while it is written.
+ * Entries that wait for the store are written until none is left, even if new ones arrive meanwhile.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
@@ -7,13 +7,13 @@ import { TestClock } from "effect/testing";
 import { Backlog, backlogPauseMs, type Unwritten } from "../../../src/runtime/run/Backlog.ts";
 
 describe("a run that waits for the store", () => {
-  it.effect("waits on where its next write failed behind the one that took what waited (L7)", () =>
+  it.effect("keeps waiting if its next write failed after the waiting entries were written (L7)", () =>
     Effect.gen(function* () {
       const backlog = yield* Backlog.make;
       let flushed = 0;
       const run: Unwritten = {
         runId: "run",
-        // The store takes what waits, and is away again for the end of the run, which is written behind it.
+        // The store accepts the waiting entries, and is away again for the end of the run, which is written after them.
         flush: Effect.suspend(() => {
           flushed += 1;
           backlog.remove(run);
@@ -29,7 +29,7 @@ describe("a run that waits for the store", () => {
     }),
   );
 
-  it.effect("waits no more where it was flushed and did not come again", () =>
+  it.effect("no longer waits if it was flushed and has no new entries", () =>
     Effect.gen(function* () {
       const backlog = yield* Backlog.make;
       let flushed = 0;

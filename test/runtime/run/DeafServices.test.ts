@@ -1,4 +1,4 @@
-/** What a run waits for can be left at any moment: a cancel and a close reach through code that cannot be interrupted (L11). */
+/** Every wait of a run can be abandoned at any moment: a cancel and a close take effect despite code that cannot be interrupted (L11). */
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Exit, Layer, Scope, Stream } from "effect";
 import { TestClock } from "effect/testing";
@@ -12,7 +12,7 @@ import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import * as S from "../Scripted.ts";
 
-/** Hears no interrupt, and never ends. */
+/** Ignores interrupts, and never ends. */
 const deaf = Effect.uninterruptible(Effect.never);
 
 interface Given {
@@ -82,7 +82,7 @@ const waits: Readonly<Record<string, Given>> = {
 
 describe("A wait for code that cannot be interrupted", () => {
   for (const [name, given] of Object.entries(waits)) {
-    it.effect(`${name}: is ended by a close at once`, () =>
+    it.effect(`${name}: is ended at once by a close`, () =>
       Effect.gen(function* () {
         const it = yield* begin(given);
         assert.isUndefined(it.fiber.pollUnsafe());
@@ -93,7 +93,7 @@ describe("A wait for code that cannot be interrupted", () => {
       }),
     );
 
-    it.effect(`${name}: is ended by a cancel within its grace, and a close behind it at once`, () =>
+    it.effect(`${name}: is ended by a cancel within its grace period, and at once by a close after it`, () =>
       Effect.gen(function* () {
         const cancelled = yield* begin(given);
         yield* cancelled.processor.cancel("r");
@@ -108,7 +108,7 @@ describe("A wait for code that cannot be interrupted", () => {
     );
   }
 
-  it.effect("the renewal of credentials has a limit of its own", () =>
+  it.effect("the renewal of credentials has its own limit", () =>
     Effect.gen(function* () {
       const it = yield* begin(waits["the renewal of credentials"] ?? { script: [] });
       yield* TestClock.adjust(2 * refreshMsMax);
@@ -121,7 +121,7 @@ describe("A wait for code that cannot be interrupted", () => {
       const throwing: UserDecisions["Service"]["ask"] = () => {
         throw new Error("no terminal");
       };
-      // What a service in plain JavaScript may give.
+      // Results that a service in plain JavaScript may return.
       const garbage = (() => "retry") as unknown as UserDecisions["Service"]["ask"];
       for (const ask of [throwing, garbage]) {
         const it = yield* begin({ script: [S.start, S.text("a"), S.wait(10), S.reset], ask });
@@ -146,9 +146,9 @@ describe("A recorder that never responds", () => {
     ]),
   );
   for (const [name, recovery] of Object.entries(recoveries)) {
-    it.effect(`is not waited for without end by CrashRecovery.${name}`, () =>
+    it.effect(`does not block CrashRecovery.${name} forever`, () =>
       Effect.gen(function* () {
-        // A recorder in plain JavaScript may be this.
+        // Plain JavaScript may pass such a recorder.
         const service = recorder as unknown as RunRecorder["Service"];
         const fiber = yield* Effect.forkDetach(Effect.exit(Effect.provideService(recovery, RunRecorder, service)));
         yield* TestClock.adjust("2 minutes");

@@ -1,5 +1,5 @@
 /**
- * What a run does while the disk of its store is really full: SQLite itself refuses its pages (L8).
+ * The behaviour of a run while the disk of its store is really full, so that SQLite itself refuses its pages (L8).
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Layer, Result, Stream } from "effect";
@@ -12,7 +12,7 @@ import * as Folder from "../../recorder/sql/SqlFolder.ts";
 import { type Recorder, record } from "../../recorder/suite/Bench.ts";
 import * as S from "../Scripted.ts";
 
-/** Writes runs until none is taken any more; what the last one was told. */
+/** Writes runs until the store refuses one, and returns that error. */
 const filled = (recorder: Recorder) =>
   Effect.gen(function* () {
     for (let n = 0; ; n += 1) {
@@ -22,7 +22,7 @@ const filled = (recorder: Recorder) =>
   });
 
 describe("While the disk of a store is full", () => {
-  it.effect("text goes on, a run that begins too; what ended is on record once when there is room, and says so", () =>
+  it.effect("text continues, even in a new run, and each end is on record once and marked when there is room", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const { recorder, sql } = yield* Folder.openWithClient({ file });

@@ -1,5 +1,5 @@
 /**
- * What an ended run keeps while its calls may still run, or the store may still take its end: nothing of its request (L11).
+ * An ended run whose calls may still run, or whose end may still be written, keeps nothing of its request (L11).
  */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
@@ -25,7 +25,7 @@ const collect: unknown = runInNewContext("gc");
 
 const tool = Effect.map(ToolGuard, (guard) => guard.mutating("bash", () => Effect.succeed("done")));
 
-/** Runs a turn whose request is reachable through its attempt alone. */
+/** Runs a turn whose request is reachable only through its attempt. */
 const turn = Effect.gen(function* () {
   const bash = yield* tool;
   const request = { messages: ["what the user asked"] };
@@ -38,10 +38,10 @@ const turn = Effect.gen(function* () {
   return new WeakRef(request);
 });
 
-/** Presences that an embedder keeps for readers who come back. */
+/** Presences that an embedder keeps for returning readers. */
 const presences: Array<Presence> = [];
 
-/** Runs a turn that holds its request in a tap, beside a presence that is kept. */
+/** Runs a turn with its request in a tap, beside a presence that is kept. */
 const tapped = Effect.gen(function* () {
   const request = { messages: ["what the user asked"] };
   const presence = new Presence();
@@ -67,7 +67,7 @@ describe("An ended run", () => {
           yield* Effect.promise(() => new Promise((done) => setImmediate(done)));
           if (typeof collect === "function") collect();
         }
-        // A processor that closes waits for a store that is away.
+        // A closing processor waits for a store that is away.
         store.isAway = false;
         assert.isFalse(isKept());
       }).pipe(Effect.provide(layer(methods))),

@@ -1,5 +1,5 @@
 /**
- * Plays a store that fails its callers at one write in each way that a store can, and then takes writes again.
+ * Plays a store that fails at one write in each possible way, and then accepts writes again.
  */
 import { Clock, Duration, Effect } from "effect";
 import { TestClock } from "effect/testing";
@@ -10,19 +10,19 @@ import type { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 type Recorder = RunRecorder["Service"];
 type Write = ReturnType<Recorder["write"]>;
 
-/** How a write goes wrong. `made` is the write as it should be. */
+/** A fault of a write; `made` is the write without it. */
 export type Fault = (made: Write) => Write;
 
 const away = Effect.fail(new RecorderError({ reason: "unavailable", run_id: "", message: "the store is away" }));
 
-/** The write after so long a time of the test's clock. */
+/** The write after some time of the test's clock. */
 const late = (after: Duration.Input, made: Write): Write =>
   Effect.andThen(
     TestClock.testClockWith((clock) => clock.sleep(Duration.fromInputUnsafe(after))),
     made,
   );
 
-/** Every way in which one write goes wrong. */
+/** All faults of a write. */
 export const faults: Readonly<Record<string, Fault>> = {
   fails: () => away,
   "fails behind its commit": (made) => Effect.andThen(made, away),
@@ -37,25 +37,24 @@ export const faults: Readonly<Record<string, Fault>> = {
   },
   dies: () => Effect.die(new Error("the driver died")),
   "interrupts itself": () => Effect.interrupt,
-  // What a recorder in plain JavaScript may give.
+  // A recorder in plain JavaScript may return this.
   "gives no effect": () => undefined as unknown as Write,
 };
 
-/** What a store was asked and has taken. */
+/** A store with its attempts and its accepted entries. */
 export interface Store {
   readonly recorder: Recorder;
-  /** Writes that were tried so far. */
   readonly tried: () => number;
-  /** Entries that were taken, in their order. */
+  /** Accepted entries, in order. */
   readonly taken: ReadonlyArray<Entry>;
-  /** Another process takes a run over, and the process hears of it. */
+  /** Lets another process take a run over, and reports that to this process. */
   readonly loses: (runId: string) => void;
 }
 
 /**
  * A durable store over one in memory.
  *
- * @param fault says of the n-th write, from 1, and its virtual time how it goes wrong; undefined where it does not
+ * @param fault returns the fault of the n-th write, from 1, at its virtual time, if it has one
  */
 export const faulty = (
   memory: Recorder,
@@ -91,7 +90,7 @@ export const faulty = (
 
 const same: Fault = (made) => made;
 
-/** A store that takes no write for so long, from its n-th one on. */
+/** A store that refuses writes for some time, from its n-th write on. */
 export const awayFor = (from: number, ms: number) => {
   let since = Number.NaN;
   return (write: number, now: number): Fault | undefined => {

@@ -1,5 +1,5 @@
-/** The runs of a group share a budget: what one takes stands before another is decided. */
-import { assert, describe, it } from "@effect/vitest";
+/** The runs of a group share a budget: one run's spending counts before another is decided. */
+import { assert, describe, it, vi } from "@effect/vitest";
 import { Effect, Fiber } from "effect";
 import { TestClock } from "effect/testing";
 import type { Failure } from "../../../src/domain/Failure.ts";
@@ -10,7 +10,7 @@ import * as S from "../Scripted.ts";
 const member = (runId: string, group = "g") => ({ runId, group });
 
 describe("A group", () => {
-  it("counts a retry once, from the step that takes it, and gives back one that has not gone (G1, G2)", () => {
+  it("counts a retry once, from the step that takes it, and returns one that was not sent (G1, G2)", () => {
     const groups = new Groups();
     groups.take(member("a"), 0);
     groups.take(member("a"), 0);
@@ -25,7 +25,7 @@ describe("A group", () => {
     assert.strictEqual(groups.facts(member("c"), 0).group_retries, 1);
   });
 
-  it("leaves a retry its place while others take theirs, and gives the place back on request (G2)", () => {
+  it("leaves a retry its place while others take theirs, and returns the place on request (G2)", () => {
     const groups = new Groups();
     for (const run of ["a", "b", "c"]) groups.take(member(run), 0);
     assert.strictEqual(groups.facts(member("a"), 0).group_retries, 0, "a run with a smaller limit decided first");
@@ -36,7 +36,7 @@ describe("A group", () => {
     assert.strictEqual(groups.facts(member("d"), 0).group_retries, 2);
   });
 
-  it("counts what a response has cost once, however often it is decided, and again what the next one costs (G3)", () => {
+  it("counts the cost of a response once, however often it is decided, and the next response again (G3)", () => {
     const groups = new Groups();
     const wasted = () => groups.facts(member("b"), 0).group_wasted_tokens;
     groups.broke(member("a"), 100, 0);
@@ -50,7 +50,7 @@ describe("A group", () => {
     assert.strictEqual(wasted(), 180);
   });
 
-  it("stands apart from that of another credential, and from no group at all", () => {
+  it("is separate from the same group with another credential, and from runs without a group", () => {
     assert.notStrictEqual(groupKey("g", "k1"), groupKey("g", "k2"));
     assert.notStrictEqual(groupKey('"],["', "k"), groupKey('"', '],["k'));
     const groups = new Groups();
@@ -58,7 +58,26 @@ describe("A group", () => {
     assert.strictEqual(groups.size, 0);
   });
 
-  it("is forgotten after an hour without a word, and the idlest where there are too many (G4, L11)", () => {
+  it.effect("is left by each run that has ended, and keeps nothing of it (L11)", () =>
+    Effect.gen(function* () {
+      const left = vi.spyOn(Groups.prototype, "leave");
+      yield* Effect.addFinalizer(() => Effect.sync(() => left.mockRestore()));
+      const processor = yield* StreamProcessor;
+      for (const more of [{ group: "g" }, { group: "g", lingerMs: 1_000 }, {}]) {
+        const run = S.options(S.scripted(S.hello), { runId: `r${left.mock.calls.length}`, ...more });
+        yield* S.played(processor.run(run));
+      }
+      assert.deepStrictEqual(
+        left.mock.calls.map(([it]) => [it.runId, it.group !== undefined]),
+        [
+          ["r0", true],
+          ["r1", true],
+        ],
+      );
+    }).pipe(Effect.scoped, Effect.provide(S.processor())),
+  );
+
+  it("is deleted after an hour without activity, and the idlest ones if there are too many (G4, L11)", () => {
     const groups = new Groups();
     groups.take(member("a", "old"), 0);
     assert.strictEqual(groups.facts(member("b", "old"), idleMs).group_retries, 1);
@@ -105,32 +124,32 @@ describe("Forty runs of a group that break at once", () => {
     );
   }
 
-  it.effect("spend no more than their retries over all breaks of theirs", () =>
+  it.effect("make no more retries than the group allows over all of their breaks", () =>
     Effect.gen(function* () {
       const { retries } = yield* play(3, { kind: "transport" }, { group: "tree", budget: { max_group_retries: 7 } });
       assert.strictEqual(retries, 7);
     }),
   );
 
-  it.effect("are asked where all that broke has cost more than the group has, whichever was decided first", () =>
+  it.effect("are asked if the broken responses have cost more than the group's budget, in any order of decision", () =>
     Effect.gen(function* () {
       const budget = { max_group_wasted_tokens: 1_200 };
       const { ends, retries } = yield* play(1, { kind: "transport" }, { group: "tree", requestTokens: 100, budget });
-      // Eleven breaks are what the group has; whoever looks again once more have broken is asked too.
+      // The group's budget covers eleven breaks. A run that decides again once more runs have broken is asked, too.
       assert.isAtMost(retries, 10);
       assert.strictEqual(ends.filter((it) => it === "end stopped token_budget").length, 40 - retries);
     }),
   );
 
   it.effect(
-    "and one after the other, until what has broken and what would be repeated is more than the group has",
+    "and consecutive breaks are asked once the cost so far and that of the next retry exceed the group's budget",
     () =>
       Effect.gen(function* () {
         const processor = yield* StreamProcessor;
         const more = { group: "tree", requestTokens: 100, budget: { max_group_wasted_tokens: 1_200 } };
         const ends: Array<string | undefined> = [];
         for (let run = 0; run < 12; run += 1) {
-          // Each break has cost 100 of the request and 1 of four characters; a retry would repeat 100.
+          // Each break has cost 100 for the request and 1 for four characters, and a retry would cost 100 again.
           const provider = S.scripted([S.start, S.reasoning("four"), S.reset], S.hello);
           ends.push((yield* S.played(processor.run(S.options(provider, more)))).lines.at(-1));
         }
@@ -139,7 +158,7 @@ describe("Forty runs of a group that break at once", () => {
       }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("are as many runs without one as before: nothing is shared", () =>
+  it.effect("behave as before without a group, and share nothing", () =>
     Effect.gen(function* () {
       const { retries } = yield* play(1, { kind: "transport" }, { budget: { max_group_retries: 5 } });
       assert.strictEqual(retries, 40);

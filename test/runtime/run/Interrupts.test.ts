@@ -1,4 +1,4 @@
-/** Law L10: each stop has its right name. Only a signature makes an interrupt a user's or a lifecycle's. */
+/** Law L10: each stop has its correct name. Only a signature attributes an interrupt to a user or a lifecycle. */
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Deferred, Effect, Exit, Fiber, Layer, ManagedRuntime, Stream } from "effect";
 import { TestClock } from "effect/testing";
@@ -13,7 +13,7 @@ const hanging = () => S.scripted([S.start, S.text("half"), S.never]);
 const runOf = (provider = hanging()) =>
   Effect.map(StreamProcessor, (processor) => processor.run(S.options(provider, { runId: "r" })));
 
-/** How the run "r" ended, as recorded: its reason, and its incident's rule and failure. */
+/** The recorded end of the run "r": its reason, and its incident's rule and failure. */
 const endOf = Effect.map(S.recordOf("r"), (record) => ({
   end: record.end?.reason,
   rule: record.incidents.at(-1)?.decision.rule,
@@ -99,7 +99,7 @@ describe("L10 whose cancel", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("the signature of Effect's HTTP server for a client that went away is a user's cancel", () =>
+  it.effect("the signature of Effect's HTTP server for a disconnected client is a user's cancel", () =>
     Effect.gen(function* () {
       const { ClientAbort } = yield* Effect.promise(() => import("effect/http/HttpServerError"));
       const fiber = yield* Effect.forkChild(Stream.runDrain(yield* runOf()));
@@ -143,7 +143,7 @@ describe("L10 whose cancel", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("a client that goes away after the terminal marker cancelled nothing", () =>
+  it.effect("a client that disconnects after the terminal marker cancelled nothing", () =>
     Effect.gen(function* () {
       const provider = S.scripted([S.start, S.text("all"), S.done, S.never]);
       const fiber = yield* Effect.forkChild(Stream.runDrain(yield* runOf(provider)));
@@ -166,21 +166,23 @@ describe("L10 whose cancel", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("what the caller's own observer throws is caller_failed, with the original error as the cause (L12)", () =>
-    Effect.gen(function* () {
-      const broken = new TypeError("no such field");
-      const options = S.options(hanging(), {
-        observe: () => {
-          throw broken;
-        },
-      });
-      const seen = yield* S.played((yield* StreamProcessor).run(options));
-      assert.strictEqual(seen.lines.at(-1), "end do_not_retry not_retryable");
-      assert.strictEqual(S.errorOf(seen.exit)?.cause, broken);
-    }).pipe(Effect.provide(S.processor())),
+  it.effect(
+    "an error thrown by the caller's own observer is caller_failed, with the original error as the cause (L12)",
+    () =>
+      Effect.gen(function* () {
+        const broken = new TypeError("no such field");
+        const options = S.options(hanging(), {
+          observe: () => {
+            throw broken;
+          },
+        });
+        const seen = yield* S.played((yield* StreamProcessor).run(options));
+        assert.strictEqual(seen.lines.at(-1), "end do_not_retry not_retryable");
+        assert.strictEqual(S.errorOf(seen.exit)?.cause, broken);
+      }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("a factory that throws is caller_failed and its error comes out unchanged (L12)", () =>
+  it.effect("a factory that throws is caller_failed, and its error is passed on unchanged (L12)", () =>
     Effect.gen(function* () {
       const broken = new Error("no api key");
       const options = S.options({
@@ -223,7 +225,7 @@ describe("L10 whose cancel", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("what the caller's own classify throws is caller_failed, and the run ends", () =>
+  it.effect("an error thrown by the caller's own classify is caller_failed, and the run ends", () =>
     Effect.gen(function* () {
       const broken = new TypeError("no such field");
       const options = S.options(S.scripted([S.start, S.reset]), {
@@ -253,7 +255,7 @@ describe("L10 whose cancel", () => {
     ),
   );
 
-  it.effect("a service that dies during recovery ends the run with its defect, never in silence", () =>
+  it.effect("a service that dies during recovery ends the run with its defect, never silently", () =>
     Effect.gen(function* () {
       const provider = S.scripted([S.text("half"), S.reset]);
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, { runId: "r" })));
@@ -273,7 +275,7 @@ describe("L10 whose cancel", () => {
     ),
   );
 
-  it.effect("cancelling a run that is not live says so", () =>
+  it.effect("cancelling a run that is not live reports that", () =>
     Effect.gen(function* () {
       assert.isFalse(yield* (yield* StreamProcessor).cancel("nobody"));
     }).pipe(Effect.provide(S.processor())),

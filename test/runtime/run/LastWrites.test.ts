@@ -1,10 +1,11 @@
 /**
- * What waits for a store that may never take it: what was given up, or has no record any more, is not taken for recorded (L8),
- * and one run that waits takes nothing from another.
+ * Entries that wait for a store that may never accept them. Abandoned entries, and entries of a deleted record, do not count as recorded
+ * (L8), and a waiting run does not delay another one.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Clock, Context, Deferred, Effect, Fiber, Layer } from "effect";
 import { TestClock } from "effect/testing";
+import { bounded } from "../../../src/recorder/BoundedRecorder.ts";
 import { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import type { ReadyCall } from "../../../src/runtime/contract/ToolCall.ts";
@@ -39,7 +40,7 @@ const completed = Effect.gen(function* () {
     S.played(processor.run(S.options(S.scripted([S.callReady("pay"), S.done]), { runId, tools: [pay] })), (event) =>
       Effect.sync(() => void calls.push(...(event._tag === "Part" ? (event.calls ?? []) : []))),
     );
-  /** Starts the call of a run; why it was refused, if it was. */
+  /** Starts the call of a run, and returns the reason if it was refused. */
   const started = (runId: string) =>
     Effect.gen(function* () {
       const call = calls.find(({ run_id }) => run_id === runId);
@@ -53,7 +54,7 @@ const completed = Effect.gen(function* () {
 });
 
 describe("A tool whose dispatch can never be recorded", () => {
-  it.effect("does not start where the processor has closed and its last writes were given up", () =>
+  it.effect("does not start if the processor has closed and its last writes were given up", () =>
     Effect.gen(function* () {
       const { processor, ran, run, started, state } = yield* completed;
       yield* run("r");
@@ -67,7 +68,7 @@ describe("A tool whose dispatch can never be recorded", () => {
   );
 
   for (const reason of ["unknown_run", "corrupt"] as const) {
-    it.effect(`does not start where the run's record is gone (${reason}), and does not wait for it`, () =>
+    it.effect(`does not start if the run's record is gone (${reason}), and does not wait for it`, () =>
       Effect.gen(function* () {
         const { ran, run, started, state } = yield* completed;
         yield* run("r");
@@ -83,7 +84,7 @@ describe("A tool whose dispatch can never be recorded", () => {
 });
 
 describe("The wait for a store that is away", () => {
-  it.effect("has its limit also where the wall clock is set back meanwhile", () =>
+  it.effect("has its limit, even if the wall clock is set back meanwhile", () =>
     Effect.gen(function* () {
       const it = yield* completed;
       yield* it.run("r");
@@ -109,7 +110,7 @@ describe("The wait for a store that is away", () => {
 });
 
 describe("Runs that wait for the store", () => {
-  /** A run of the backlog: what its next writes come to (the last repeats), and whether it was given up. */
+  /** A run of the backlog with the results of its next writes (the last one repeats), and whether it was abandoned. */
   const waiting = (runId: string, ...writes: ReadonlyArray<Written>) => {
     const seen = { tried: 0, givenUp: false };
     const flush = Effect.sync(() => {
@@ -123,7 +124,7 @@ describe("Runs that wait for the store", () => {
     return { seen, run: { runId, flush, giveUp } };
   };
 
-  it.effect("are not given up with one that comes while the processor closes, nor with one that comes later", () =>
+  it.effect("are not abandoned with one that arrives while the processor closes, nor with one that arrives later", () =>
     Effect.gen(function* () {
       const backlog = yield* Backlog.make;
       const early = waiting("early", "away", "away", "away", "recorded");
@@ -154,7 +155,7 @@ describe("Runs that wait for the store", () => {
         lost: () => undefined,
         unrecorded: () => undefined,
       };
-      const writer = new RunWriter(owner, { ...memory, write }, backlog);
+      const writer = new RunWriter(owner, bounded({ ...memory, write }), backlog);
       assert.strictEqual(yield* writer.write([{ _tag: "RunParked", reason: "question" }], true), "away");
       assert.strictEqual(backlog.size, 1);
       reason = "unknown_run";
@@ -163,7 +164,7 @@ describe("Runs that wait for the store", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("are not held up by runs whose record is gone", () =>
+  it.effect("are not delayed by runs whose record is gone", () =>
     Effect.gen(function* () {
       const backlog = yield* Backlog.make;
       for (let gone = 0; gone < 20; gone += 1) yield* backlog.add(waiting(`gone${gone}`, "gone").run);

@@ -1,5 +1,5 @@
 /**
- * How a run lets its path be asked: by the way in its options, and what a connect that met somebody else says of it.
+ * Probes of a run's path by the way in its options, and the effect of a connection to the wrong host.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber, Layer, References, Stream } from "effect";
@@ -13,7 +13,7 @@ import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 const refused: Failure = { kind: "transport", operation: "connect", code: "ECONNREFUSED" };
 const foreign: Failure = { kind: "transport", operation: "connect", code: "DEPTH_ZERO_SELF_SIGNED_CERT" };
 
-/** A provider that answers, or cannot be connected to, and how its path answers a probe. */
+/** A provider that answers or refuses connections, and its path's answer to a probe. */
 class Network {
   failure: Failure | undefined;
   finds: Probed = { _tag: "works" };
@@ -27,7 +27,7 @@ class Network {
     dropIdle: () => undefined,
   };
 
-  /** Runs to the end; how it ended. */
+  /** Plays a run to its end. */
   get asked() {
     return Effect.gen({ self: this }, function* () {
       const processor = yield* StreamProcessor;
@@ -52,8 +52,8 @@ class Network {
 
 const layer = Layer.merge(StreamProcessor.layerDefault, Layer.succeed(References.MinimumLogLevel, "None"));
 
-describe("A path whose way stands in the options", () => {
-  it.effect("is probed while it is away, and its runs go once a probe works", () =>
+describe("A path defined in the options", () => {
+  it.effect("is probed while it is down, and its runs are admitted once a probe works", () =>
     Effect.gen(function* () {
       const network = new Network();
       assert.strictEqual(yield* network.asked, "whole");
@@ -70,11 +70,11 @@ describe("A path whose way stands in the options", () => {
     }).pipe(Effect.provide(layer)),
   );
 
-  it.effect("that was reached before: somebody else's certificate passes, also where the origin is back at once", () =>
+  it.effect("that was reached before: a wrong certificate is waited for, even if the origin returns at once", () =>
     Effect.gen(function* () {
       const network = new Network();
       assert.strictEqual(yield* network.asked, "whole");
-      // The portal is left between the connect and the probe.
+      // The captive portal disappears between the connection and the probe.
       network.failure = foreign;
       const run = yield* Effect.forkChild(network.asked);
       yield* TestClock.adjust(1);
@@ -85,7 +85,7 @@ describe("A path whose way stands in the options", () => {
     }).pipe(Effect.provide(layer)),
   );
 
-  it.effect("that was never reached: a certificate that is wrong fails at once", () =>
+  it.effect("that was never reached: a wrong certificate fails at once", () =>
     Effect.gen(function* () {
       const network = new Network();
       network.failure = foreign;

@@ -1,5 +1,5 @@
 /**
- * Runs without a path of their own, whose caller rotates hosts: a dead host holds back nothing that goes to another one.
+ * Runs without a defined path whose caller rotates hosts: a dead host holds back no request to another one.
  */
 import { createServer } from "node:net";
 import { assert, describe, it } from "@effect/vitest";
@@ -13,7 +13,7 @@ import { FaultProvider } from "../../../src/testing/index.ts";
 
 const provider = { id: "rotating", model: "m", reasoning: false } as const;
 
-describe("The origins that a provider was seen at", () => {
+describe("The origins at which a provider was seen", () => {
   /** Origins, some of which are down. */
   const origins = (...down: ReadonlyArray<string>) => {
     const paths = new Set(down);
@@ -23,7 +23,7 @@ describe("The origins that a provider was seen at", () => {
     return { paths, seen, next: () => seen.next(provider, undefined).path };
   };
 
-  it("stand for the path of the next request, and the run's own path always does", () => {
+  it("are the path of the next request, but never replace the run's own path", () => {
     const { next, seen } = origins();
     assert.strictEqual(next(), "rotating");
     seen.saw(provider, "https://a.test");
@@ -40,7 +40,7 @@ describe("The origins that a provider was seen at", () => {
     assert.strictEqual(next(), "https://a.test");
   });
 
-  it("let one request find out whether there is another host, and then hold those back that go to the same one", () => {
+  it("let one request find out if there is another host, and then hold back those to the same one", () => {
     const { next, paths, seen } = origins();
     seen.saw(provider, "https://a.test");
     paths.add("https://a.test");
@@ -53,7 +53,7 @@ describe("The origins that a provider was seen at", () => {
     assert.strictEqual(next(), "rotating", "each outage is found out anew");
   });
 
-  it("count only if the last three requests went there: a host that was used once does not end the waits for another", () => {
+  it("count only if the last three requests went there, so a host that was used once does not end the waits for another", () => {
     const { next, paths, seen } = origins();
     seen.saw(provider, "https://b.test");
     seen.saw(provider, "https://a.test");
@@ -76,8 +76,8 @@ const refusing = Effect.callback<string>((resume) => {
   });
 });
 
-describe("A caller that rotates two hosts, of which one is dead", () => {
-  it.live("has its answers from the other one, without a wait for the dead one", () =>
+describe("A caller that rotates two hosts, one of which is dead", () => {
+  it.live("gets its answers from the other one, without a wait for the dead one", () =>
     Effect.gen(function* () {
       const living = yield* FaultProvider.make({});
       const dead = yield* refusing;
@@ -91,7 +91,7 @@ describe("A caller that rotates two hosts, of which one is dead", () => {
           bytes,
           delivery,
         });
-      // The rotation is the caller's: the run knows nothing of the hosts.
+      // The caller rotates the hosts, so the run knows nothing of them.
       const hosts = [living.url, dead];
       let turn = 0;
       const played = () =>
@@ -99,7 +99,7 @@ describe("A caller that rotates two hosts, of which one is dead", () => {
           run({
             provider,
             tools: [],
-            // What today waits for a path would wait for longer than the test.
+            // A run that waited for a path would wait longer than the test.
             budget: { max_outage_ms: 1_000 },
             attempt: (context) => openChat(hosts[turn++ % hosts.length] ?? dead, context),
             observe: (part) => part.observation,

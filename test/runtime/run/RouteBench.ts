@@ -1,5 +1,5 @@
 /**
- * Plays runs with several routes: each route has the scripts of its own attempts.
+ * Plays runs with several routes, each with the scripts of its own attempts.
  */
 import { Effect } from "effect";
 import { TestClock } from "effect/testing";
@@ -28,7 +28,7 @@ export const routed = (
   }));
   return {
     options: S.options(primary, { routes, ...more }),
-    /** Requests that each route has got, the first one first. */
+    /** The number of requests of each route, the first route first. */
     requests: () => [primary.attempts.length, ...others.map(({ provider }) => provider.attempts.length)],
     attempts: () => [primary, ...others.map(({ provider }) => provider)].flatMap(({ attempts }) => attempts),
   };
@@ -37,7 +37,7 @@ export const routed = (
 export const play = (it: { readonly options: RunOptions<S.ScriptedPart, S.ProviderBroke, never> }) =>
   Effect.flatMap(StreamProcessor, (processor) => S.played(processor.run(it.options)));
 
-/** Plays a run that needs no time to speak of. */
+/** Plays a run that needs almost no time. */
 export const soon = (it: ReturnType<typeof routed>) =>
   Effect.gen(function* () {
     const fiber = yield* Effect.forkChild(S.watch((yield* StreamProcessor).run(it.options)), {

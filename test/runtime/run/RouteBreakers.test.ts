@@ -1,5 +1,5 @@
 /**
- * Breakers of routes: when a run begins elsewhere, and who tries a route again.
+ * Breakers of routes: runs that start on another route, and the run that tries a route again.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber } from "effect";
@@ -8,7 +8,7 @@ import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import * as S from "../Scripted.ts";
 import { type More, quota, rejected, routed, routeOfEach, soon } from "./RouteBench.ts";
 
-/** Opens the breaker of the first route, by what it refuses as its own. */
+/** Opens the breaker of the first route with a refusal that is the route's own fault. */
 const opened = Effect.gen(function* () {
   const run = routed([[rejected(401, "auth")]], { b: [S.hello] }, { ownRoute: true });
   yield* Fiber.join(yield* soon(run));
@@ -16,7 +16,7 @@ const opened = Effect.gen(function* () {
 
 describe("A breaker", () => {
   it.effect(
-    "that is half open lets one run through, and the others begin on the next route until that has answered",
+    "that is half open lets one run through, and the others start on the next route until that one has answered",
     () =>
       Effect.gen(function* () {
         yield* opened;
@@ -33,7 +33,7 @@ describe("A breaker", () => {
       }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("opens for twice as long where the run that tries fails, and that run is answered elsewhere", () =>
+  it.effect("opens for twice as long if the run that tries fails, and that run is answered elsewhere", () =>
     Effect.gen(function* () {
       yield* opened;
       yield* TestClock.adjust("10 seconds");
@@ -47,7 +47,7 @@ describe("A breaker", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("lets the next run try where the one that tries was cancelled", () =>
+  it.effect("lets the next run try if the one that tries was cancelled", () =>
     Effect.gen(function* () {
       yield* opened;
       yield* TestClock.adjust("10 seconds");
@@ -58,7 +58,7 @@ describe("A breaker", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("lets the next run try where the one that tries never began: its id is on record", () =>
+  it.effect("lets the next run try if the one that tries never began because its id is on record", () =>
     Effect.gen(function* () {
       yield* Fiber.join(yield* soon(routed([S.hello], { b: [] }, { ownRoute: true, runId: "r" })));
       yield* opened;
@@ -70,7 +70,7 @@ describe("A breaker", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("keeps no run from its first route where no other one is up", () =>
+  it.effect("keeps no run from its first route if no other one is up", () =>
     Effect.gen(function* () {
       yield* opened;
       // The second route's own breaker is open as well.
@@ -80,7 +80,7 @@ describe("A breaker", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("that has kept a run from its first route leaves that one for it, where the second is worse", () =>
+  it.effect("that has kept a run from its first route leaves that route for it if the second is worse", () =>
     Effect.gen(function* () {
       yield* opened;
       const more: More = { ownRoute: true, runId: "r" };
@@ -99,7 +99,7 @@ describe("A breaker", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("takes no run elsewhere that may not move", () =>
+  it.effect("moves no run that may not move", () =>
     Effect.gen(function* () {
       yield* opened;
       const run = routed([S.hello], { b: [] }, { ownRoute: true, budget: { max_moves: 0 } });
@@ -107,7 +107,7 @@ describe("A breaker", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("of a caller's own credential is opened by no refusal of it: another caller's may be well", () =>
+  it.effect("of a caller's own credential is opened by no refusal of it, because another caller's may be valid", () =>
     Effect.gen(function* () {
       for (let at = 0; at < 6; at += 1) {
         yield* Fiber.join(yield* soon(routed([[rejected(401, "auth")]], { b: [] })));
@@ -120,14 +120,14 @@ describe("A breaker", () => {
 describe("A dead first route", () => {
   const dead = S.fail({ kind: "transport", operation: "connect", code: "ECONNREFUSED" });
 
-  it.effect("is asked by five runs, and by no other until its breaker lets one try", () =>
+  it.effect("gets five runs, and no further one until its breaker lets one try", () =>
     Effect.gen(function* () {
       const processor = yield* StreamProcessor;
       let asked = 0;
       for (let at = 0; at < 100; at += 1) {
         const run = routed([[dead], [dead]], { b: [S.hello] });
         const fiber = yield* Effect.forkChild(S.watch(processor.run(run.options)));
-        // Of the hundred all but the last begin within ten seconds.
+        // All but the last of the hundred start within ten seconds.
         yield* TestClock.adjust("100 millis");
         if (fiber.pollUnsafe() === undefined) yield* TestClock.adjust("600 millis");
         assert.strictEqual((yield* Fiber.join(fiber)).lines.at(-1), "completed");

@@ -1,5 +1,5 @@
 /**
- * Runs with routes whose paths go away and come back, or cool: where a run goes, and what it waits for.
+ * Runs with routes whose paths go down and come back, or cool down: the route of a run, and its waits.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber } from "effect";
@@ -14,7 +14,7 @@ import { routeOfEach } from "./RouteBench.ts";
 
 const spare = "https://spare";
 
-/** Two providers behind a path each. */
+/** Two providers with a path each. */
 const world = (scripts: ReadonlyArray<ReadonlyArray<S.Step>> = [S.hello], more: Options = {}) =>
   Effect.gen(function* () {
     const [first, second] = [new Outage(), new Outage()];
@@ -50,7 +50,7 @@ describe("A run whose path is down", () => {
     }).pipe(Effect.provide(processor())),
   );
 
-  it.effect("begins on the next route where that is known, and says so on record and to its caller", () =>
+  it.effect("starts on the next route if the outage is known, and says so on record and to its caller", () =>
     Effect.gen(function* () {
       const it = yield* world();
       it.first.network.fail();
@@ -65,7 +65,7 @@ describe("A run whose path is down", () => {
     }).pipe(Effect.provide(processor())),
   );
 
-  it.effect("is asked by few of a hundred runs, and all are answered", () =>
+  it.effect("gets few of a hundred runs, and all are answered", () =>
     Effect.gen(function* () {
       const it = yield* world();
       it.first.network.fail();
@@ -79,12 +79,12 @@ describe("A run whose path is down", () => {
   );
 
   for (const back of ["first", "second"] as const) {
-    it.effect(`waits where all are down, and goes by the one that comes back first: the ${back}`, () =>
+    it.effect(`waits if all are down, and uses the one that comes back first: the ${back}`, () =>
       Effect.gen(function* () {
         const it = yield* world();
         it.first.network.fail();
         it.second.network.fail();
-        // One run finds both down, another one begins while they are.
+        // One run finds both down, another one starts during the outage.
         const finds = yield* Effect.forkChild(
           S.watch((yield* StreamProcessor).run(it.options({ budget: { max_not_processed: 9 } }))),
         );
@@ -106,7 +106,7 @@ describe("A run whose path is down", () => {
     );
   }
 
-  it.effect("waits for its own path where its policy never moves", () =>
+  it.effect("waits for its own path if its policy never moves", () =>
     Effect.gen(function* () {
       const it = yield* world([S.hello], { policy: RecoveryPolicy.strict });
       yield* it.first.away(20_000);
@@ -117,29 +117,31 @@ describe("A run whose path is down", () => {
   );
 });
 
-describe("A run whose provider takes no more for now", () => {
+describe("A run whose provider refuses requests for some time", () => {
   const limited = (ms: number) => S.fail({ kind: "rate_limited", status: 429, retry_after_ms: ms });
 
-  it.effect("moves before a wait of more than five seconds, and later runs begin elsewhere for so long", () =>
-    Effect.gen(function* () {
-      const it = yield* world([[limited(30_000)], S.hello]);
-      assert.deepStrictEqual(routeOfEach(yield* play(it.options(), 5_000)), ["first", "spare"]);
-      assert.deepStrictEqual(routeOfEach(yield* play(it.options({ runId: "r2" }), 5_000)), ["spare"]);
-      assert.lengthOf(it.first.sent, 1);
-      yield* TestClock.adjust("30 seconds");
-      yield* play(it.options({ runId: "r3" }), 5_000);
-      assert.lengthOf(it.first.sent, 2, "it is asked again once its wait is over");
-    }).pipe(Effect.provide(processor())),
+  it.effect(
+    "moves instead of waiting for more than five seconds, and later runs start elsewhere during that time",
+    () =>
+      Effect.gen(function* () {
+        const it = yield* world([[limited(30_000)], S.hello]);
+        assert.deepStrictEqual(routeOfEach(yield* play(it.options(), 5_000)), ["first", "spare"]);
+        assert.deepStrictEqual(routeOfEach(yield* play(it.options({ runId: "r2" }), 5_000)), ["spare"]);
+        assert.lengthOf(it.first.sent, 1);
+        yield* TestClock.adjust("30 seconds");
+        yield* play(it.options({ runId: "r3" }), 5_000);
+        assert.lengthOf(it.first.sent, 2, "it is asked again once its wait is over");
+      }).pipe(Effect.provide(processor())),
   );
 
-  it.effect("waits for a shorter one", () =>
+  it.effect("waits for a shorter time", () =>
     Effect.gen(function* () {
       const it = yield* world([[limited(3_000)], S.hello]);
       assert.deepStrictEqual(routeOfEach(yield* play(it.options(), 20_000)), ["first", "first"]);
     }).pipe(Effect.provide(processor())),
   );
 
-  it.effect("asks no other provider for longer: each route has a scope of its own", () =>
+  it.effect("blocks no other provider during that time, because each route has its own scope", () =>
     Effect.gen(function* () {
       const it = yield* world([[limited(30_000)], S.hello]);
       yield* play(it.options(), 5_000);

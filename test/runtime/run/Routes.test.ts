@@ -1,5 +1,5 @@
 /**
- * Routes: which failures take a run somewhere else, what never crosses, and what its caller is told at the end.
+ * Routes: failures that move a run to another route, content that never moves, and the caller's final error.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber, Stream, Tracer } from "effect";
@@ -10,7 +10,7 @@ import * as S from "../Scripted.ts";
 import { type More, play, quota, rejected, routed, routeOfEach, serverError, soon } from "./RouteBench.ts";
 
 describe("A run with routes", () => {
-  it.effect("moves the second time in a row that its provider has an error, without a wait", () =>
+  it.effect("moves at the second consecutive error of its provider, without a wait", () =>
     Effect.gen(function* () {
       const run = routed([[serverError], [serverError]], { b: [S.hello] });
       const seen = yield* play(run);
@@ -22,7 +22,7 @@ describe("A run with routes", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("moves at once where its provider is slow: it stalls before any progress", () =>
+  it.effect("moves at once if its provider stalls before any progress", () =>
     Effect.gen(function* () {
       const run = routed([[S.start, S.never]], { b: [S.hello] });
       assert.deepStrictEqual(routeOfEach(yield* play(run)), ["first", "b"]);
@@ -30,7 +30,7 @@ describe("A run with routes", () => {
   );
 
   for (const reason of ["quota", "not_found", "permission"] as const) {
-    it.effect(`moves at once where the account or the model is refused: ${reason}`, () =>
+    it.effect(`moves at once if the account or the model is refused: ${reason}`, () =>
       Effect.gen(function* () {
         const run = routed([[rejected(403, reason)]], { b: [S.hello] });
         assert.deepStrictEqual(routeOfEach(yield* play(run)), ["first", "b"]);
@@ -43,7 +43,7 @@ describe("A run with routes", () => {
     [401, "auth"],
     [404, "not_found"],
   ] as const) {
-    it.effect(`moves at the ${status} of a route of its own, and its breaker is open for the next run`, () =>
+    it.effect(`moves at the ${status} of a route with its own key, and the breaker is open for the next run`, () =>
       Effect.gen(function* () {
         const run = routed([[rejected(status, reason)]], { b: [S.hello] }, { ownRoute: true });
         assert.deepStrictEqual(routeOfEach(yield* Fiber.join(yield* soon(run))), ["first", "b"]);
@@ -69,17 +69,19 @@ describe("A run with routes", () => {
     );
   }
 
-  it.effect("renews the credentials of a route of its own before it leaves it, and opens no breaker for that", () =>
-    Effect.gen(function* () {
-      let renewed = 0;
-      const refreshCredentials = Effect.sync(() => (renewed += 1));
-      const more = { ownRoute: true, refreshCredentials };
-      const run = routed([[rejected(401, "auth")], S.hello], { b: [] }, more);
-      assert.deepStrictEqual(routeOfEach(yield* play(run)), ["first", "first"]);
-      assert.strictEqual(renewed, 1);
-      const stale = routed([[rejected(401, "auth")], [rejected(401, "auth")]], { b: [S.hello] }, more);
-      assert.deepStrictEqual(routeOfEach(yield* play(stale)), ["first", "first", "b"]);
-    }).pipe(Effect.provide(S.processor())),
+  it.effect(
+    "renews the credentials of a route with its own key before it leaves it, and opens no breaker for that",
+    () =>
+      Effect.gen(function* () {
+        let renewed = 0;
+        const refreshCredentials = Effect.sync(() => (renewed += 1));
+        const more = { ownRoute: true, refreshCredentials };
+        const run = routed([[rejected(401, "auth")], S.hello], { b: [] }, more);
+        assert.deepStrictEqual(routeOfEach(yield* play(run)), ["first", "first"]);
+        assert.strictEqual(renewed, 1);
+        const stale = routed([[rejected(401, "auth")], [rejected(401, "auth")]], { b: [S.hello] }, more);
+        assert.deepStrictEqual(routeOfEach(yield* play(stale)), ["first", "first", "b"]);
+      }).pipe(Effect.provide(S.processor())),
   );
 
   it.effect("renews the credentials of its first route for no other one", () =>
@@ -94,7 +96,7 @@ describe("A run with routes", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("tells the first route's failure, with its own error, where the second is worse (L12)", () =>
+  it.effect("tells the first route's failure, with its own error, if the second is worse (L12)", () =>
     Effect.gen(function* () {
       const run = routed([[serverError], [serverError]], { b: [[rejected(400, "invalid_request")]] });
       const seen = yield* play(run);
@@ -106,13 +108,13 @@ describe("A run with routes", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("never goes back to a route that it has left, whoever fails in turn", () =>
+  it.effect("never goes back to a route that it has left, whichever route fails", () =>
     Effect.gen(function* () {
       const twice = [[serverError], [serverError]];
       const run = routed(twice, { b: twice, c: twice });
       const seen = yield* play(run);
       assert.deepStrictEqual(run.requests(), [2, 2, 2]);
-      // The last route's second failure is the third retry that is counted: the budget is one for all routes.
+      // The last route's second failure is the third counted retry, because the budget covers all routes.
       assert.include(seen.lines.at(-1), "end stopped budget_exhausted");
       assert.strictEqual(S.errorOf(seen.exit)?.failure.kind, "server_error");
     }).pipe(Effect.provide(S.processor())),
@@ -130,7 +132,7 @@ describe("A run with routes", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("takes nothing of the throttle with a move", () =>
+  it.effect("takes nothing of the throttle for a move", () =>
     Effect.gen(function* () {
       const processor = yield* StreamProcessor;
       for (let at = 0; at < 40; at += 1) {
@@ -142,7 +144,7 @@ describe("A run with routes", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("stays a cancel where it is cancelled on the second route", () =>
+  it.effect("stays a cancel if it is cancelled on the second route", () =>
     Effect.gen(function* () {
       const processor = yield* StreamProcessor;
       const cancel = { run: Effect.suspend(() => processor.cancel("r")) };
@@ -153,7 +155,7 @@ describe("A run with routes", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("tells every attempt by which route it goes, and puts it on record", () =>
+  it.effect("names the route of every attempt, and records it", () =>
     Effect.gen(function* () {
       const run = routed([[rejected(402, "quota")]], { b: [S.hello] }, { runId: "r" });
       yield* play(run);
@@ -178,8 +180,8 @@ describe("A run with routes", () => {
   );
 });
 
-describe("What is told of a run with routes", () => {
-  it.effect("names the route of an attempt and the provider that it went to, on its span", () =>
+describe("The telemetry of a run with routes", () => {
+  it.effect("names an attempt's route and provider on its span", () =>
     Effect.gen(function* () {
       const spans: Array<Tracer.NativeSpan> = [];
       const tracer = Tracer.make({
@@ -200,7 +202,7 @@ describe("What is told of a run with routes", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("names in each incident the provider that failed", () =>
+  it.effect("names the provider that failed in each incident", () =>
     Effect.gen(function* () {
       yield* play(routed([[quota]], { b: [[quota]] }, { runId: "r" }));
       const { incidents } = yield* S.recordOf("r");
@@ -211,7 +213,7 @@ describe("What is told of a run with routes", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("counts for the group of its first route: it stays in its group wherever it goes", () =>
+  it.effect("counts for the group of its first route: it stays in its group on any route", () =>
     Effect.gen(function* () {
       const path = { id: "scripted", credential: "digest" };
       const cut = [S.start, S.reasoning("x".repeat(400)), S.reset];
@@ -233,7 +235,7 @@ describe("A finish that counts as a failure", () => {
   const ends = (finish: string): S.Step => ({ part: { name: finish, says: Observation.terminal(finish) } });
 
   for (const finish of ["content_filter", "refusal", "SAFETY", "model_context_window_exceeded"]) {
-    it.effect(`moves where nothing was shown: ${finish}`, () =>
+    it.effect(`moves if nothing was shown: ${finish}`, () =>
       Effect.gen(function* () {
         const more: More = { finishFailures: ["refused", "model_length"] };
         const run = routed([[S.start, ends(finish)]], { b: [S.hello] }, more);
@@ -242,37 +244,37 @@ describe("A finish that counts as a failure", () => {
     );
   }
 
-  it.effect(
-    "is the end of its response where text was shown, where no other route is left, or where nobody asked",
-    () =>
-      Effect.gen(function* () {
-        const refusal = ends("refusal");
-        const finishFailures = ["refused"] as const;
-        const shown = routed([[S.start, S.text("I"), refusal]], { b: [] }, { finishFailures });
-        assert.deepInclude((yield* play(shown)).events.at(-1), {
-          _tag: "RunCompleted",
-          finish: "refusal",
-          late_failure: { kind: "refused" },
-        });
-        const alone = routed([[S.start, refusal]], {}, { finishFailures });
-        assert.strictEqual((yield* play(alone)).lines.at(-1), "completed");
-        const unasked = routed([[S.start, refusal]], { b: [] });
-        assert.strictEqual((yield* play(unasked)).lines.at(-1), "completed");
-      }).pipe(Effect.provide(S.processor())),
-  );
-
-  it.effect("moves unseen where the whole response was held, and hands over the last refusal where all refuse", () =>
+  it.effect("ends its response if text was shown, if no other route is left, or if the option is off", () =>
     Effect.gen(function* () {
-      const refused = [S.start, ends("refusal")];
-      const more: More = { finishFailures: ["refused"], reveal: "on_complete" };
-      const run = routed([refused], { b: [refused] }, more);
-      const seen = yield* play(run);
-      assert.deepStrictEqual(run.requests(), [1, 1]);
-      assert.deepStrictEqual(seen.lines.slice(-3), ["start", "refusal", "completed"]);
+      const refusal = ends("refusal");
+      const finishFailures = ["refused"] as const;
+      const shown = routed([[S.start, S.text("I"), refusal]], { b: [] }, { finishFailures });
+      assert.deepInclude((yield* play(shown)).events.at(-1), {
+        _tag: "RunCompleted",
+        finish: "refusal",
+        late_failure: { kind: "refused" },
+      });
+      const alone = routed([[S.start, refusal]], {}, { finishFailures });
+      assert.strictEqual((yield* play(alone)).lines.at(-1), "completed");
+      const unasked = routed([[S.start, refusal]], { b: [] });
+      assert.strictEqual((yield* play(unasked)).lines.at(-1), "completed");
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("is no cut at the limit that the request has set", () =>
+  it.effect(
+    "moves unseen if the whole response was held, and the last refusal is handed over if all routes refuse",
+    () =>
+      Effect.gen(function* () {
+        const refused = [S.start, ends("refusal")];
+        const more: More = { finishFailures: ["refused"], reveal: "on_complete" };
+        const run = routed([refused], { b: [refused] }, more);
+        const seen = yield* play(run);
+        assert.deepStrictEqual(run.requests(), [1, 1]);
+        assert.deepStrictEqual(seen.lines.slice(-3), ["start", "refusal", "completed"]);
+      }).pipe(Effect.provide(S.processor())),
+  );
+
+  it.effect("does not include a truncation at the limit that the request has set", () =>
     Effect.gen(function* () {
       const more: More = { finishFailures: ["refused", "model_length", "empty"] };
       for (const finish of ["length", "max_tokens", "max_output_tokens", "MAX_TOKENS"]) {
@@ -282,7 +284,7 @@ describe("A finish that counts as a failure", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("moves at once where a response is empty, and that counts", () =>
+  it.effect("moves at once if an empty response counts as a failure", () =>
     Effect.gen(function* () {
       const empty = [S.start, S.done];
       const asked = routed([empty], { b: [S.hello] }, { finishFailures: ["empty"] });
@@ -293,8 +295,8 @@ describe("A finish that counts as a failure", () => {
   );
 });
 
-describe("Nothing that was shown or done crosses", () => {
-  it.effect("text that was shown stays on its route", () =>
+describe("Nothing that was shown or done moves to another route", () => {
+  it.effect("shown text stays on its route", () =>
     Effect.gen(function* () {
       const run = routed([[S.start, S.text("half"), serverError]], { b: [] });
       const seen = yield* play(run);
@@ -339,7 +341,7 @@ describe("Nothing that was shown or done crosses", () => {
     );
   }
 
-  it.effect("a cursor stays on its route: the response is resumed there", () =>
+  it.effect("a cursor stays on its route, where the response is resumed", () =>
     Effect.gen(function* () {
       const cursor = (part: S.ScriptedPart) => (part.name === "start" ? "at-start" : undefined);
       const reset = S.fail({ kind: "transport", code: "ECONNRESET" });

@@ -1,5 +1,5 @@
 /**
- * An id that is on record is no new run's: nothing is asked of the provider, and no tool starts, whichever process ran it before (L8).
+ * An id that is on record is never used for a new run: no request is sent and no tool starts, whichever process ran it before (L8).
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Deferred, Effect, Exit, Fiber, Layer, Random, type Scope, Stream } from "effect";
@@ -16,7 +16,7 @@ import { faulty } from "./FaultyStore.ts";
 
 type Recorder = RunRecorder["Service"];
 
-/** A process over a store: what it asked of the provider, and how often its tool ran. */
+/** A process over a store, with its provider requests and its tool runs. */
 const processOver = (recorder: Recorder, random = 0.5) =>
   Effect.map(
     Layer.build(
@@ -71,8 +71,8 @@ const sql = Effect.flatMap(emptyPath, (file) => open({ file }));
 const stores: Readonly<Record<string, Effect.Effect<Recorder, RecorderError, Scope.Scope>>> = { memory, sql };
 
 /**
- * Lets five seconds pass, and then as many turns of the event loop as it takes: a digest is made by a thread of Node's, which
- * a busy machine makes wait.
+ * Lets five seconds pass, and then as many turns of the event loop as needed: a thread of Node makes the digest, and a busy machine
+ * delays it.
  */
 const until = <E>(holds: Effect.Effect<boolean, E>) =>
   Effect.gen(function* () {
@@ -82,8 +82,8 @@ const until = <E>(holds: Effect.Effect<boolean, E>) =>
     }
   });
 
-describe("An id that a file does not keep", () => {
-  it.effect("is refused by its name before anything is asked of the provider, and another id runs", () =>
+describe("An id that a file cannot store", () => {
+  it.effect("is refused by name before any request is sent, and another id runs", () =>
     Effect.gen(function* () {
       const { seen, stream, watched } = yield* processOver(yield* sql);
       const { exit, lines } = yield* watched(stream(S.done, "r\ud83d"));
@@ -124,7 +124,7 @@ for (const [name, store] of Object.entries(stores)) {
       twice(`is refused ${where} after its run has ended`, S.done, "ended", inAnother);
     }
 
-    it.effect("is one run's where two begin with it at once", () =>
+    it.effect("belongs to one run if two start with it at once", () =>
       Effect.gen(function* () {
         const recorder = yield* store;
         const held = Deferred.makeUnsafe<void>();
@@ -157,7 +157,7 @@ for (const [name, store] of Object.entries(stores)) {
       }).pipe(Effect.scoped),
     );
 
-    it.effect("is drawn anew where a seeded Random draws it again", () =>
+    it.effect("is drawn again if a seeded Random repeats it", () =>
       Effect.gen(function* () {
         const recorder = yield* store;
         for (let process = 0; process < 2; process += 1) {
@@ -174,7 +174,7 @@ for (const [name, store] of Object.entries(stores)) {
 }
 
 describe("An id whose record is gone", () => {
-  it.effect("is refused while this process knows its calls, and free where none was handed over", () =>
+  it.effect("is refused while this process knows its calls, and free if none was handed over", () =>
     Effect.gen(function* () {
       const recorder = yield* memory;
       const it = yield* processOver(recorder);
@@ -190,7 +190,7 @@ describe("An id whose record is gone", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("is refused where its record is there and cannot be read", () =>
+  it.effect("is refused if its record exists and cannot be read", () =>
     Effect.gen(function* () {
       const damaged = new RecorderError({ reason: "corrupt", run_id: "r", message: "r: damaged" });
       const it = yield* processOver({ ...(yield* memory), write: () => Effect.fail(damaged) });
@@ -200,8 +200,8 @@ describe("An id whose record is gone", () => {
   );
 });
 
-describe("An id that the store knows as another run's, once it is back", () => {
-  /** The store is away for the run's beginning; an earlier run stands in it under the same id. */
+describe("An id that turns out to be another run's when the store is back", () => {
+  /** The store is away at the run's start, and has an earlier run with the same id. */
   const unknowing = (script: ReadonlyArray<S.Step>, awayMs: number) =>
     Effect.gen(function* () {
       const recorder = yield* memory;
@@ -216,7 +216,7 @@ describe("An id that the store knows as another run's, once it is back", () => {
       return { seen: yield* Fiber.join(bash), attempts: provider.attempts.length, record: yield* recorder.run("r") };
     }).pipe(Effect.scoped);
 
-  it.effect("stops the run: what was shown stays unrecorded, and nothing is said to be complete", () =>
+  it.effect("stops the run: shown content stays unrecorded, and nothing is reported as complete", () =>
     Effect.gen(function* () {
       const it = yield* unknowing([S.text("a"), S.wait(60_000), S.text("b"), S.done], 10_000);
       assert.deepStrictEqual(it.seen.lines, ["attempt 1 first", "a", "end refused lifecycle_closed"]);
@@ -225,7 +225,7 @@ describe("An id that the store knows as another run's, once it is back", () => {
     }),
   );
 
-  it.effect("retries nothing", () =>
+  it.effect("causes no retry", () =>
     Effect.gen(function* () {
       const it = yield* unknowing([S.start, S.wait(5_000), S.reset], 6_000);
       assert.strictEqual(it.attempts, 1);

@@ -10,7 +10,7 @@ import { SharedGroups } from "../../../src/runtime/pacing/SharedGroups.ts";
 import * as MemoryFacts from "../../recorder/shared/MemoryFacts.ts";
 
 const limit = 3;
-/** Longest wait for the store, in milliseconds. */
+/** Maximum wait for the store, in milliseconds. */
 const waitMs = 4_000;
 const budget = { ...defaultBudget, max_group_retries: limit };
 const now = () => 0;
@@ -34,7 +34,7 @@ const member = () => {
   return { runId: `run ${runs}`, group: "g" };
 };
 
-/** A run of the group breaks and decides; gives whether it takes a retry. */
+/** Lets a run of the group break and decide, and returns true if it takes a retry. */
 const decides = ({ groups, shared }: Node, it = member(), tokens = 0) =>
   Effect.gen(function* () {
     yield* shared.breaks({ member: it, budget, now, stopped }, tokens);
@@ -45,8 +45,8 @@ const decides = ({ groups, shared }: Node, it = member(), tokens = 0) =>
     return takes;
   });
 
-describe("a group whose runs are on several machines", () => {
-  it.effect("takes no more retries than on one, also where its runs break at the same moment", () =>
+describe("a group with runs on several machines", () => {
+  it.effect("takes no more retries than on one, even if its runs break at the same moment", () =>
     Effect.gen(function* () {
       const { first, second } = yield* nodes;
       const all = Array.from({ length: 12 }, (_, n) => decides(n % 2 === 0 ? first : second));
@@ -58,7 +58,7 @@ describe("a group whose runs are on several machines", () => {
     }),
   );
 
-  it.effect("counts a retry once, also where its run decides again before it goes", () =>
+  it.effect("counts a retry once, even if its run decides again before it is sent", () =>
     Effect.gen(function* () {
       const { first, second } = yield* nodes;
       const one = member();
@@ -71,7 +71,7 @@ describe("a group whose runs are on several machines", () => {
     }),
   );
 
-  it.effect("has a retry again that its run has not taken, or has not sent when it ended", () =>
+  it.effect("has a retry again that its run has not used, or not sent when it ended", () =>
     Effect.gen(function* () {
       const { first, second, store } = yield* nodes;
       const gone = member();
@@ -84,13 +84,13 @@ describe("a group whose runs are on several machines", () => {
       for (let n = 0; n < 2; n += 1) assert.isFalse(yield* decides(first));
       yield* Effect.yieldNow;
       yield* Effect.yieldNow;
-      // What was refused is counted nowhere.
+      // A refused retry is counted nowhere.
       const spent = yield* store.process().spend("g", { retries: 0, tokens: 0 }, 1);
       assert.strictEqual(spent.retries, limit);
     }),
   );
 
-  it.effect("knows what responses have cost everywhere, each once", () =>
+  it.effect("knows the cost of responses everywhere, each once", () =>
     Effect.gen(function* () {
       const { first, second } = yield* nodes;
       const one = member();
@@ -102,7 +102,7 @@ describe("a group whose runs are on several machines", () => {
     }),
   );
 
-  it.effect("is what its own process knows where the store is away, or nothing is limited", () =>
+  it.effect("uses the knowledge of its own process if the store is away, or if nothing is limited", () =>
     Effect.gen(function* () {
       const { first, second, store } = yield* nodes;
       store.isAway = true;
@@ -115,7 +115,7 @@ describe("a group whose runs are on several machines", () => {
     }),
   );
 
-  it.effect("waits for a store that hangs as long as the record of its retry would", () =>
+  it.effect("waits for a hanging store as long as the record of its retry would", () =>
     Effect.gen(function* () {
       const groups = new Groups();
       const hangs = { draw: () => Effect.never, spend: () => Effect.never };
@@ -134,7 +134,7 @@ describe("a group whose runs are on several machines", () => {
   );
 
   it.effect(
-    "is what its own process knows where a recorder of another author dies, throws or gives something else",
+    "uses the knowledge of its own process if a recorder of another author dies, throws or returns invalid values",
     () =>
       Effect.gen(function* () {
         const memory = yield* Effect.map(Layer.build(RunRecorder.layerMemory()), Context.get(RunRecorder));
@@ -148,7 +148,7 @@ describe("a group whose runs are on several machines", () => {
         ];
         for (const spend of spends) {
           const groups = new Groups();
-          // What a service in plain JavaScript may give.
+          // A service in plain JavaScript may return this.
           const pacing = { draw: () => Effect.never, spend: spend as SharedPacing["spend"] };
           const shared = new SharedGroups(groups, bounded({ ...memory, pacing }).pacing);
           for (let n = 0; n < limit; n += 1) assert.isTrue(yield* decides({ groups, shared }));

@@ -1,4 +1,4 @@
-/** Retries of several processes over one store: together no more than one process would start, in whatever world they start. */
+/** Retries of several processes over one store: together they start no more than one process would, under any conditions. */
 import { assert, describe, it } from "@effect/vitest";
 import { Clock, Context, Effect, Fiber, Layer, Ref, Scheduler } from "effect";
 import { TestClock } from "effect/testing";
@@ -16,15 +16,15 @@ const now = () => 0;
 
 const storeOf = Effect.map(Clock.Clock, (clock) => MemoryFacts.make(() => clock.currentTimeMillisUnsafe()));
 
-/** How long a run may wait for its token. */
+/** Maximum wait of a run for its token, in milliseconds. */
 const maxWaitMs = 60_000;
 
 const drawn = (throttle: SharedThrottle) => throttle.draw("p", maxWaitMs, now);
 
-/** The provider answers, and fails at the request. */
+/** The provider answers with an error. */
 const failing = S.fail({ kind: "server_error", status: 500 });
 
-/** Lets others run before one step of a fiber, as a busy process does at any of them. */
+/** Lets other fibers run before one step of a fiber, as in a busy process. */
 const pausing = (step: number): Scheduler.Scheduler => {
   const scheduler = new Scheduler.MixedScheduler();
   let steps = 0;
@@ -35,7 +35,7 @@ const pausing = (step: number): Scheduler.Scheduler => {
   return scheduler;
 };
 
-/** A process with a recorder of its own, whose retries are bounded by the store. */
+/** A process with its own recorder, whose retries are bounded by the store. */
 const processOver = Effect.fnUntraced(function* (store: MemoryFacts.MemoryFacts) {
   const recorder = yield* Effect.map(Layer.build(RunRecorder.layerMemory()), Context.get(RunRecorder));
   const services = Layer.merge(
@@ -47,7 +47,7 @@ const processOver = Effect.fnUntraced(function* (store: MemoryFacts.MemoryFacts)
 
 type Processor = Effect.Success<ReturnType<typeof processOver>>;
 
-/** Runs of some processes that break at the same moment; when the retry of each opened, since then. */
+/** Lets runs of some processes break at the same moment, and returns the time from then to the start of each retry. */
 const storm = Effect.fnUntraced(function* (processors: ReadonlyArray<Processor>, count: number, first: S.Step) {
   const clock = yield* Clock.Clock;
   const began = clock.currentTimeMillisUnsafe();
@@ -69,14 +69,14 @@ const storm = Effect.fnUntraced(function* (processors: ReadonlyArray<Processor>,
 });
 
 describe("processes over one store", () => {
-  it.effect("start together no more retries than one would, also in their first moment", () =>
+  it.effect("together start no more retries than one would, even in their first moment", () =>
     Effect.gen(function* () {
       const store = yield* storeOf;
       const processors = yield* Effect.forEach([1, 2, 3], () => processOver(store));
       const { ends, opened } = yield* storm(processors, 120, failing);
       assert.lengthOf(opened, 120);
       assert.deepStrictEqual([...new Set(ends)], ["completed"]);
-      // A wait has jitter of its own behind the token's, so that what goes within a time has its token within it.
+      // A wait has jitter in addition to the token's time, so a retry within some time has its token within it.
       for (const ms of [1_000, 2_000, 4_000, 8_000])
         assert.isAtMost(
           opened.filter((at) => at <= ms).length,
@@ -86,7 +86,7 @@ describe("processes over one store", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("have all of it for one of them where the others are idle", () =>
+  it.effect("leave the whole budget to one of them if the others are idle", () =>
     Effect.gen(function* () {
       const store = yield* storeOf;
       const [throttle] = [1, 2, 3, 4].map(() => new SharedThrottle(store.process()));
@@ -99,7 +99,7 @@ describe("processes over one store", () => {
     }),
   );
 
-  it.effect("ask once for all runs that break together, and each has a token of its own", () =>
+  it.effect("draw once for all runs that break together, and each run gets its own token", () =>
     Effect.gen(function* () {
       const store = yield* storeOf;
       const throttle = new SharedThrottle(store.process());
@@ -116,7 +116,7 @@ describe("processes over one store", () => {
     }),
   );
 
-  it.effect("take no token for what is not tried again, nor for what goes another way", () =>
+  it.effect("take no token for a run that is not retried or is retried in another way", () =>
     Effect.gen(function* () {
       const store = yield* storeOf;
       const processor = yield* processOver(store);
@@ -130,7 +130,7 @@ describe("processes over one store", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("put a token back that a run does not need behind its draw", () =>
+  it.effect("put a token back that a run does not need after its draw", () =>
     Effect.gen(function* () {
       const store = yield* storeOf;
       const throttle = new SharedThrottle(store.process());
@@ -142,7 +142,7 @@ describe("processes over one store", () => {
     }),
   );
 
-  it.effect("put a token back whose time a run does not wait for", () =>
+  it.effect("put a token back whose time a run cannot wait for", () =>
     Effect.gen(function* () {
       const store = yield* storeOf;
       const processor = yield* processOver(store);
@@ -156,7 +156,7 @@ describe("processes over one store", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("ask nothing more of the store while each token is taken for longer than a run would wait", () =>
+  it.effect("stop drawing from the store while each token is reserved for longer than a run would wait", () =>
     Effect.gen(function* () {
       const store = yield* storeOf;
       const throttle = new SharedThrottle(store.process());
@@ -175,8 +175,8 @@ describe("processes over one store", () => {
   );
 });
 
-describe("what a process knows of tokens that were taken ahead", () => {
-  it.effect("is no more than a moment old: others put theirs back", () =>
+describe("a process's knowledge of tokens that were taken in advance", () => {
+  it.effect("is no more than a moment old, because others put theirs back", () =>
     Effect.gen(function* () {
       const store = yield* storeOf;
       const [others, throttle] = [store.process(), new SharedThrottle(store.process())];
@@ -191,8 +191,8 @@ describe("what a process knows of tokens that were taken ahead", () => {
   );
 });
 
-describe("a store that does not say whether a token is there", () => {
-  it.effect("leaves each process one retry at once, and a twentieth of what would come back", () =>
+describe("a store that does not say if a token is available", () => {
+  it.effect("leaves each process one retry at once, and a twentieth of the refill rate", () =>
     Effect.gen(function* () {
       const store = yield* storeOf;
       store.isAway = true;
@@ -204,7 +204,7 @@ describe("a store that does not say whether a token is there", () => {
     }),
   );
 
-  it.effect("holds no run up: 60 runs that break while it is away go one by one, or are asked about", () =>
+  it.effect("blocks no run: 60 runs that break while it is away start one by one, or are asked about", () =>
     Effect.gen(function* () {
       const store = yield* storeOf;
       const processors = yield* Effect.forEach([1, 2], () => processOver(store));
@@ -216,7 +216,7 @@ describe("a store that does not say whether a token is there", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("is waited for half a second where it only hangs", () =>
+  it.effect("is waited for half a second if it only hangs", () =>
     Effect.gen(function* () {
       const throttle = new SharedThrottle({ draw: () => Effect.never, spend: () => Effect.never });
       const asks = yield* Effect.forkChild(drawn(throttle));
@@ -227,7 +227,7 @@ describe("a store that does not say whether a token is there", () => {
     }),
   );
 
-  it.effect("has its token back that it gives too late", () =>
+  it.effect("gets its token back if it answers too late", () =>
     Effect.gen(function* () {
       const store = yield* storeOf;
       const pacing = store.process();
@@ -247,29 +247,31 @@ describe("a store that does not say whether a token is there", () => {
     }),
   );
 
-  it.effect("is asked for the others, and has its token back, wherever a run that asked is interrupted", () =>
-    Effect.gen(function* () {
-      const pacing = (yield* storeOf).process();
-      const others = Effect.repeat(Effect.yieldNow, { times: 20 });
-      for (let step = 0; step < 20; step += 1) {
-        const throttle = new SharedThrottle(pacing);
-        const asks = yield* Effect.forkChild(
-          Effect.provideService(drawn(throttle), Scheduler.Scheduler, pausing(step)),
-        );
-        yield* Effect.yieldNow;
-        yield* Fiber.interrupt(asks);
-        const next = yield* Effect.forkChild(drawn(throttle));
-        yield* others;
-        yield* TestClock.adjust("1 second");
-        assert.isDefined(yield* Fiber.join(next), `at step ${step}`);
-        const left = yield* pacing.draw("p", 0, { max: tokensMax, perSecond: 0 });
-        assert.strictEqual(left, tokensMax - 1, `at step ${step}`);
-        yield* pacing.draw("p", -1, { max: tokensMax, perSecond: 0 });
-      }
-    }),
+  it.effect(
+    "is called for the other runs, and gets its token back, at whatever point the calling run is interrupted",
+    () =>
+      Effect.gen(function* () {
+        const pacing = (yield* storeOf).process();
+        const others = Effect.repeat(Effect.yieldNow, { times: 20 });
+        for (let step = 0; step < 20; step += 1) {
+          const throttle = new SharedThrottle(pacing);
+          const asks = yield* Effect.forkChild(
+            Effect.provideService(drawn(throttle), Scheduler.Scheduler, pausing(step)),
+          );
+          yield* Effect.yieldNow;
+          yield* Fiber.interrupt(asks);
+          const next = yield* Effect.forkChild(drawn(throttle));
+          yield* others;
+          yield* TestClock.adjust("1 second");
+          assert.isDefined(yield* Fiber.join(next), `at step ${step}`);
+          const left = yield* pacing.draw("p", 0, { max: tokensMax, perSecond: 0 });
+          assert.strictEqual(left, tokensMax - 1, `at step ${step}`);
+          yield* pacing.draw("p", -1, { max: tokensMax, perSecond: 0 });
+        }
+      }),
   );
 
-  it.effect("may be another author's, and die or give what is no number", () =>
+  it.effect("may be another author's, and die or return something that is no number", () =>
     Effect.gen(function* () {
       const dies = new SharedThrottle({ draw: () => Effect.die("lost"), spend: () => Effect.never });
       assert.isUndefined(yield* drawn(dies));

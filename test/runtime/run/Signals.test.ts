@@ -1,4 +1,4 @@
-/** Real processes and real signals: what a shutdown leaves on record, and that nothing keeps a process alive. */
+/** Real processes and real signals: a shutdown is recorded correctly, and nothing keeps a process alive. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
@@ -6,10 +6,10 @@ import { assert, describe, it } from "@effect/vitest";
 
 const program = fileURLToPath(new URL("../../fixtures/Interrupted.ts", import.meta.url));
 
-/** A process that is not gone by then is killed, and its signal fails the test, in milliseconds. */
+/** Maximum life of a process, in milliseconds. It is killed after that, and the signal fails the test. */
 const longestMs = 20_000;
 
-/** From the signal, or the last event, to the exit of the process, in milliseconds: our shortest clock of an attempt is 90 s. */
+/** Maximum time from the signal, or the last event, to the exit of the process, in milliseconds. The shortest watchdog has 90 s. */
 const promptMs = 10_000;
 
 const start = (mode: "endless" | "closing" | "complete") =>
@@ -19,7 +19,7 @@ const start = (mode: "endless" | "closing" | "complete") =>
     killSignal: "SIGKILL",
   });
 
-/** Lines of the process as they come; `streaming` completes with the first that says so. */
+/** Collects the lines of the process; `streaming` completes with the first event of the stream. */
 const watch = (child: ChildProcess) => {
   const printed = { out: "", err: "" };
   const streaming = new Promise<void>((resolve) => {

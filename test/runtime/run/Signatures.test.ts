@@ -1,4 +1,4 @@
-/** Law L10: a user's Stop is the user's through everything that stands between it and the run. No request follows it. */
+/** Law L10: a user's Stop stays the user's through every layer above the run. No request follows it. */
 import { getEventListeners } from "node:events";
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Deferred, Effect, Exit, Fiber, FiberSet, Queue, Scope, Stream } from "effect";
@@ -22,7 +22,7 @@ const stopButton = () => new AbortController();
 
 const ruleOf = (runId: string) => Effect.map(S.recordOf(runId), (record) => record.end?.reason);
 
-/** What an embedder has around a run: the run's consumer is a fiber below the one that is interrupted. */
+/** Layers of an embedder around a run: the run's consumer is a fiber below the interrupted one. */
 const around: Readonly<Record<string, (run: Drained) => Effect.Effect<unknown, unknown>>> = {
   "Effect.timeout": (run) => Effect.timeout(run, "1 hour"),
   "two timeouts": (run) => Effect.timeoutOption(Effect.timeout(run, "1 hour"), "2 hours"),
@@ -72,7 +72,7 @@ describe("L10 a signed interrupt", () => {
     );
   }
 
-  it.effect("concerns the fibers below it, and no others: a timeout beside it stays a caller's", () =>
+  it.effect("concerns only the fibers below it: a timeout beside it stays a caller's", () =>
     Effect.gen(function* () {
       const cancelled = yield* Effect.forkDetach(Effect.timeout(yield* hanging("cancelled"), "1 hour"));
       const beside = yield* Effect.forkDetach(Effect.timeout(yield* hanging("beside"), "5 seconds"));
@@ -85,7 +85,7 @@ describe("L10 a signed interrupt", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("of two signatures in one exit the user's counts, in whichever order", () =>
+  it.effect("with two signatures in one exit is the user's, in any order", () =>
     Effect.gen(function* () {
       for (const order of [
         ["user", "lifecycle"],
@@ -112,7 +112,7 @@ describe("L10 a signed interrupt", () => {
 });
 
 describe("L10 the signal of the user's Stop", () => {
-  it.effect("stops the run in the user's name, whatever it does: reading, waiting, asking", () =>
+  it.effect("stops the run in the user's name while it reads, waits or asks", () =>
     Effect.gen(function* () {
       const scripts = {
         reading: [S.start, S.reasoning("hm"), S.never],
@@ -123,7 +123,7 @@ describe("L10 the signal of the user's Stop", () => {
       for (const [runId, script] of Object.entries(scripts)) {
         const stop = stopButton();
         const provider = S.scripted(script);
-        // Each over a path of its own: what one is told to wait, the others would wait too.
+        // Each run has its own path, because a delay announced to one would apply to the others.
         const options = S.options(provider, { runId, path: runId, tools: [bash], signal: stop.signal });
         const fiber = yield* Effect.forkChild(
           S.watch((yield* StreamProcessor).run(options), (event) =>
@@ -143,7 +143,7 @@ describe("L10 the signal of the user's Stop", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("that has aborted before the run sends nothing", () =>
+  it.effect("that has aborted before the run prevents the request", () =>
     Effect.gen(function* () {
       const provider = S.scripted([S.start, S.done]);
       const options = S.options(provider, { runId: "r", signal: AbortSignal.abort() });
@@ -154,11 +154,11 @@ describe("L10 the signal of the user's Stop", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("is known when its error is seen before it: no second request", () =>
+  it.effect("is known when its error is seen before it, and there is no second request", () =>
     Effect.gen(function* () {
       const stop = stopButton();
       let requests = 0;
-      // A listener that was added before the run's own: its error is decided before the run hears of the abort.
+      // This listener was added before the run's own, so its error is decided before the run learns of the abort.
       const broken = yield* Deferred.make<never, S.ProviderBroke>();
       stop.signal.addEventListener("abort", () =>
         Deferred.doneUnsafe(broken, Effect.fail(new S.ProviderBroke({ kind: "transport", code: "ECONNRESET" }))),
@@ -188,7 +188,7 @@ describe("L10 the signal of the user's Stop", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("is the user's where the consumer fails by it, and where it is interrupted by it", () =>
+  it.effect("is the user's if the consumer fails with it or is interrupted by it", () =>
     Effect.gen(function* () {
       for (const leave of [Effect.fail("aborted"), Effect.interrupt]) {
         const runId = `r-${Exit.isExit(leave)}`;
@@ -211,7 +211,7 @@ describe("L10 the signal of the user's Stop", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("cancels nothing behind the provider's terminal marker, and nothing once the run has ended", () =>
+  it.effect("cancels nothing after the provider's terminal marker, and nothing once the run has ended", () =>
     Effect.gen(function* () {
       const stop = stopButton();
       const late = S.options(S.scripted([S.text("all"), S.done, S.never]), { runId: "late", signal: stop.signal });
@@ -260,7 +260,7 @@ describe("A Stop that comes while the attempt's factory runs", () => {
   );
 });
 
-describe("L10 the SDK's own word for its caller's abort", () => {
+describe("L10 an SDK's own error for its caller's abort", () => {
   for (const name of ["APIUserAbortError", "CanceledError"]) {
     it.effect(`${name} is the caller's, and is not replayed`, () =>
       Effect.gen(function* () {

@@ -1,4 +1,4 @@
-/** What a run learns of an earlier one that it repeats: what is left of the budget, and which run that was. */
+/** A run that repeats an earlier one learns the id of that run and the rest of its budget. */
 import { assert, describe, it } from "@effect/vitest";
 import { Deferred, Effect, Layer } from "effect";
 import type { SpentBefore } from "../../../src/runtime/contract/RunOptions.ts";
@@ -7,7 +7,7 @@ import * as S from "../Scripted.ts";
 
 const breaks = [S.start, S.reset];
 
-/** Plays one run that repeats another, and gives what is on record of it and how often its provider was asked. */
+/** Plays one run that repeats another, and returns its record and the number of provider requests. */
 const repeating = (
   scripts: ReadonlyArray<ReadonlyArray<S.Step>>,
   beside: boolean,
@@ -24,8 +24,8 @@ const repeating = (
 
 const known = (retries: number): Effect.Effect<SpentBefore> => Effect.succeed({ retries, retryOf: "run_0" });
 
-describe("a run that repeats one of another process", () => {
-  it.effect("names it on record, and has what that one has left", () =>
+describe("a run that repeats a run of another process", () => {
+  it.effect("names it on record, and has the rest of its budget", () =>
     Effect.gen(function* () {
       const budget = { max_auto_retries: 2 };
       for (const beside of [true, false]) {
@@ -38,7 +38,7 @@ describe("a run that repeats one of another process", () => {
   );
 
   it.effect(
-    "names it also where nothing was spent, and where it does not break and was asked for beside its attempt",
+    "names it even if nothing was spent, and if it does not break and the query was asked for beside its attempt",
     () =>
       Effect.gen(function* () {
         const broke = yield* repeating([breaks, S.hello], false, known(0));
@@ -50,7 +50,7 @@ describe("a run that repeats one of another process", () => {
       }),
   );
 
-  it.effect("is not asked about where it does not break and does not say that it repeats one", () =>
+  it.effect("causes no query if it does not break and does not name the repeated run", () =>
     Effect.gen(function* () {
       let asked = 0;
       const counted = Effect.suspend(() => {
@@ -65,7 +65,7 @@ describe("a run that repeats one of another process", () => {
     }),
   );
 
-  it.effect("decides without it where it is not known in time, or cannot be", () =>
+  it.effect("decides without it if it is not known in time, or cannot be", () =>
     Effect.gen(function* () {
       const never = Deferred.makeUnsafe<SpentBefore>();
       for (const asked of [Deferred.await(never), Effect.die("the store is gone")])

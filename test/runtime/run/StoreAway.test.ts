@@ -1,6 +1,6 @@
 /**
- * What a run does while its store is away, and what the record says once it is back (L7, L8): text goes on, acts wait, and
- * what happened is not forgotten. And what it does when the store says that the run is another process's.
+ * A run while its store is away, and its record once the store is back (L7, L8): text continues, acts wait, and nothing is lost.
+ * Also a run whose store reports that it belongs to another process.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Exit, Layer, Metric, Scope, Stream } from "effect";
@@ -20,7 +20,7 @@ import { away, bench, between, failing, has } from "./StoreBench.ts";
 describe("While the store is away", () => {
   const text = [S.start, S.text("a"), S.wait(1_000), S.text("c"), S.done];
 
-  it.effect("text goes on and the run completes; its end comes on record by time alone, marked as unrecorded", () =>
+  it.effect("text continues and the run completes; its end comes on record by time alone, marked as unrecorded", () =>
     Effect.gen(function* () {
       const it = yield* bench({ script: text, fault: between(500, 20_000) });
       yield* TestClock.adjust("10 seconds");
@@ -48,7 +48,7 @@ describe("While the store is away", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("a processor that closes gives up after its limit", () =>
+  it.effect("a closing processor gives up after its limit", () =>
     Effect.gen(function* () {
       const it = yield* bench({ script: text, fault: between(500, Number.POSITIVE_INFINITY) });
       yield* TestClock.adjust(1_001);
@@ -58,20 +58,24 @@ describe("While the store is away", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("a parked run is parked on record when it is back", () =>
-    Effect.gen(function* () {
-      const script = [S.start, S.text("a"), S.wait(1_000), S.reset];
-      const it = yield* bench({ script, fault: between(500, 20_000) });
-      yield* TestClock.adjust("10 seconds");
-      assert.strictEqual(it.lines.at(-1), "end parked");
-      yield* TestClock.adjust("1 minute");
-      assert.deepInclude(yield* it.record, { state: "asking", parked: "question" });
-    }).pipe(Effect.scoped),
+  it.effect(
+    "a question that it does not accept in time is not asked, and its default is recorded when it is back",
+    () =>
+      Effect.gen(function* () {
+        const script = [S.start, S.text("a"), S.wait(1_000), S.reset];
+        const it = yield* bench({ script, fault: between(500, 20_000) });
+        yield* TestClock.adjust("10 seconds");
+        assert.strictEqual(it.lines.at(-1), "end stopped");
+        yield* TestClock.adjust("1 minute");
+        const { end, questions, state } = (yield* it.record) ?? {};
+        assert.deepStrictEqual([state, end?.state], ["ended", "stopped"]);
+        assert.deepInclude(questions?.[0], { answer: "stop", answered_by: "expiry" });
+      }).pipe(Effect.scoped),
   );
 
   const call = [S.start, S.text("a"), S.wait(1_000), S.callReady("bash"), S.wait(60_000), S.done];
 
-  it.effect("a tool waits for it, starts when it is back, and not after its limit", () =>
+  it.effect("a tool waits for it and starts when it is back, but not after its limit", () =>
     Effect.gen(function* () {
       const back = yield* bench({ script: call, fault: between(500, 3_000) });
       yield* TestClock.adjust(2_900);
@@ -84,7 +88,7 @@ describe("While the store is away", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("a call that no guard holds is handed over when it is back, and not after its limit", () =>
+  it.effect("an unguarded call is handed over when it is back, but not after its limit", () =>
     Effect.gen(function* () {
       const back = yield* bench({ script: call, guarded: false, fault: between(500, 3_000) });
       yield* TestClock.adjust(2_900);
@@ -109,7 +113,7 @@ describe("While the store is away", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("a retry waits for it, and goes on when it is back", () =>
+  it.effect("a retry waits for it, and is made when it is back", () =>
     Effect.gen(function* () {
       const it = yield* bench({ script: [S.start, S.wait(1_000), S.reset], fault: between(500, 3_000) });
       yield* TestClock.adjust(2_900);
@@ -122,7 +126,7 @@ describe("While the store is away", () => {
 });
 
 describe("A run that another process has taken over", () => {
-  it.effect("is not said to be complete where only its end finds that out", () =>
+  it.effect("is not said to be complete if only its end reveals that", () =>
     Effect.gen(function* () {
       const fault = (_write: number, _now: number, entries: ReadonlyArray<Entry>) =>
         has(entries, "RunEnded") ? failing("fenced") : undefined;
@@ -150,12 +154,12 @@ describe("A run that another process has taken over", () => {
   );
 });
 
-describe("An end that a slow reader has not taken yet", () => {
+describe("An end that a slow reader has not read yet", () => {
   const script = [S.start, S.text("a"), S.callReady("bash"), S.done];
   const busyMs = (line: string) => ({ done: 20_000, bash: 9_000 })[line] ?? 0;
   const fenced = between(5_000, Number.POSITIVE_INFINITY, failing("fenced"));
 
-  it.effect("is taken back where the store was away for it, and another process has the run by then", () =>
+  it.effect("is withdrawn if the store was away for it and another process has the run by then", () =>
     Effect.gen(function* () {
       const fault = (write: number, now: number, entries: ReadonlyArray<Entry>) =>
         has(entries, "RunEnded") && !Number.isNaN(now) ? (fenced(write, now) ?? away) : undefined;
@@ -166,18 +170,18 @@ describe("An end that a slow reader has not taken yet", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("stays where it was on record before", () =>
+  it.effect("is kept if it was on record before", () =>
     Effect.gen(function* () {
       const it = yield* bench({ script, fault: fenced, busyMs });
       yield* TestClock.adjust("1 minute");
-      // The call's outcome was the write that was refused.
+      // The refused write was that of the call's outcome.
       assert.deepStrictEqual([it.ran, it.lines.at(-1)], [["bash"], "completed"]);
     }).pipe(Effect.scoped),
   );
 });
 
 describe("The backlog", () => {
-  it.effect("is bounded: the oldest run is given up, and that is counted", () =>
+  it.effect("is bounded: the oldest run is abandoned and counted", () =>
     Effect.gen(function* () {
       const backlog = yield* Backlog.make;
       const given: Array<number> = [];
@@ -198,7 +202,7 @@ describe("An entry that could never be read back", () => {
     const message = "r: a value of the write could not be read back";
     return () => Effect.fail(new RecorderError({ reason: "invalid", run_id: "r", message, entry }));
   };
-  /** Refuses a write that holds such an entry, and names the first one. */
+  /** Refuses a write that contains such an entry, and names the first one. */
   const refusing =
     (refuses: (entry: Entry) => boolean) =>
     (_write: number, _now: number, entries: ReadonlyArray<Entry>): Fault | undefined => {
@@ -207,7 +211,7 @@ describe("An entry that could never be read back", () => {
     };
   const text = [S.start, S.text("a"), S.wait(1_000), S.done];
 
-  it.effect("of evidence is left out alone: what came with it is on record, and the run goes on", () =>
+  it.effect("of evidence is left out alone: the rest of its write is recorded, and the run continues", () =>
     Effect.gen(function* () {
       const refuses = (it: Entry) => it._tag === "EvidenceNoted" && ["shown", "end"].includes(it.evidence.event);
       const it = yield* bench({ script: text, fault: refusing(refuses) });
@@ -221,7 +225,7 @@ describe("An entry that could never be read back", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("of an incident is left out alone: the end beside it is on record, and nothing is retried", () =>
+  it.effect("of an incident is left out alone: the end beside it is recorded, and nothing is retried", () =>
     Effect.gen(function* () {
       const it = yield* bench({
         script: [S.start, S.reset],
@@ -235,7 +239,7 @@ describe("An entry that could never be read back", () => {
     }).pipe(Effect.scoped),
   );
 
-  it.effect("of what was to be done takes all of that with it: an attempt that did not start is not on record", () =>
+  it.effect("of an announced act takes all of that with it: an attempt that did not start is not on record", () =>
     Effect.gen(function* () {
       const marks = (it: Entry) => it._tag === "IncidentMarked" && it.status === "acted_on";
       let marked = 0;
@@ -254,62 +258,60 @@ describe("An entry that could never be read back", () => {
   );
 });
 
-describe("A run that its recorder tells of as taken over", () => {
-  it.effect(
-    "stops then, and not at its next write: nothing more of it is shown, and it is not said to be complete",
-    () =>
-      Effect.gen(function* () {
-        const memory = Context.get(yield* Layer.build(Layer.fresh(RunRecorder.layerMemory())), RunRecorder);
-        const listeners = new Set<(runId: string) => boolean>();
-        const writes: Array<string> = [];
-        const recorder: RunRecorder["Service"] = {
-          ...memory,
-          durable: true,
-          write: (runId, entries) => {
-            writes.push(...entries.map(({ _tag }) => _tag));
-            return memory.write(runId, entries);
-          },
-          onLost: (listener) => {
-            listeners.add(listener);
-            return () => void listeners.delete(listener);
-          },
-        };
-        const scope = Scope.makeUnsafe();
-        const services = yield* Layer.buildWithScope(
-          StreamProcessor.layer.pipe(
-            Layer.provide(Layer.succeed(RunRecorder, recorder)),
-            Layer.provide(Layer.succeed(UserDecisions, { ask: () => Effect.succeed("parked" as const) })),
-          ),
-          scope,
-        );
-        const lines: Array<string> = [];
-        const provider = S.scripted([S.start, S.text("a"), S.wait(1_000), S.text("b"), S.wait(1_000), S.done]);
-        const options = S.options(provider, { runId: "r", transcript: "t" });
-        const consumed = Stream.runForEach(Context.get(services, StreamProcessor).run(options), (event) =>
-          Effect.sync(() => void lines.push(S.line(event))),
-        );
-        const fiber = yield* Effect.forkDetach(Effect.exit(consumed), { startImmediately: true });
-        while (!lines.includes("a")) yield* TestClock.adjust(1);
-        const before = writes.length;
-        assert.deepStrictEqual(
-          [...listeners].map((tell) => [tell("another"), tell("r")]),
-          [[false, true]],
-        );
-        yield* TestClock.adjust("10 seconds");
-        const exit = fiber.pollUnsafe();
-        assert.isDefined(exit, "the stream has ended");
-        assert.deepStrictEqual(lines, ["attempt 1 first", "start", "a"]);
-        assert.strictEqual(writes.length, before, "what another process drives is not written");
-        yield* Scope.close(scope, Exit.void);
-        assert.strictEqual(listeners.size, 0);
-      }),
+describe("A run that its recorder reports as taken over", () => {
+  it.effect("stops then, and not at its next write: nothing more is shown, and it is not said to be complete", () =>
+    Effect.gen(function* () {
+      const memory = Context.get(yield* Layer.build(Layer.fresh(RunRecorder.layerMemory())), RunRecorder);
+      const listeners = new Set<(runId: string) => boolean>();
+      const writes: Array<string> = [];
+      const recorder: RunRecorder["Service"] = {
+        ...memory,
+        durable: true,
+        write: (runId, entries) => {
+          writes.push(...entries.map(({ _tag }) => _tag));
+          return memory.write(runId, entries);
+        },
+        onLost: (listener) => {
+          listeners.add(listener);
+          return () => void listeners.delete(listener);
+        },
+      };
+      const scope = Scope.makeUnsafe();
+      const services = yield* Layer.buildWithScope(
+        StreamProcessor.layer.pipe(
+          Layer.provide(Layer.succeed(RunRecorder, recorder)),
+          Layer.provide(Layer.succeed(UserDecisions, { ask: () => Effect.succeed("parked" as const) })),
+        ),
+        scope,
+      );
+      const lines: Array<string> = [];
+      const provider = S.scripted([S.start, S.text("a"), S.wait(1_000), S.text("b"), S.wait(1_000), S.done]);
+      const options = S.options(provider, { runId: "r", transcript: "t" });
+      const consumed = Stream.runForEach(Context.get(services, StreamProcessor).run(options), (event) =>
+        Effect.sync(() => void lines.push(S.line(event))),
+      );
+      const fiber = yield* Effect.forkDetach(Effect.exit(consumed), { startImmediately: true });
+      while (!lines.includes("a")) yield* TestClock.adjust(1);
+      const before = writes.length;
+      assert.deepStrictEqual(
+        [...listeners].map((tell) => [tell("another"), tell("r")]),
+        [[false, true]],
+      );
+      yield* TestClock.adjust("10 seconds");
+      const exit = fiber.pollUnsafe();
+      assert.isDefined(exit, "the stream has ended");
+      assert.deepStrictEqual(lines, ["attempt 1 first", "start", "a"]);
+      assert.strictEqual(writes.length, before, "what another process drives is not written");
+      yield* Scope.close(scope, Exit.void);
+      assert.strictEqual(listeners.size, 0);
+    }),
   );
 
-  // The marker's protocol has one more event: the whole response is handed over by the run's end, and not by its attempt.
+  // The marker's protocol has one more event, so the end of the run hands over the whole response, not its attempt.
   const last: S.Step = { part: { name: "done", says: { ...Observation.terminal("stop"), closes: "later" } } };
   const responses = { "a text": [S.text("a"), last], "a call": [S.text("a"), S.callReady("pay"), last] };
   for (const [name, response] of Object.entries(responses)) {
-    it.effect(`shows nothing of ${name} whose facts the store has taken before that`, () =>
+    it.effect(`shows nothing of ${name} whose facts the store accepted before that`, () =>
       Effect.gen(function* () {
         const memory = Context.get(yield* Layer.build(Layer.fresh(RunRecorder.layerMemory())), RunRecorder);
         const listeners: Array<(runId: string) => boolean> = [];
@@ -344,16 +346,16 @@ describe("A run that its recorder tells of as taken over", () => {
   }
 });
 
-describe("A run that is stopped in the very step of one of its writes", () => {
+describe("A run that is stopped in the step of one of its writes", () => {
   for (const isAway of [false, true]) {
     it.effect(
-      `writes its end behind that write${isAway ? ", also where its begin had waited for the store" : ""} (L7)`,
+      `writes its end after that write${isAway ? ", even if its start had waited for the store" : ""} (L7)`,
       () =>
         Effect.gen(function* () {
           for (let at = 1; at <= 3; at += 1) {
             const signal = new AbortController();
             const fault = (write: number, now: number): Fault | undefined => {
-              // The store's own code runs in this step, before the write has come to wait for anything.
+              // The store's own code runs in this step, before the write waits for anything.
               if (write === at && Number.isNaN(now)) signal.abort();
               return isAway && write === 1 && !Number.isNaN(now) ? away : undefined;
             };

@@ -1,5 +1,5 @@
 /**
- * Plays a run over a store with faults, and keeps what its caller sees as it comes.
+ * Plays a run over a store with faults, and collects what its caller sees.
  */
 import { Context, Effect, Exit, Layer, Random, Scope, Stream } from "effect";
 import { RecorderError } from "../../../src/recorder/RecorderError.ts";
@@ -11,26 +11,26 @@ import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import * as S from "../Scripted.ts";
 import { type Fault, faulty } from "./FaultyStore.ts";
 
-/** A write that is refused for a reason. */
+/** Refuses a write with a reason. */
 export const failing =
   (reason: RecorderError["reason"]): Fault =>
   () =>
     Effect.fail(new RecorderError({ reason, run_id: "r", message: reason }));
 
-/** A write that finds no store. */
+/** A write without a store. */
 export const away = failing("unavailable");
 
 interface Given {
   readonly script: ReadonlyArray<S.Step>;
   readonly fault: Parameters<typeof faulty>[1];
   readonly more?: S.More;
-  /** Whether the tool comes from the guard. */
+  /** True if the guard makes the tool. */
   readonly guarded?: boolean;
-  /** How long the caller is busy with an event and its tool with a call, in milliseconds. */
+  /** Time that the caller spends on an event and its tool on a call, in milliseconds. */
   readonly busyMs?: (line: string) => number;
 }
 
-/** A run on a store with faults, with what its caller sees as it comes. */
+/** A run over a store with faults, and what its caller sees. */
 export const bench = ({ busyMs = () => 0, fault, guarded = true, more, script }: Given) =>
   Effect.gen(function* () {
     const memory = Context.get(yield* Layer.build(Layer.fresh(RunRecorder.layerMemory())), RunRecorder);
@@ -78,12 +78,12 @@ export const bench = ({ busyMs = () => 0, fault, guarded = true, more, script }:
     return { lines, rules, ran, store, fiber, close, record: memory.run("r"), attempts: provider.attempts };
   });
 
-/** The fault of every write from one time on and before another one, in virtual milliseconds. */
+/** The fault of every write between two virtual times, in milliseconds. */
 export const between =
   (from: number, to: number, fault = away) =>
   (_write: number, now: number) =>
     now >= from && now < to ? fault : undefined;
 
-/** Whether a write holds an entry of a kind. */
+/** Returns true if a write contains an entry of a kind. */
 export const has = (entries: ReadonlyArray<Entry>, tag: Entry["_tag"]): boolean =>
   entries.some(({ _tag }) => _tag === tag);

@@ -1,24 +1,27 @@
 /**
- * What the log says while the store takes no runs: one warning for all of them, at most one a minute, and a word when it is back.
+ * Log lines while the store accepts no runs: one warning for all of them, at most one per minute, and a line when it is back.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Deferred, Effect, Layer } from "effect";
 import { TestClock } from "effect/testing";
 import { bounded } from "../../../src/recorder/BoundedRecorder.ts";
 import { RecorderError } from "../../../src/recorder/RecorderError.ts";
-import { commitsAtOnce, RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import { committing, RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { Backlog, backlogRunsMax, type Unwritten } from "../../../src/runtime/run/Backlog.ts";
 import { RunWriter } from "../../../src/runtime/run/RunWriter.ts";
 import { heard } from "../../recorder/shared/Heard.ts";
 
-/** Writers of one processor over a store that a test takes away. */
+/** Writers of one processor over a store that the test can make unavailable. */
 const writing = Effect.fnUntraced(function* (atOnce: boolean) {
   const memory = Context.get(yield* Layer.build(RunRecorder.layerMemory()), RunRecorder);
   const store = { away: true };
   const failed = () => new RecorderError({ reason: "unavailable", run_id: "", message: "the store is away" });
   const write = () => Effect.suspend(() => (store.away ? Effect.fail(failed()) : Effect.void));
   const recorder = atOnce
-    ? commitsAtOnce({ ...memory, write }, () => (store.away ? failed() : undefined))
+    ? {
+        ...memory,
+        write: committing(write, "at_once", (_id, _entries, onDone) => onDone(store.away ? failed() : "recorded")),
+      }
     : { ...memory, write };
   const backlog = yield* Backlog.make;
   const services = yield* Effect.context<never>();
@@ -37,7 +40,7 @@ const parked = [{ _tag: "RunParked", reason: "question" }] as const;
 describe("a store that is away", () => {
   for (const atOnce of [false, true])
     it.effect(
-      `is said once for all its runs, ${atOnce ? "also where it commits in the very step" : "and its return"}`,
+      `is said once for all its runs, ${atOnce ? "even if it commits in the same step" : "and so is its return"}`,
       () =>
         Effect.gen(function* () {
           const { log, said } = heard();
@@ -57,7 +60,7 @@ describe("a store that is away", () => {
         }),
     );
 
-  it.effect("that gives up what it kept says how often, and not each time", () =>
+  it.effect("that makes a run give up its entries says how often, and not each time", () =>
     Effect.gen(function* () {
       const { log, said } = heard();
       yield* Effect.gen(function* () {
@@ -75,7 +78,7 @@ describe("a store that is away", () => {
     }),
   );
 
-  it.effect("says what it gave up within a minute once nothing waits any more", () =>
+  it.effect("reports the abandoned entries within a minute once nothing waits any more", () =>
     Effect.gen(function* () {
       const { log, said } = heard();
       yield* Effect.gen(function* () {

@@ -1,4 +1,4 @@
-/** Many runs over one broken provider: no lockstep, bounded, and no run starves. */
+/** Many runs over one broken provider: they do not retry in lockstep, their retries are bounded, and no run starves. */
 import { assert, describe, it } from "@effect/vitest";
 import { Clock, Effect, Fiber, Layer, Stream } from "effect";
 import { TestClock } from "effect/testing";
@@ -11,15 +11,15 @@ import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import * as S from "../Scripted.ts";
 
-/** Real jitter: with a fixed one every run would wait the same. */
+/** Real jitter, because with a fixed one every run would wait equally long. */
 const jittered = StreamProcessor.layer.pipe(
   Layer.provideMerge(Layer.merge(RunRecorder.layerMemory(), UserDecisions.layerHeadless())),
 );
 
-/** The provider answers, and fails at the request. */
+/** The provider answers with an error. */
 const failing = S.fail({ kind: "server_error", status: 500 });
 
-/** Plays `count` runs whose first attempt breaks at the same moment; when each retry opened, and how they ended. */
+/** Plays `count` runs whose first attempt breaks at the same moment, and returns the start of each retry and the ends. */
 const storm = (
   count: number,
   first: S.Step,
@@ -61,13 +61,13 @@ describe("a storm", () => {
       assert.deepStrictEqual([...new Set(ends)], ["completed"]);
       const windows = new Map<number, number>();
       for (const at of opened) windows.set(Math.floor(at / 1_000), (windows.get(Math.floor(at / 1_000)) ?? 0) + 1);
-      // The bucket's burst and one second's refill are the most that any second can hold.
+      // No second can have more than the bucket's burst and one second's refill.
       assert.isAtMost(Math.max(...windows.values()), tokensMax + 2 * tokensPerSecond);
       assert.isAbove(new Set(opened).size, 100);
     }),
   );
 
-  it.effect("200 runs whose connections break together go in waves: eight at first, and more as heads come", () =>
+  it.effect("200 runs whose connections break together start in waves: eight at first, and more with each head", () =>
     Effect.gen(function* () {
       const headMs = 100;
       const { opened, ends } = yield* storm(200, S.reset, () => [S.wait(headMs), ...S.hello]);
@@ -80,7 +80,7 @@ describe("a storm", () => {
     }),
   );
 
-  it.effect("retries without a response are bounded, and the next one starts when a response comes", () =>
+  it.effect("retries without a response are bounded, and the next one starts when a response arrives", () =>
     Effect.gen(function* () {
       const { most, ends, opened } = yield* storm(80, failing, (open, answered) => [
         { run: Effect.sync(open) },
@@ -94,10 +94,10 @@ describe("a storm", () => {
     }),
   );
 
-  it.effect("a retry that becomes a question after its wait does not keep its place while a person thinks", () =>
+  it.effect("a retry that becomes a question after its wait releases its place while a person thinks", () =>
     Effect.gen(function* () {
       const processor = yield* StreamProcessor;
-      // Automatic at first, a question at the second look: what a policy may say when something has changed meanwhile.
+      // Automatic at first and a question at the second decision, like a policy whose facts have changed meanwhile.
       const wavering = () => {
         let asked = 0;
         const decide: RecoveryPolicy.RecoveryPolicy["decide"] = (input) => {
@@ -129,7 +129,7 @@ describe("a storm", () => {
     ),
   );
 
-  it.effect("a run that is cancelled while it waits for its place gives up the place", () =>
+  it.effect("a run that is cancelled while it waits for its place releases the place", () =>
     Effect.gen(function* () {
       const gate = new RetryGate();
       const leaves: Array<() => void> = [];
@@ -147,7 +147,7 @@ describe("a storm", () => {
     }),
   );
 
-  it.effect("a place that is granted in the step of an interrupt is held, and can be given back", () =>
+  it.effect("a place that is granted in the step of an interrupt is held, and can be released", () =>
     Effect.gen(function* () {
       const gate = new RetryGate();
       const leaves: Array<() => void> = [];
@@ -162,7 +162,7 @@ describe("a storm", () => {
     }),
   );
 
-  it("the throttle gives its burst, then one token a tenth of a second, and each provider its own", () => {
+  it("the throttle gives its burst, then one token every tenth of a second, separately for each provider", () => {
     const throttle = new Throttle();
     for (let taken = 0; taken < tokensMax; taken += 1) {
       assert.strictEqual(throttle.waitMs("p", 0), 0);
@@ -175,7 +175,7 @@ describe("a storm", () => {
     assert.strictEqual(throttle.waitMs("p", 10_000), 0);
   });
 
-  it.effect("a healthy run is never held up by the gate", () =>
+  it.effect("a healthy run never waits for the gate", () =>
     Effect.gen(function* () {
       const provider = S.scripted(S.hello);
       const events = yield* Stream.runCollect((yield* StreamProcessor).run(S.options(provider)));

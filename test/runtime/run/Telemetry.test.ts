@@ -69,7 +69,7 @@ describe("spans", () => {
     }),
   );
 
-  it.effect("what an attempt's own stream does stands below the attempt's span", () =>
+  it.effect("spans of an attempt's own stream are below the attempt's span", () =>
     Effect.gen(function* () {
       const told = yield* telling();
       const asks = Stream.fromEffect(
@@ -84,7 +84,7 @@ describe("spans", () => {
     }),
   );
 
-  it.effect("what recovers a run stands below the run's span", () =>
+  it.effect("spans of a recovery are below the run's span", () =>
     Effect.gen(function* () {
       const told = yield* telling();
       const asked = UserDecisions.layerAsk(() => Effect.withSpan(Effect.succeed("stop" as const), "ask"));
@@ -100,7 +100,7 @@ describe("spans", () => {
     }),
   );
 
-  it.effect("the run's span is a child of the caller's, on which nothing is written", () =>
+  it.effect("the run's span is a child of the caller's, to which nothing is written", () =>
     Effect.gen(function* () {
       const told = yield* telling();
       const script = scripted([start, text("half"), reset]);
@@ -115,7 +115,7 @@ describe("spans", () => {
     }),
   );
 
-  it.effect("a clock that fires is an event of its attempt, a decision one of the run", () =>
+  it.effect("a watchdog that fires is an event of its attempt, a decision one of the run", () =>
     Effect.gen(function* () {
       const told = yield* telling();
       const script = scripted([start, never], [start, text("whole"), done]);
@@ -137,7 +137,7 @@ describe("spans", () => {
     }),
   );
 
-  it.effect("a stop that somebody asked for is an interrupt and no error", () =>
+  it.effect("a requested stop is an interrupt and no error", () =>
     Effect.gen(function* () {
       const told = yield* telling();
       const script = scripted([start, text("half"), wait(1_000), text("never")]);
@@ -154,7 +154,7 @@ describe("spans", () => {
     }),
   );
 
-  it.effect("a consumer that has enough ends its run without an error", () =>
+  it.effect("a consumer that stops early ends its run without an error", () =>
     Effect.gen(function* () {
       const told = yield* telling();
       const script = scripted([start, text("enough"), wait(1_000), done]);
@@ -181,7 +181,7 @@ describe("spans", () => {
 });
 
 describe("metrics", () => {
-  it.effect("count attempts, decisions, ends and what was thrown away, and time the way to progress", () =>
+  it.effect("count attempts, decisions, ends and discarded content, and time the way to progress", () =>
     Effect.gen(function* () {
       const told = yield* telling();
       const script = scripted(
@@ -214,7 +214,7 @@ describe("metrics", () => {
     }),
   );
 
-  it.effect("time a recovery from its first failure, over as many attempts as it took", () =>
+  it.effect("time a recovery from its first failure, over any number of attempts", () =>
     Effect.gen(function* () {
       const told = yield* telling();
       const script = scripted([start, reset], [wait(30_000), reset], [start, text("whole"), done]);
@@ -226,7 +226,7 @@ describe("metrics", () => {
     }),
   );
 
-  it.effect("count clocks by name and attempts that do not close", () =>
+  it.effect("count watchdogs by name and attempts that do not close", () =>
     Effect.gen(function* () {
       const told = yield* telling();
       const stuck = Stream.drain(Stream.fromEffect(Effect.never)).pipe(Stream.ensuring(Effect.never));
@@ -244,7 +244,25 @@ describe("metrics", () => {
     }),
   );
 
-  it.effect("count bytes and tokens of a replaced attempt where they were told", () =>
+  it.effect("count no attempt as abandoned if it closes in time", () =>
+    Effect.gen(function* () {
+      const told = yield* telling();
+      const closing = Stream.drain(Stream.fromEffect(Effect.never)).pipe(Stream.ensuring(Effect.sleep(10)));
+      const whole = scripted([start, text("whole"), done]);
+      const attempt = (context: AttemptContext): Stream.Stream<ScriptedPart> =>
+        context.attempt === 1 ? closing : Stream.orDie(whole.attempt({ ...context, attempt: 1 }));
+      const run = options({ attempt }, { clocks: { first_progress: 1_000 } });
+      yield* told.of(StreamProcessor.use((it) => played(it.run(run))));
+      const series = Object.keys(yield* told.series);
+      assert.isTrue(series.some((name) => name.startsWith("stream_recovery.watchdog_fires")));
+      assert.deepStrictEqual(
+        series.filter((name) => name.startsWith("stream_recovery.abandoned_attempts")),
+        [],
+      );
+    }),
+  );
+
+  it.effect("count bytes and tokens of a replaced attempt if they were reported", () =>
     Effect.gen(function* () {
       const told = yield* telling();
       const usage = { name: "usage", says: { ...Observation.none, usage: { output_tokens: 7 } } };
@@ -263,7 +281,7 @@ describe("metrics", () => {
 });
 
 describe("log lines", () => {
-  it.effect("a healthy run says nothing", () =>
+  it.effect("a healthy run logs nothing", () =>
     Effect.gen(function* () {
       const told = yield* telling();
       yield* told.of(StreamProcessor.use((it) => played(it.run(options(scripted([start, text("whole"), done]))))));
@@ -271,7 +289,7 @@ describe("log lines", () => {
     }),
   );
 
-  it.effect("a recovered run says that it retries and that it is complete", () =>
+  it.effect("a recovered run logs its retry and its completion", () =>
     Effect.gen(function* () {
       const told = yield* telling();
       const script = scripted([start, reset], [start, text("whole"), done]);
@@ -308,7 +326,7 @@ describe("log lines", () => {
     }),
   );
 
-  it.effect("an incident that cannot be recorded is said with its stop", () =>
+  it.effect("an incident that cannot be recorded is logged with its stop", () =>
     Effect.gen(function* () {
       const told = yield* telling();
       const broken = new RecorderError({ reason: "unavailable", run_id: "r", message: "off" });
@@ -328,10 +346,10 @@ describe("log lines", () => {
   );
 });
 
-describe("telemetry has no say", () => {
+describe("telemetry never affects a run", () => {
   const canary = "sk-canary-5f1c";
 
-  it.effect("nothing of an error, a part or a finish reason comes out", () =>
+  it.effect("no text of an error, a part or a finish reason leaves the run", () =>
     Effect.gen(function* () {
       const told = yield* telling();
       const script = scripted(
@@ -348,7 +366,7 @@ describe("telemetry has no say", () => {
     }),
   );
 
-  it.effect("a tracer that throws ends the telemetry of the run, says so once, and not the run", () =>
+  it.effect("a tracer that throws ends the telemetry of the run with one log line, and not the run", () =>
     Effect.gen(function* () {
       const told = yield* telling();
       const broken = Tracer.make({
@@ -383,7 +401,7 @@ describe("telemetry has no say", () => {
   );
 });
 
-/** Keeps what a program tells: its spans in the order of their starts, its log lines, and its metrics in a registry of its own. */
+/** Collects a program's telemetry: its spans in the order of their starts, its log lines, and its metrics in a separate registry. */
 const telling = () =>
   Effect.sync(() => {
     const spans: Array<Tracer.NativeSpan> = [];

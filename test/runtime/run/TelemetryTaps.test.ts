@@ -1,4 +1,4 @@
-/** What telemetry looks up once or leaves out: no two series are taken for one, and a tracer that is there is told. */
+/** Parts of telemetry that are cached or skipped: no two series are confused, and an existing tracer gets its spans. */
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Metric, Option, Stream, Tracer } from "effect";
 import * as Measures from "../../../src/runtime/run/Measures.ts";
@@ -9,7 +9,7 @@ type More = S.More;
 
 let runs = 0;
 
-/** Runs a whole response, which says what stands above its own stream. */
+/** Runs a whole response, and returns the parent span of its own stream. */
 const whole = (more: More = {}) =>
   Effect.gen(function* () {
     const script = S.scripted(S.hello);
@@ -29,7 +29,7 @@ const whole = (more: More = {}) =>
     return above;
   });
 
-/** What a program counts of its ended runs: the attributes of each series, without those of the end, and its count. */
+/** The counted ends of a program: the attributes of each series, without those of the end, and its count. */
 const counted = Effect.map(Metric.snapshot, (all) =>
   all.flatMap((it) => {
     if (it.id !== "stream_recovery.runs" || it.type !== "Counter") return [];
@@ -40,8 +40,8 @@ const counted = Effect.map(Metric.snapshot, (all) =>
 
 const registry = () => Context.make(Metric.MetricRegistry, new Map());
 
-describe("A series that is looked up once", () => {
-  it.effect("is of its own attributes, whatever stands in them", () =>
+describe("A series that is cached", () => {
+  it.effect("is of its own attributes, whatever they contain", () =>
     Effect.gen(function* () {
       const model = "gen_ai.request.model";
       const names = [
@@ -61,7 +61,7 @@ describe("A series that is looked up once", () => {
     }).pipe(Effect.provide(S.processor()), Effect.provideContext(registry())),
   );
 
-  it.effect("is of its own measurement, whatever stands in a rule's name", () =>
+  it.effect("is of its own measurement, whatever a rule's name contains", () =>
     Effect.gen(function* () {
       const context = yield* Effect.context<never>();
       const [action, rule] = ["stream_recovery.action", "stream_recovery.rule"];
@@ -95,7 +95,7 @@ describe("A series that is looked up once", () => {
     }),
   );
 
-  it.effect("has what the program adds to every measurement, from then on, behind its own attributes", () =>
+  it.effect("has what the program adds to every measurement, from then on, after its own attributes", () =>
     Effect.gen(function* () {
       yield* whole();
       yield* Effect.provideService(whole(), Metric.CurrentMetricAttributes, {
@@ -111,7 +111,7 @@ describe("A series that is looked up once", () => {
 });
 
 describe("A span", () => {
-  it.effect("is made of no run where nothing reads it, and of the next one where a tracer is added", () =>
+  it.effect("is made for no run without a reader, and for the next one after a tracer is added", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* whole(), [undefined]);
       const tracer = Tracer.make({ span: (made) => new Tracer.NativeSpan(made) });

@@ -1,19 +1,20 @@
 /**
- * A store that commits the writes of several runs in a step that comes soon: no fiber stands around a write, and everything comes
- * on record in its order and once, also where such a step commits nothing.
+ * A store that commits the writes of several runs soon, in one step and without a fiber. Everything is recorded in order and once, even
+ * if such a step commits nothing.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Deferred, Effect, Fiber, Layer } from "effect";
 import { bounded } from "../../../src/recorder/BoundedRecorder.ts";
 import { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import type { Entry } from "../../../src/recorder/RunRecord.ts";
-import { commitsTogether, RunRecorder, type Told } from "../../../src/recorder/RunRecorder.ts";
+import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { Backlog } from "../../../src/runtime/run/Backlog.ts";
 import { RunWriter } from "../../../src/runtime/run/RunWriter.ts";
+import { inGroups, type Told } from "../../recorder/Committing.ts";
 
 const runId = "r";
 
-/** A writer over a store whose steps a test takes, and what is on record, in its order. */
+/** A writer over a store whose steps the test takes, and the entries on record, in order. */
 const writing = Effect.gen(function* () {
   const memory = Context.get(yield* Layer.build(RunRecorder.layerMemory()), RunRecorder);
   const taken: Array<string> = [];
@@ -22,7 +23,7 @@ const writing = Effect.gen(function* () {
     takes: () => true,
     write: (_id, entries) => Effect.sync(() => void taken.push(...entries.map(nameOf))),
   };
-  const recorder = commitsTogether(
+  const recorder = inGroups(
     { ...memory, write: (id: string, entries: ReadonlyArray<Entry>) => Effect.suspend(() => play.write(id, entries)) },
     (_id, entries, told) => {
       if (!play.takes()) return false;
@@ -55,7 +56,7 @@ const nameOf = (entry: Entry): string =>
 const parked = (reason: "question" | "interrupted"): Entry => ({ _tag: "RunParked", reason });
 
 describe("A write that the store commits together with others", () => {
-  it.effect("has what waits before it, and its caller goes on when it is on record", () =>
+  it.effect("includes the waiting entries, and its caller continues when it is on record", () =>
     Effect.gen(function* () {
       const { asked, start, taken, writer } = yield* writing;
       writer.note(1, "shown", "a");
@@ -84,12 +85,15 @@ describe("A write that the store commits together with others", () => {
       const second = yield* start([parked("interrupted")]);
       assert.strictEqual(asked.length, 1);
       asked[0]?.(true);
-      assert.deepStrictEqual([yield* Fiber.join(first), yield* Fiber.join(second)], ["recorded", "recorded"]);
-      assert.deepStrictEqual(taken, ["question together", "interrupted"]);
+      assert.strictEqual(yield* Fiber.join(first), "recorded");
+      assert.strictEqual(asked.length, 2);
+      asked[1]?.(true);
+      assert.strictEqual(yield* Fiber.join(second), "recorded");
+      assert.deepStrictEqual(taken, ["question together", "interrupted together"]);
     }),
   );
 
-  it.effect("is made the other way in its turn, where the step commits nothing", () =>
+  it.effect("is made the other way in its turn, if the step commits nothing", () =>
     Effect.gen(function* () {
       const { asked, play, start, taken, writer } = yield* writing;
       const [free, direct] = [yield* Deferred.make<void>(), play.write];
@@ -101,12 +105,14 @@ describe("A write that the store commits together with others", () => {
       assert.strictEqual(asked.length, 1);
       assert.deepStrictEqual(taken, []);
       yield* Deferred.succeed(free, undefined);
-      assert.deepStrictEqual([yield* Fiber.join(first), yield* Fiber.join(second)], ["recorded", "recorded"]);
-      assert.deepStrictEqual(taken, ["noted a", "question", "interrupted"]);
+      assert.strictEqual(yield* Fiber.join(first), "recorded");
+      asked[1]?.(true);
+      assert.strictEqual(yield* Fiber.join(second), "recorded");
+      assert.deepStrictEqual(taken, ["noted a", "question", "interrupted together"]);
     }),
   );
 
-  it.effect("that the other way does not take either waits with all that was to go with it", () =>
+  it.effect("that the other way refuses, too, waits with the rest of its write", () =>
     Effect.gen(function* () {
       const { asked, play, start, taken, unrecorded, writer } = yield* writing;
       const direct = play.write;
@@ -123,7 +129,7 @@ describe("A write that the store commits together with others", () => {
     }),
   );
 
-  it.effect("that the store says why it does not take waits too, and is not asked for a second time", () =>
+  it.effect("that the store refuses with a reason waits, too, and is not asked for a second time", () =>
     Effect.gen(function* () {
       const { asked, play, start, taken, unrecorded, writer } = yield* writing;
       const direct = play.write;
@@ -145,7 +151,7 @@ describe("A write that the store commits together with others", () => {
     }),
   );
 
-  it.effect("that the store refuses because another process drives the run loses the run", () =>
+  it.effect("that the store refuses because another process owns the run loses the run", () =>
     Effect.gen(function* () {
       const { asked, start, taken, unrecorded, writer } = yield* writing;
       const first = yield* start([parked("question")]);
@@ -166,7 +172,7 @@ describe("A write that the store commits together with others", () => {
       },
     ],
   ] as const) {
-    it.effect(`is made the other way, with all that waits, where the step ${how}`, () =>
+    it.effect(`is made the other way, with all waiting entries, if the step ${how}`, () =>
       Effect.gen(function* () {
         const { play, taken, writer } = yield* writing;
         play.takes = takes;
@@ -177,7 +183,7 @@ describe("A write that the store commits together with others", () => {
     );
   }
 
-  it.effect("is made whole where its caller leaves meanwhile", () =>
+  it.effect("is made completely if its caller leaves meanwhile", () =>
     Effect.gen(function* () {
       const { asked, start, taken, writer } = yield* writing;
       for (const isOnRecord of [true, false]) {
@@ -190,7 +196,7 @@ describe("A write that the store commits together with others", () => {
     }),
   );
 
-  it.effect("is not made any more once the run is another process's", () =>
+  it.effect("is no longer made once the run is another process's", () =>
     Effect.gen(function* () {
       const { asked, start, taken, writer } = yield* writing;
       const first = yield* start([parked("question")]);

@@ -1,4 +1,4 @@
-/** What broken attempts of a run have cost, the question by rule `token_budget`, and what its incident says of estimates. */
+/** The cost of a run's broken attempts, the question by rule `token_budget`, and the estimates in its incident. */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Stream } from "effect";
 import * as Observation from "../../../src/domain/Observation.ts";
@@ -11,7 +11,7 @@ const usage = (input_tokens: number, output_tokens: number): S.Step => ({
   part: { name: "usage", says: { ...Observation.lifecycle, usage: { input_tokens, output_tokens } } },
 });
 
-/** Plays a run, and gives what its incidents say of tokens. */
+/** Plays a run, and returns the tokens in its incidents. */
 const play = (
   scripts: ReadonlyArray<ReadonlyArray<S.Step>>,
   more: Parameters<typeof S.options>[1],
@@ -27,7 +27,7 @@ const play = (
   }).pipe(Effect.provide(S.processor(answers)));
 
 describe("Tokens of a run", () => {
-  it.effect("are those that its provider has told, over all its broken attempts", () =>
+  it.effect("are those that its provider has reported, over all its broken attempts", () =>
     Effect.gen(function* () {
       const broken = [S.start, usage(500, 20), S.reset];
       const { lines, tokens } = yield* play([broken, broken, S.hello], { requestTokens: 9 });
@@ -39,7 +39,7 @@ describe("Tokens of a run", () => {
     }),
   );
 
-  it.effect("stay whole numbers that a record can hold, whatever a provider tells (L9)", () =>
+  it.effect("stay whole numbers that a record can hold, whatever a provider reports (L9)", () =>
     Effect.gen(function* () {
       const broken = [S.start, usage(1e300, 1e300), S.reset];
       const { tokens } = yield* play([broken, broken, S.hello], { group: "tree" });
@@ -51,14 +51,14 @@ describe("Tokens of a run", () => {
     }),
   );
 
-  it.effect("are estimated where it told nothing, and the incident says so", () =>
+  it.effect("are estimated if it reported nothing, and the incident says so", () =>
     Effect.gen(function* () {
       const { tokens } = yield* play([[S.start, S.reasoning("x".repeat(40)), S.reset], S.hello], { requestTokens: 90 });
       assert.deepStrictEqual(tokens, [[100, 90, true]]);
     }),
   );
 
-  it.effect("are none of a request that was not sent, or that its provider did nothing with", () =>
+  it.effect("are zero for a request that was not sent, or with which its provider did nothing", () =>
     Effect.gen(function* () {
       const provider = S.scripted([S.fail({ kind: "rate_limited", status: 429 })], S.hello);
       const attempt: typeof provider.attempt = (context) => {
@@ -79,7 +79,7 @@ describe("Tokens of a run", () => {
   );
 
   it.effect(
-    "that one more attempt would spend beyond the budget are asked about, and the question says what is an estimate",
+    "raise a question about tokens that one more attempt would spend beyond the budget, which says if they are an estimate",
     () =>
       Effect.gen(function* () {
         const budget = { max_wasted_tokens: 1_000 };
@@ -92,7 +92,7 @@ describe("Tokens of a run", () => {
       }),
   );
 
-  it.effect("begin anew with a person's retry, as all of the budget does", () =>
+  it.effect("restart with a person's retry, like the whole budget", () =>
     Effect.gen(function* () {
       const broken = [S.start, usage(500, 20), S.reset];
       const more = { budget: { max_wasted_tokens: 1_100 } };
@@ -106,7 +106,7 @@ describe("Tokens of a run", () => {
     }),
   );
 
-  it.effect("of a response that is resumed are not given up: its request is paid once", () =>
+  it.effect("of a resumed response are not wasted, because its request is paid once", () =>
     Effect.gen(function* () {
       const first = [S.start, usage(500, 1), S.reasoning("x".repeat(40)), S.reset];
       const resumed = [S.reasoning("x".repeat(40)), S.reset];
@@ -119,7 +119,7 @@ describe("Tokens of a run", () => {
     }),
   );
 
-  it("go on with a run that another process takes up: what was wasted, and what its request was told to cost", () => {
+  it("are kept in a run that another process takes over: the wasted ones, and the counted cost of its request", () => {
     const spending = new Spending();
     spending.restored({ ...fresh, wasted_tokens: 700, tokens_estimated: true }, 500);
     assert.deepInclude(spending.facts(), { wasted_tokens: 700, next_tokens: 500, tokens_estimated: true });
@@ -127,7 +127,7 @@ describe("Tokens of a run", () => {
     assert.deepInclude(spending.facts(), { wasted_tokens: 1_220, next_tokens: 500, tokens_estimated: true });
   });
 
-  it.effect("and its group are let in by name: a value that is none is refused before anything is sent", () =>
+  it.effect("and its group are validated by name before anything is sent", () =>
     Effect.gen(function* () {
       const refused = (more: object) =>
         Effect.map(

@@ -1,17 +1,18 @@
 /**
- * A run whose response is whole ends in the step in which its source does, without a driver: whatever its store is like, its end is on
- * record, everything was handed over before it, and what only looks whole is not taken for it.
+ * A run with a whole response ends in the same step as its source, without a driver. With any store its end is recorded after everything
+ * was handed over, and a response that only looks whole does not count.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Exit, Layer, Stream } from "effect";
 import * as Observation from "../../../src/domain/Observation.ts";
 import { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import type { Entry } from "../../../src/recorder/RunRecord.ts";
-import { commitsTogether, RunRecorder, writeAtOnceOf } from "../../../src/recorder/RunRecorder.ts";
+import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { fromReader, type Polled } from "../../../src/runtime/attempt/AsyncSource.ts";
 import { Presence } from "../../../src/runtime/contract/Presence.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
+import { inGroups, take } from "../../recorder/Committing.ts";
 import * as S from "../Scripted.ts";
 
 const hello: S.ScriptedPart = { name: "hello", says: Observation.text(5) };
@@ -23,7 +24,7 @@ const calls: S.ScriptedPart = {
   ]),
 };
 
-/** A source that is read directly: these parts, each in a step of its own, and then its end. */
+/** A source that is read directly: these parts, each in a separate step, and then its end. */
 const source = (parts: ReadonlyArray<S.ScriptedPart>) => () => {
   const given = parts.flatMap((part): Array<Polled<S.ScriptedPart>> => [{ _tag: "chunk", chunk: [part] }, undefined]);
   const polled = [...given, { _tag: "end" } satisfies Polled<S.ScriptedPart>].values();
@@ -33,15 +34,15 @@ const source = (parts: ReadonlyArray<S.ScriptedPart>) => () => {
   );
 };
 
-/** Why a write with such an entry is refused. */
+/** The reason why a write with an entry is refused, if it is. */
 type Refuses = (entry: Entry) => RecorderError["reason"] | undefined;
 
-/** What a store takes in the very step, together with others in a later one, and in its own time. */
+/** Stores that commit in the same step, in a group in a later one, and in their own time. */
 const stores = {
   "takes a write at once": (recorder: RunRecorder["Service"]) => recorder,
   "takes writes together": (recorder: RunRecorder["Service"]) =>
-    commitsTogether({ ...recorder }, (runId, entries, told) => {
-      setImmediate(() => told(writeAtOnceOf(recorder)?.(runId, entries) === undefined));
+    inGroups(recorder, (runId, entries, told) => {
+      setImmediate(() => take(recorder, runId, entries, told));
       return true;
     }),
   "takes its time": (recorder: RunRecorder["Service"]) => ({
@@ -76,7 +77,7 @@ const layer = (store: keyof typeof stores, refuses?: Refuses) =>
     Layer.provide(UserDecisions.layerHeadless()),
   );
 
-/** Stands for whatever throws where a run lets go of what it holds. */
+/** Throws when a run releases what it holds. */
 class Faulty extends Presence {
   override forgets(): void {
     throw new Error("a defect");
@@ -85,7 +86,7 @@ class Faulty extends Presence {
 
 const budget = { max_auto_retries: 0, max_not_processed: 0 };
 
-/** The events of a run of these parts, as words, and how its stream ended. */
+/** The events of a run with these parts, as words, and the end of its stream. */
 const played = Effect.fnUntraced(function* (parts: ReadonlyArray<S.ScriptedPart>, more: S.More = {}) {
   const events: Array<string> = [];
   const processor = yield* StreamProcessor;
@@ -101,7 +102,7 @@ const played = Effect.fnUntraced(function* (parts: ReadonlyArray<S.ScriptedPart>
 
 describe("A run whose response is whole", () => {
   for (const store of Object.keys(stores) as ReadonlyArray<keyof typeof stores>) {
-    it.live(`has its end on record before its caller hears of it, where the store ${store}`, () =>
+    it.live(`has its end on record before its caller learns of it, if the store ${store}`, () =>
       Effect.gen(function* () {
         const { events, exit, record } = yield* played([hello, done]);
         assert.isTrue(Exit.isSuccess(exit));
@@ -118,7 +119,7 @@ describe("A run whose response is whole", () => {
       }).pipe(Effect.provide(layer(store))),
     );
 
-    it.live(`hands over all that was held before it says so, where the store ${store}`, () =>
+    it.live(`hands over everything held before it reports its completion, if the store ${store}`, () =>
       Effect.gen(function* () {
         const { events, record } = yield* played([hello, done], { reveal: "on_complete" });
         assert.deepStrictEqual(events, ["AttemptStarted", "hello", "done", "RunCompleted"]);
@@ -126,7 +127,7 @@ describe("A run whose response is whole", () => {
       }).pipe(Effect.provide(layer(store))),
     );
 
-    it.live(`hands over what has waited for its reader before it says so, where the store ${store}`, () =>
+    it.live(`hands over what has waited for its reader before it reports its completion, if the store ${store}`, () =>
       Effect.gen(function* () {
         const presence = new Presence();
         presence.leaves();
@@ -136,7 +137,7 @@ describe("A run whose response is whole", () => {
       }).pipe(Effect.provide(layer(store))),
     );
 
-    it.live(`is not taken for whole without its marker, where the store ${store}`, () =>
+    it.live(`does not count as whole without its marker, if the store ${store}`, () =>
       Effect.gen(function* () {
         const { events, exit, record } = yield* played([hello]);
         assert.strictEqual(S.errorOf(exit)?.failure.kind, "truncated");
@@ -145,7 +146,7 @@ describe("A run whose response is whole", () => {
       }).pipe(Effect.provide(layer(store))),
     );
 
-    it.live(`is forgotten by its processor, which closes, where the store ${store}`, () =>
+    it.live(`is forgotten by its processor, which closes, if the store ${store}`, () =>
       Effect.gen(function* () {
         yield* played([hello, done]);
         const processor = yield* StreamProcessor;
@@ -155,7 +156,7 @@ describe("A run whose response is whole", () => {
     );
   }
 
-  it.live("is not said to be whole where another process has it by its end", () =>
+  it.live("is not reported as whole if another process owns it by its end", () =>
     Effect.gen(function* () {
       const { events, exit } = yield* played([hello, done]);
       assert.notInclude(events, "RunCompleted");
@@ -163,7 +164,7 @@ describe("A run whose response is whole", () => {
     }).pipe(Effect.provide(layer("takes its time", (entry) => (entry._tag === "RunEnded" ? "fenced" : undefined)))),
   );
 
-  it.live("is not said to be whole where it was lost before its end, and its call is not handed over", () =>
+  it.live("is not reported as whole if it was lost before its end, and its call is not handed over", () =>
     Effect.gen(function* () {
       const { events, exit } = yield* played([calls, done]);
       assert.deepStrictEqual(events, ["AttemptStarted"]);

@@ -1,6 +1,6 @@
 /**
- * Every write of a run goes wrong in every way, one by one: nothing happens twice, nothing hangs, and the record comes to
- * say what happened.
+ * Each write of a run fails in each way, one by one: nothing happens twice, nothing hangs, and the record finally matches the
+ * events.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Exit, Layer, Random, Scope, Stream } from "effect";
@@ -38,7 +38,7 @@ const scenarios: Readonly<Record<string, Scenario>> = {
 
 const runId = "r";
 
-/** What is known of a run that was played to its end, and of its layer's close. */
+/** A run that was played to its end, and the close of its layer. */
 interface Played {
   readonly lines: ReadonlyArray<string>;
   readonly started: number;
@@ -110,7 +110,9 @@ const holds = (it: Played, where: string): Effect.Effect<void, never, RunRecorde
     assert.strictEqual(record.state, parked ? "asking" : "ended", `${where}: ${it.lines}`);
     if (!parked) assert.strictEqual(record.end?.state, completed ? "completed" : "stopped", where);
     const asked = it.lines.filter((line) => line.startsWith("ask ")).length;
-    assert.lengthOf(record.questions, asked, `${where}: questions`);
+    // A question that the store did not accept in time was never asked, so its default applied.
+    const byDefault = record.questions.filter(({ answered_by }) => answered_by === "expiry").length;
+    assert.strictEqual(record.questions.length - byDefault, asked, `${where}: questions`);
     const attempts = it.lines.filter((line) => line.startsWith("attempt ")).length;
     assert.isAtLeast(record.attempts.length, attempts, `${where}: attempts`);
   });
@@ -118,7 +120,7 @@ const holds = (it: Played, where: string): Effect.Effect<void, never, RunRecorde
 const inStore = <A, E>(effect: Effect.Effect<A, E, RunRecorder>) =>
   Effect.provide(effect, Layer.fresh(RunRecorder.layerMemory()));
 
-describe("A write that goes wrong in any way loses nothing, repeats nothing and holds up no run (L7, L8, L11)", () => {
+describe("A write that fails in any way loses nothing, repeats nothing and blocks no run (L7, L8, L11)", () => {
   for (const [name, scenario] of Object.entries(scenarios)) {
     for (const [way, fault] of Object.entries(faults)) {
       it.effect(`${name}: each write ${way}`, () =>

@@ -1,4 +1,4 @@
-/** Law L11: the limits on calls are those of one response, and a call that was handed over within them can run. */
+/** Law L11: the limits on calls apply to one response, and a call that was handed over within them can run. */
 import { assert, describe, it } from "@effect/vitest";
 import { Deferred, Effect, Fiber, Layer } from "effect";
 import { callsMax, toolRowsMax } from "../../../src/domain/Limits.ts";
@@ -10,7 +10,7 @@ import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import * as S from "../Scripted.ts";
 
-/** A response of so many calls, each in a part of its own. */
+/** A response with many calls, each in a separate part. */
 const calls = (count: number): ReadonlyArray<S.Step> =>
   Array.from({ length: count }, (_, ordinal) => ({
     part: {
@@ -21,7 +21,7 @@ const calls = (count: number): ReadonlyArray<S.Step> =>
     },
   }));
 
-/** Gathers the calls of a run, as a runtime does that runs them once the response is whole. */
+/** Collects the calls of a run, like a runtime that runs them once the response is whole. */
 const gathered = (scripts: ReadonlyArray<ReadonlyArray<S.Step>>) =>
   Effect.gen(function* () {
     let ran = 0;
@@ -55,7 +55,7 @@ describe("L11 the calls of one response", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("can all run, also those whose rows were folded, and are all known on record", () =>
+  it.effect("can all run, even those whose rows were folded, and are all known on record", () =>
     Effect.gen(function* () {
       const { ran, refused } = yield* gathered([
         [...calls(toolRowsMax), S.reset],
@@ -79,41 +79,44 @@ describe("L11 the calls of one response", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.live("that ran are not told as not run by the process that takes the run up, where their rows were folded", () => {
-    const count = toolRowsMax + 10;
-    const layer = StreamProcessor.layer.pipe(
-      Layer.provideMerge(
-        Layer.merge(S.recorderThat({ durable: true }), UserDecisions.layerHeadless({ otherwise: "continue" })),
-      ),
-    );
-    return Effect.gen(function* () {
-      const processor = yield* StreamProcessor;
-      const pay = (yield* ToolGuard).mutating("pay", () => Effect.void);
-      const all = yield* Deferred.make<void>();
-      const first = S.scripted([...calls(count), S.never]);
-      const options = S.options(first, { tools: [pay], canContinue: true, transcript: "t" });
-      let ran = 0;
-      const fiber = yield* Effect.forkChild(
-        S.watch(processor.run({ ...options, runId: "r" }), (event) =>
-          event._tag === "Part" && event.calls?.[0] !== undefined
-            ? Effect.andThen(pay.run(event.calls[0], undefined), () =>
-                ++ran === count ? Deferred.succeed(all, undefined) : Effect.void,
-              )
-            : Effect.void,
+  it.live(
+    "that ran are not reported as not run by the process that takes the run up, if their rows were folded",
+    () => {
+      const count = toolRowsMax + 10;
+      const layer = StreamProcessor.layer.pipe(
+        Layer.provideMerge(
+          Layer.merge(S.recorderThat({ durable: true }), UserDecisions.layerHeadless({ otherwise: "continue" })),
         ),
       );
-      yield* Deferred.await(all);
-      yield* Fiber.interrupt(fiber);
-      const next = S.scripted([S.text("all"), S.done]);
-      const request = { ...options, attempt: next.attempt, canContinue: next.attempt };
-      const seen = yield* S.watch(processor.takeUp("r", { request, transcript: "t" }));
-      assert.strictEqual(seen.lines.at(-1), "completed");
-      const told = next.attempts[0]?.calls ?? [];
-      assert.lengthOf(told, count);
-      assert.deepStrictEqual(
-        told.filter(({ outcome }) => outcome === "not_run"),
-        [],
-      );
-    }).pipe(Effect.provide(layer));
-  });
+      return Effect.gen(function* () {
+        const processor = yield* StreamProcessor;
+        const pay = (yield* ToolGuard).mutating("pay", () => Effect.void);
+        const all = yield* Deferred.make<void>();
+        const first = S.scripted([...calls(count), S.never]);
+        const options = S.options(first, { tools: [pay], canContinue: true, transcript: "t" });
+        let ran = 0;
+        const fiber = yield* Effect.forkChild(
+          S.watch(processor.run({ ...options, runId: "r" }), (event) =>
+            event._tag === "Part" && event.calls?.[0] !== undefined
+              ? Effect.andThen(pay.run(event.calls[0], undefined), () =>
+                  ++ran === count ? Deferred.succeed(all, undefined) : Effect.void,
+                )
+              : Effect.void,
+          ),
+        );
+        yield* Deferred.await(all);
+        yield* Fiber.interrupt(fiber);
+        const next = S.scripted([S.text("all"), S.done]);
+        const request = { ...options, attempt: next.attempt, canContinue: next.attempt };
+        const seen = yield* S.watch(processor.takeUp("r", { request, transcript: "t" }));
+        assert.strictEqual(seen.lines.at(-1), "completed");
+        const told = next.attempts[0]?.calls ?? [];
+        assert.lengthOf(told, count);
+        assert.deepStrictEqual(
+          told.filter(({ outcome }) => outcome === "not_run"),
+          [],
+        );
+      }).pipe(Effect.provide(layer));
+    },
+  );
 });

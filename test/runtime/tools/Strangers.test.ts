@@ -1,4 +1,4 @@
-/** What was made for something else is refused, and what was done once is done: calls of other tools and processors, a second close. */
+/** Calls of other tools and processors are refused, and a second close has no effect. */
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Layer } from "effect";
 import type { ReadyCall } from "../../../src/runtime/contract/ToolCall.ts";
@@ -6,7 +6,7 @@ import { StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import * as S from "../Scripted.ts";
 
-/** The one call of a run, and what was run of the two tools. */
+/** The one call of a run, and the runs of the two tools. */
 const called = Effect.gen(function* () {
   const guard = yield* ToolGuard;
   const ran: Array<string> = [];
@@ -22,16 +22,18 @@ const called = Effect.gen(function* () {
 });
 
 describe("A guarded tool", () => {
-  it.effect("refuses a call that is another tool's, by its key and by its id, and the call stays its own tool's", () =>
-    Effect.gen(function* () {
-      const { call, pay, ran, read } = yield* called;
-      for (const reference of [call, { run_id: "r", id: call.id }]) {
-        const error = yield* Effect.flip(read.run(reference, undefined));
-        assert.deepInclude(error, { _tag: "ToolRefused", reason: "another_tool", tool: "read" });
-      }
-      yield* pay.run(call, undefined);
-      assert.deepStrictEqual(ran, ["pay"]);
-    }).pipe(Effect.provide(S.processor())),
+  it.effect(
+    "refuses a call that is another tool's, by its key and by its id, and the call remains its own tool's",
+    () =>
+      Effect.gen(function* () {
+        const { call, pay, ran, read } = yield* called;
+        for (const reference of [call, { run_id: "r", id: call.id }]) {
+          const error = yield* Effect.flip(read.run(reference, undefined));
+          assert.deepInclude(error, { _tag: "ToolRefused", reason: "another_tool", tool: "read" });
+        }
+        yield* pay.run(call, undefined);
+        assert.deepStrictEqual(ran, ["pay"]);
+      }).pipe(Effect.provide(S.processor())),
   );
 
   it.effect("refuses a call of another processor's run, of no run, and of another attempt", () =>
@@ -48,7 +50,7 @@ describe("A guarded tool", () => {
 });
 
 describe("A processor", () => {
-  it.effect("that is closed twice was closed once: the first reason stays", () =>
+  it.effect("that is closed twice was closed once: the first reason is kept", () =>
     Effect.gen(function* () {
       const processor = yield* StreamProcessor;
       yield* processor.close("first");
@@ -58,7 +60,7 @@ describe("A processor", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("begins a run's stream of one id once, also where the stream is run again", () =>
+  it.effect("starts the stream of one run id once, even if the stream is run again", () =>
     Effect.gen(function* () {
       const provider = S.scripted([S.text("all"), S.done]);
       const stream = (yield* StreamProcessor).run(S.options(provider, { runId: "r" }));

@@ -1,5 +1,5 @@
 /**
- * Breaks around a tool's call: what asks, what does not, and what becomes of the tool.
+ * Breaks around a tool's call: those that raise a question, those that do not, and the tool's fate.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Deferred, Effect, Fiber, Schema } from "effect";
@@ -18,7 +18,7 @@ const tool = (effect: ToolBoundary["effect"], executor: ToolBoundary["executor"]
 describe("A tool that is only exposed", () => {
   it.effect("does not block a clean retry", () =>
     Effect.gen(function* () {
-      // A disabled tool is not in `tools`; an exposed one of unknown effect was never called.
+      // A disabled tool is not in `tools`. The exposed one of unknown effect was never called.
       const provider = S.scripted([S.start, S.reset], S.hello);
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, { tools: [tool("unknown")] })));
       assert.strictEqual(seen.lines.at(-1), "completed");
@@ -33,7 +33,7 @@ describe("A tool that is only exposed", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("by the provider makes a processed 5xx ask", () =>
+  it.effect("that the provider runs makes a processed 5xx raise a question", () =>
     Effect.gen(function* () {
       const provider = S.scripted([S.fail({ kind: "server_error", status: 500 })], S.hello);
       const seen = yield* S.played(

@@ -1,5 +1,5 @@
 /**
- * Holds a script for every rule of the decision table that ends a run or asks about tools, and the whole transcript that comes of it.
+ * A script for every rule of the decision table that ends a run or concerns tools, with its whole transcript.
  */
 import { Effect } from "effect";
 import { at, bash, hosted, malformed, plain, type RuleCase, read, runId, runs, starts } from "../recovery/RuleBench.ts";

@@ -1,5 +1,5 @@
-/** Tools: what may start, what is waited for, and what is on record before and after (laws L6 and L8). */
-import { assert, describe, it } from "@effect/vitest";
+/** Tools: permission to start, waits, and records before and after (laws L6 and L8). */
+import { assert, describe, it, vi } from "@effect/vitest";
 import { Context, Deferred, Effect, Fiber, Layer, Schema } from "effect";
 import { TestClock } from "effect/testing";
 import * as Observation from "../../../src/domain/Observation.ts";
@@ -7,12 +7,13 @@ import type { Entry } from "../../../src/recorder/RunRecord.ts";
 import { RecorderError, RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import type { RunEvent } from "../../../src/runtime/contract/RunEvent.ts";
 import type { ReadyCall } from "../../../src/runtime/contract/ToolCall.ts";
+import { Groups } from "../../../src/runtime/pacing/Groups.ts";
 import { UserDecisions } from "../../../src/runtime/questions/UserDecisions.ts";
 import { ProcessorConfig, StreamProcessor } from "../../../src/runtime/StreamProcessor.ts";
 import { type GuardedTool, ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import * as S from "../Scripted.ts";
 
-/** Runs every ready call of an event in a fiber of its own, as a runtime that does not wait for its tools would. */
+/** Runs every ready call of an event in a separate fiber, like a runtime that does not wait for its tools. */
 const inBackground =
   <A, E>(tool: GuardedTool<undefined, A, E, never>) =>
   (event: RunEvent<S.ScriptedPart>) =>
@@ -80,7 +81,7 @@ describe("ToolGuard", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("tools run after their stream has completed, and are on record", () =>
+  it.effect("tools that run after their stream has completed are on record", () =>
     Effect.gen(function* () {
       const guard = yield* ToolGuard;
       const bash = guard.mutating("bash", () => Effect.succeed("ran"));
@@ -171,7 +172,7 @@ describe("ToolGuard", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("past the drain limit the question is asked, and a late settle makes a new incident (L1)", () =>
+  it.effect("after the drain limit the question is asked, and a late settle makes a new incident (L1)", () =>
     Effect.gen(function* () {
       const guard = yield* ToolGuard;
       const over = yield* Deferred.make<void>();
@@ -186,6 +187,8 @@ describe("ToolGuard", () => {
         "answer stop",
         "end stopped tool_outcome_unknown",
       ]);
+      const given = vi.spyOn(Groups.prototype, "giveBack");
+      yield* Effect.addFinalizer(() => Effect.sync(() => given.mockRestore()));
       yield* Deferred.succeed(over, undefined);
       yield* TestClock.adjust("1 second");
       const record = yield* S.recordOf("r");
@@ -196,10 +199,11 @@ describe("ToolGuard", () => {
           ["tool_ran", "late", "settled"],
         ],
       );
-    }).pipe(Effect.provide(S.processor()), Effect.provideService(ProcessorConfig, { drainMs: 5_000 })),
+      assert.lengthOf(given.mock.calls, 0, "its group hears of the end, and of nothing later");
+    }).pipe(Effect.scoped, Effect.provide(S.processor()), Effect.provideService(ProcessorConfig, { drainMs: 5_000 })),
   );
 
-  it.effect("a settle while the question is open asks anew on the grown facts", () =>
+  it.effect("a settle during an open question asks again on the grown facts", () =>
     Effect.gen(function* () {
       const guard = yield* ToolGuard;
       const over = yield* Deferred.make<void>();
@@ -239,7 +243,7 @@ describe("ToolGuard", () => {
     ),
   );
 
-  it.effect("a dispatch that races the decision waits for it, and never starts when the attempt is given up", () =>
+  it.effect("a dispatch that races the decision waits for it, and never starts if the attempt is superseded", () =>
     Effect.gen(function* () {
       let ran = 0;
       const guard = yield* ToolGuard;
@@ -249,7 +253,7 @@ describe("ToolGuard", () => {
       const calls: Array<ReadyCall> = [];
       const seen = yield* S.played((yield* StreamProcessor).run(S.options(provider, { tools: [bash] })), (event) => {
         if (event._tag === "Part") calls.push(...(event.calls ?? []));
-        // The retry is scheduled, not yet started: the fence is suspended and the call has to wait.
+        // The retry is scheduled and not yet started: the fence is suspended, and the call must wait.
         return event._tag === "RetryScheduled" && calls[0] !== undefined
           ? Effect.forkDetach(Effect.map(reasonOf(bash.run(calls[0], undefined)), (it) => outcomes.push(it)))
           : Effect.void;
@@ -301,7 +305,7 @@ describe("ToolGuard", () => {
 describe("call ids", () => {
   const twoCalls = (id: string) => [S.start, S.callReady("bash", 0, id), S.callReady("bash", 1, id), S.done];
 
-  it.effect("empty, `0` and repeated ids are told apart by their key", () =>
+  it.effect("empty, `0` and repeated ids are distinguished by their key", () =>
     Effect.gen(function* () {
       const guard = yield* ToolGuard;
       const processor = yield* StreamProcessor;
@@ -319,7 +323,7 @@ describe("call ids", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("calls without any id are told apart by their key", () =>
+  it.effect("calls without any id are distinguished by their key", () =>
     Effect.gen(function* () {
       const guard = yield* ToolGuard;
       let ran = 0;
@@ -340,7 +344,7 @@ describe("call ids", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("where only an id reaches the handler, a repeated one is refused while the earlier is unsettled", () =>
+  it.effect("if only an id reaches the handler, a repeated one is refused while the earlier is unsettled", () =>
     Effect.gen(function* () {
       const guard = yield* ToolGuard;
       const gate = yield* Deferred.make<void>();
@@ -352,13 +356,13 @@ describe("call ids", () => {
       assert.strictEqual(yield* reasonOf(bash.run(byId, undefined)), "already_dispatched");
       yield* Deferred.succeed(gate, undefined);
       yield* Fiber.join(first);
-      // The first has settled: the second call with that id may run now, and a third time nothing is left.
+      // The first has settled: the second call with that id may run now, and a third try finds no call.
       yield* Effect.orDie(bash.run(byId, undefined));
       assert.strictEqual(yield* reasonOf(bash.run(byId, undefined)), "already_dispatched");
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("an id that every turn repeats means the newest attempt's call", () =>
+  it.effect("an id that every turn repeats denotes the newest attempt's call", () =>
     Effect.gen(function* () {
       const guard = yield* ToolGuard;
       let ran = 0;
@@ -385,7 +389,7 @@ describe("guarded is a proof", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("one unguarded tool among guarded ones takes the proof away", () =>
+  it.effect("one unguarded tool among guarded ones invalidates the proof", () =>
     Effect.gen(function* () {
       const guard = yield* ToolGuard;
       const real = guard.mutating("bash", () => Effect.void);
@@ -396,7 +400,7 @@ describe("guarded is a proof", () => {
     }).pipe(Effect.provide(S.processor())),
   );
 
-  it.effect("a call of an undeclared tool may run anywhere: it asks", () =>
+  it.effect("a call of an undeclared tool may run anywhere, so it raises a question", () =>
     Effect.gen(function* () {
       const guard = yield* ToolGuard;
       const real = guard.mutating("bash", () => Effect.void);
@@ -407,7 +411,7 @@ describe("guarded is a proof", () => {
   );
 });
 
-/** A processor whose recorder refuses every write that holds such an entry. */
+/** A processor whose recorder refuses every write with such an entry. */
 const brokenProcessor = (refuses: (entry: Entry) => boolean) =>
   StreamProcessor.layer.pipe(
     Layer.provideMerge(

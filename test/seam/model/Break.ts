@@ -1,18 +1,18 @@
 /**
- * Holds what a model knows that is asked to go on: its whole answer, what the reader has seen of it, and what the request quotes.
+ * The knowledge of a model that must continue: its whole answer, the part that the reader has seen, and the quote in the request.
  */
 
 /** A place at which a connection broke. */
 export interface Break {
   /** All that the model means to say. */
   readonly whole: string;
-  /** What was shown, to the last character. */
+  /** The shown text, to the last character. */
   readonly shown: string;
-  /** What was not. */
+  /** The rest. */
   readonly rest: string;
   /** The end of what was shown, as the request quotes it. */
   readonly quote: string;
-  /** What the model says that does as it is asked: from where the quote begins. */
+  /** The text of a model that follows its instructions: from the beginning of the quote. */
   readonly asked: string;
   /** The line that has opened the code block that the shown text ends in, if it ends in one. */
   readonly fence: string | undefined;

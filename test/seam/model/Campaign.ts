@@ -1,5 +1,5 @@
 /**
- * Breaks texts at any character, goes on with each in every way, and counts what the judge says, by kind.
+ * Breaks texts at any character, continues each in every way, and counts the judge's results by kind.
  */
 import { anchorOf } from "../../../src/seam/Anchor.ts";
 import { Dice } from "../../simulation/Dice.ts";
@@ -13,7 +13,7 @@ import { type Played, play, sizes } from "./Player.ts";
 /** The first seed that is played. */
 export const baseSeed = 20_261_122;
 
-/** What was counted of one kind. */
+/** The counts of one kind. */
 export interface Row {
   readonly kind: string;
   readonly group: "honest" | "clumsy" | "prefill";
@@ -36,7 +36,7 @@ export interface Wrong {
   readonly played: Played;
 }
 
-/** What a campaign has found. */
+/** The results of a campaign. */
 export interface Report {
   readonly seed: number;
   readonly breaks: number;
@@ -45,7 +45,7 @@ export interface Report {
   readonly wrong: ReadonlyArray<Wrong>;
   /** Honest continuations of texts that do not repeat themselves, that were refused. */
   readonly lost: ReadonlyArray<Wrong>;
-  /** How many characters come again, ascending: of each break that has an anchor, in texts that have sentences or lines. */
+  /** Numbers of repeated characters, ascending, of each break with an anchor in texts that have sentences or lines. */
   readonly extra: ReadonlyArray<number>;
   /** The same of texts that are one line without a sentence. */
   readonly extraOfLines: ReadonlyArray<number>;
@@ -114,7 +114,7 @@ const playBreak = (counter: Counter, at: Situation): void => {
   }
 };
 
-/** A continuation that is cut again, and gone on with once more. */
+/** A continuation that is cut again, and then continued once more. */
 const playTwice = (counter: Counter, at: Situation, anchor: Exclude<ReturnType<typeof anchorOf>, string>): void => {
   const { dice, it } = at;
   const said = it.asked.slice(0, dice.between(0, it.asked.length));

@@ -1,29 +1,29 @@
 /**
- * Goes on as models do that do not do as they are asked. None of this is what the reader waits for.
+ * Continuations by models that ignore their instructions. A reader expects none of them.
  */
 import type { Break } from "./Break.ts";
 import type { Way } from "./Honest.ts";
 
-/** What must become of such a continuation. */
+/** The required result of such a continuation. */
 export type Demand =
   /** It never joins. */
   | "refused"
   /** It never joins, and within 8 characters. */
   | "refused at once"
-  /** What stands in front of the repetition has left; the repetition never does. */
+  /** The text before the repetition has left, and the repetition never does. */
   | "refused late"
-  /** It goes on behind the seam with words that only the model knows: it joins, and none of them is lost or doubled. */
+  /** It continues after the seam with words that only the model knows, which join without loss or duplication. */
   | "own words"
-  /** Nothing tells it from an honest text: what becomes of it is printed. */
+  /** Indistinguishable from an honest text, so its result is only printed. */
   | "cannot be told";
 
-/** A clumsy way, and what must become of it. */
+/** A clumsy continuation and its required result. */
 export interface Clumsy {
   readonly demand: Demand;
   readonly say: Way;
-  /** How the response ends; left out: cleanly. */
+  /** The end of the response; clean by default. */
   readonly ends?: "breaks" | "calls";
-  /** What it says stands twice in its own message too: it is no whole answer either. */
+  /** True if its own message contains the text twice, too, so that it is no whole answer either. */
   readonly twice?: true;
 }
 
@@ -45,7 +45,7 @@ const half = ({ shown }: Break): string => {
 /** Enough for a repetition to be one. */
 const halfMin = 6;
 
-/** How far in front of its end a repetition may begin that is told. */
+/** Maximum distance from its end at which a repetition that is detected may begin. */
 const farthest = 1_600;
 
 const longHalf = (it: Break): string | undefined =>
@@ -156,7 +156,7 @@ const inside: Readonly<Record<string, Clumsy>> = {
   },
 };
 
-/** Changes the quote behind the last line that opens code: what stands in front of that is prose. */
+/** Changes the quote after the last line that opens code; the text before it is prose. */
 const inCode = (it: Break, change: (text: string) => string): string | undefined => {
   const open = it.quote.lastIndexOf(it.fence ?? "\n");
   if (open >= 0) return undefined;
@@ -206,7 +206,7 @@ const behindWhite = (it: Break): string => it.shown.slice(it.shown.lastIndexOf(i
 /** The clumsy ways, by name. */
 export const clumsy: Readonly<Record<string, Clumsy>> = { ...inFront, ...inside, ...behindSeam };
 
-/** What goes wrong behind a prefill. */
+/** Faults after a prefill. */
 export const clumsyPrefill: Readonly<Record<string, Clumsy>> = {
   "the anchor, as if it had been asked for": twice((it) =>
     it.quote.length >= 41 && it.shown.length > it.quote.length + 20 ? it.asked : undefined,

@@ -1,5 +1,5 @@
 /**
- * Holds the texts that are cut and gone on with: what recorded responses say, and texts in other scripts and shapes.
+ * The texts that are cut and continued: those of recorded responses, and texts in other scripts and shapes.
  */
 import { globSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -40,7 +40,7 @@ const said = (protocol: ProtocolId, bytes: Uint8Array): string =>
     .map(({ content }) => textOf((content ?? []).filter(({ choice }) => choice === 0)))
     .join("");
 
-/** What the fixtures say, and the recordings where they are at hand. */
+/** The texts of the fixtures, and of the recordings if they are available. */
 export const recorded = (): ReadonlyArray<Text> => {
   const protocols: ReadonlyArray<ProtocolId> = [
     "openai-chat",
@@ -226,7 +226,7 @@ const shapes: Readonly<Record<string, (dice: Dice) => string>> = {
   "very long": (dice) => dice.times(8, () => prose(dice, latin, [".", "?"])).join("\n\n"),
 };
 
-/** Texts in which lines, or sentences, stand several times: where they are cut there, nothing tells one from the other. */
+/** Texts with repeated lines or sentences: a cut within them is ambiguous. */
 const repeating: Readonly<Record<string, (dice: Dice) => string>> = {
   "refrains (repeats itself)": verse,
   "same lines (repeats itself)": (dice) => {
@@ -241,7 +241,7 @@ const repeating: Readonly<Record<string, (dice: Dice) => string>> = {
       .join("\n"),
 };
 
-/** Whether a shape says the same in several places on purpose. */
+/** Returns true if a shape repeats itself on purpose. */
 export const repeatsItself = (shape: string): boolean => shape in repeating;
 
 /** Draws texts: of every shape the same number. */

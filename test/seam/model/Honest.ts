@@ -1,13 +1,13 @@
 /**
- * Goes on as an honest model does: with the answer that it means, in every way that the rule permits.
+ * Continuations by an honest model with the answer that it means, in every way that the rule permits.
  */
 import type { Dice } from "../../simulation/Dice.ts";
 import type { Break } from "./Break.ts";
 
-/** One way to go on. It gives what the model says, or nothing where this way does not exist at a break. */
+/** A way to continue. Returns the model's text, or undefined if this way is impossible at a break. */
 export type Way = (it: Break, dice: Dice) => string | undefined;
 
-/** Changes the part of the quote in front of its last characters: what stands at the seam itself is exact. */
+/** Changes the quote except its last characters: the text at the seam itself is exact. */
 const within = (it: Break, change: (text: string) => string): string | undefined => {
   if (it.fence !== undefined || /(`{3}|~{3})/.test(it.quote) || it.quote.length < 12) return undefined;
   const inner = it.asked.slice(0, it.quote.length - 4);
@@ -15,7 +15,7 @@ const within = (it: Break, change: (text: string) => string): string | undefined
   return changed === inner ? undefined : changed + it.asked.slice(inner.length);
 };
 
-/** Where sentences and lines begin in the last 1,500 characters in front of the quote. */
+/** The starts of sentences and lines in the last 1,500 characters before the quote. */
 const earlier = (it: Break): ReadonlyArray<number> => {
   const before = it.shown.length - Math.max(0, it.shown.lastIndexOf(it.quote));
   const from = Math.max(0, it.shown.length - 1_500);
@@ -49,7 +49,7 @@ export const honest: Readonly<Record<string, Way>> = {
     fence === undefined || quote.includes(fence) ? undefined : `${fence}\n${asked}`,
 };
 
-/** The ways of a provider that goes on behind a prefill. */
+/** The ways of a provider that continues a prefill. */
 export const honestPrefill: Readonly<Record<string, Way>> = {
   "straight on": ({ rest, shown }) => `${shown.slice(shown.trimEnd().length)}${rest}`,
   "an echo of all that was shown": ({ shown, whole }) => (shown.trim().length >= 45 ? whole : undefined),

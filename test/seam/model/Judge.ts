@@ -1,34 +1,34 @@
 /**
- * Judges what became of a continuation by the whole answer that the model meant. It shares no code with the verifier.
+ * Judges the result of a continuation by the whole answer that the model meant. It shares no code with the verifier.
  */
 import type { Break } from "./Break.ts";
 import type { Clumsy } from "./Clumsy.ts";
 import type { Played } from "./Player.ts";
 
-/** What a reader has before them in the end. */
+/** The text that a reader has in the end. */
 export type Judgement =
   /** The answer that the model meant, to the character. */
   | "whole"
   /** The model's own new message, from its first character to its last. */
   | "own message"
-  /** What was shown, and behind it what the model said there, to the character. */
+  /** The shown text, followed by exactly the model's own text from there. */
   | "own words"
-  /** What was shown, and nothing else. */
+  /** Only the shown text. */
   | "refused"
-  /** What was shown, and some honest text behind it: a failure after shown text. */
+  /** The shown text, followed by some honest text: a failure after shown text. */
   | "refused late"
   | "twice"
   | "missing"
   /** A refusal that took more characters than it may. */
   | "too late";
 
-/** What nothing may become. */
+/** Results that are never permitted. */
 export const wrongs: ReadonlyArray<Judgement> = ["twice", "missing", "too late"];
 
-/** How much of a preface may be read before it is refused. */
+/** Maximum characters of a preface that may be read before it is refused. */
 const atOnceMax = 8;
 
-/** How much of the shown text a model may say again. */
+/** Maximum characters of the shown text that a model may repeat. */
 const saidAgainMax = 2_000;
 
 const wrong = (final: string, whole: string): Judgement => (final.length >= whole.length ? "twice" : "missing");
@@ -48,8 +48,8 @@ export const judgeCut = ({ shown, whole }: Break, { released, verdict }: Played)
 };
 
 /**
- * Whether what the model says is, to the character, what an honest model says that goes on with another answer: it begins with
- * the end of what was shown, from in front of the quote. It can only be where the text says the same in two places.
+ * Returns true if the model's text equals exactly that of an honest model that continues another answer: it begins with the end of
+ * the shown text, from before the quote. That is only possible if the text repeats itself in two places.
  */
 const goesOn = ({ quote, shown }: Break, said: string, final: string, isWhole: boolean): boolean => {
   const text = shown.trimEnd();

@@ -5,21 +5,21 @@ import type { Anchor } from "../../../src/seam/Anchor.ts";
 import * as SeamVerifier from "../../../src/seam/SeamVerifier.ts";
 import type { Dice } from "../../simulation/Dice.ts";
 
-/** How a response ends. */
+/** The end of a response. */
 export type Ending = "stops" | "breaks" | "calls";
 
-/** What became of a continuation. */
+/** The result of a continuation. */
 export interface Played {
-  /** What has left behind the shown text. */
+  /** The text that has left after the shown text. */
   readonly released: string;
   /** `open`: the connection broke before anything was decided. */
   readonly verdict: "joined" | "open" | "unproven";
   readonly fault: string | undefined;
-  /** How much of the new text was read until it was refused, without the white space in front. */
+  /** Length of the new text that was read until the refusal, without leading white space. */
   readonly read: number;
 }
 
-/** What is gone on with, and how. */
+/** The text to continue, and the way to do so. */
 export interface Start {
   readonly shown: string;
   readonly anchor: Anchor;

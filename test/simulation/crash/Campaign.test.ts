@@ -1,11 +1,11 @@
-/** The stories of Crash.test.ts over the seeds behind those that it plays. */
+/** Continues Crash.test.ts with the seeds that follow. */
 import { assert, describe, it } from "@effect/vitest";
+import { campaign } from "../../Campaigns.ts";
 import { playStories } from "./Campaign.ts";
 
-/** Stories of this test. */
-const runs = Number(process.env.STREAM_RECOVERY_CRASHES ?? 500);
+const runs = campaign(250);
 
-const seed = 20_261_222;
+const seed = 20_261_162;
 
 describe("a campaign of runs that live in several processes (L6, L7, L8, L9)", () => {
   it(`keeps every invariant over ${runs} seeds from ${seed}`, { timeout: 120_000 }, async () => {

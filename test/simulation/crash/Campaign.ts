@@ -1,4 +1,4 @@
-/** Lives the stories of many seeds and judges each. One of eight has two processes at once over one file. */
+/** Plays the stories of many seeds and judges each. One in eight has two processes at once over one file. */
 import { Effect, Layer, References } from "effect";
 import { TestClock } from "effect/testing";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
@@ -9,34 +9,34 @@ import { twinProblems } from "./TwinJudge.ts";
 import { twinStoryOf } from "./TwinStory.ts";
 import { liveTwins } from "./Twins.ts";
 
-/** What one seed gave. */
+/** The result of one seed. */
 export interface Judged {
   readonly seed: number;
   readonly problems: ReadonlyArray<string>;
-  /** What was made up, as JSON. */
+  /** The generated story, as JSON. */
   readonly story: string;
   readonly log: ReadonlyArray<string>;
   readonly deaths: number;
   readonly resumes: number;
   readonly completed: boolean;
-  /** How the run ended, or how it stands. */
+  /** The run's end, or its state without one. */
   readonly end: string;
 }
 
-/** Of so many seeds one is a story of two processes at once. */
+/** One story out of this many has two processes at once. */
 const twinEvery = 8;
 
-/** Lives the story of a seed and judges it. */
+/** Plays the story of a seed and judges it. */
 export const playStory = (seed: number): Promise<Judged> => (seed % twinEvery === 0 ? playTwins(seed) : playOne(seed));
 
-/** What many stories gave together. */
+/** The totals of many stories. */
 export interface Stories {
   readonly deaths: number;
   readonly completed: number;
   readonly resumes: number;
 }
 
-/** Lives the stories of this many seeds from one on. One that breaks an invariant fails it, with the story. */
+/** Plays the stories of this many seeds. One that violates an invariant fails the campaign and is reported. */
 export const playStories = async (runs: number, from: number): Promise<Stories> => {
   let [deaths, completed, resumes] = [0, 0, 0];
   const broken: Array<string> = [];
@@ -76,7 +76,7 @@ const playTwins = async (seed: number): Promise<Judged> => {
   const story = twinStoryOf(seed);
   const lived = await Effect.runPromise(
     liveTwins(story).pipe(
-      // The machine may be slow; what a step has woken is waited for all the same.
+      // The machine may be slow, and TestClock still waits for the fibers that it has woken.
       Effect.provide(Layer.fresh(TestClock.layer({ warningDelay: "1 minute" }))),
       Effect.provideService(References.MinimumLogLevel, "None"),
     ),
@@ -94,6 +94,6 @@ const playTwins = async (seed: number): Promise<Judged> => {
   };
 };
 
-/** What a person needs of a failure: the seed, what was found, the story and what happened. */
+/** Describes a failure for a person: the seed, the problems, the story and its log. */
 export const told = ({ log, problems, seed, story }: Judged): string =>
   [`seed ${seed}:`, ...problems, story, ...log].join("\n  ");

@@ -1,6 +1,6 @@
 /**
- * Lives a story: each process drives the run until it dies, another one may recover between them, and in the end one goes
- * on for as long as it takes. Memory, virtual time, and a world beside them that forgets nothing.
+ * Plays a story: each process drives the run until it dies, another one may recover between them, and the last ones continue it
+ * to its end. It has memory, virtual time and a world that survives the processes.
  */
 import { Clock, Context, Deferred, Effect, type Exit, Fiber, Layer, Random, Scope, Stream } from "effect";
 import { TestClock } from "effect/testing";
@@ -17,7 +17,7 @@ import { Dice } from "../Dice.ts";
 import { begin, type Process, providerOf, type Recorder, read, runId, toolsOf, type World } from "./Playing.ts";
 import type { Death, Story } from "./Story.ts";
 
-/** How a story ended. */
+/** The outcome of a story. */
 export interface Lived {
   readonly world: World;
   readonly record: RunRecord | undefined;
@@ -27,10 +27,10 @@ export interface Lived {
 
 const transcript = "what the user asked";
 
-/** Processes that go on with a run in the end, before it is said that it has no end. */
+/** Maximum processes that try to finish a run before it counts as endless. */
 const lastLivesMax = 12;
 
-/** Lives a story. */
+/** Plays a story. */
 export const live = (story: Story): Effect.Effect<Lived, never, RunRecorder> =>
   Effect.gen(function* () {
     const recorder = {
@@ -96,13 +96,13 @@ const startProcess = (
     };
   });
 
-/** A person who is asked again and again comes to an end. */
+/** Draws an answer. A person who is asked repeatedly eventually stops the run. */
 const chosen = (dice: Dice, choices: ReadonlyArray<Choice>, last: boolean): Choice => {
   if (last && dice.chance(0.4)) return "stop";
   return choices[dice.between(0, choices.length - 1)] ?? "stop";
 };
 
-/** The recorder of a process that stops dead at a write, and whose store refuses some. */
+/** The recorder of a process that dies at a write and whose store refuses some writes. */
 const dying = (
   recorder: Recorder,
   world: World,
@@ -177,7 +177,7 @@ const lifeOf = (
     return fiber.pollUnsafe();
   });
 
-/** The cursor of the last part that the caller has kept, where that is of the last response. */
+/** The cursor of the last part that the caller has kept, if it is part of the last response. */
 const cursorOf = (world: World, recorder: Recorder): Effect.Effect<string | undefined> =>
   Effect.map(read(recorder), (record) => {
     const last = world.screen.findLast(({ name }) => /^[tcr]\d/.test(name));
@@ -213,7 +213,7 @@ const drive = (
     return start(event);
   });
 
-/** A moment between two processes: what was seen is on record. */
+/** Judges a moment between two processes: everything that was seen is on record. */
 const judgeMoment = (world: World, recorder: Recorder): Effect.Effect<void> =>
   Effect.map(read(recorder), (record) => {
     if (world.refusals > 0) return;
@@ -227,7 +227,7 @@ const judgeMoment = (world: World, recorder: Recorder): Effect.Effect<void> =>
     }
   });
 
-/** Another process recovers and its person answers; it may die at a write. */
+/** Lets another process recover and its person answer; it may die at a write. */
 const recovered = (recorder: Recorder, world: World, dice: Dice, dies: number | undefined): Effect.Effect<void> =>
   Effect.gen(function* () {
     const dead = Deferred.makeUnsafe<void>();

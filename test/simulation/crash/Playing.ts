@@ -11,26 +11,24 @@ import { ToolGuard } from "../../../src/runtime/tools/ToolGuard.ts";
 import * as S from "../../runtime/Scripted.ts";
 import type { Item, Story } from "./Story.ts";
 
-/** The one run of a story. */
 export const runId = "r";
 
-/** What is true whatever the record says. */
+/** The facts of a story, independent of the record. */
 export interface World {
   readonly story: Story;
   readonly screen: Array<{ readonly attempt: number; readonly name: string }>;
   /** Handlers that were started, by the name of their call: `c0.2` is item 2 of response 0. */
   readonly started: Array<string>;
-  /** What a person said, in order; `by` tells those that were given while no process drove the run. */
+  /** A person's answers, in order. */
   readonly answers: Array<Choice>;
   readonly problems: Array<string>;
   attempts: number;
   refusals: number;
-  /** The caller was told that the response is complete. */
+  /** True if the caller was told that the response is complete. */
   completed: boolean;
   readonly log: Array<string>;
 }
 
-/** A world in which nothing has happened. */
 export const begin = (story: Story): World => ({
   story,
   screen: [],
@@ -46,20 +44,20 @@ export const begin = (story: Story): World => ({
 /** A process that can die. */
 export interface Process {
   readonly context: Context.Context<StreamProcessor | ToolGuard>;
-  /** Stands still once the process is dead. */
+  /** Stops once the process is dead. */
   readonly clock: Clock.Clock;
   readonly isDead: () => boolean;
-  /** Nothing of the process happens any more. */
+  /** Stops everything in the process. */
   readonly silence: Effect.Effect<void>;
 }
 
-/** The store of all processes. */
+/** The store that all processes share. */
 export type Recorder = RunRecorder["Service"];
 
-/** The run as it stands. */
+/** Reads the run's record. */
 export const read = (recorder: Recorder) => Effect.orDie(recorder.run(runId));
 
-/** What the provider says: request `first` is response 0, each continuation is the next one, a cursor goes on behind it. */
+/** The story's provider: the first request gets response 0, each continuation the next one, and a cursor resumes after its part. */
 export const providerOf = (process: Process, world: World, recorder: Recorder) => ({
   attempt: (context: AttemptContext): Stream.Stream<S.ScriptedPart, S.ProviderBroke> =>
     Stream.unwrap(
@@ -83,7 +81,7 @@ export const providerOf = (process: Process, world: World, recorder: Recorder) =
     ),
 });
 
-/** What a response says; continuations that the story does not know say the last one of it. */
+/** The content of a response. A continuation beyond the story gets a short text. */
 export const responseOf = ({ story }: World, response: number): ReadonlyArray<Item> =>
   story.responses[response] ?? [{ kind: "text", wait: 0, handlerMs: 0 }];
 
@@ -97,7 +95,7 @@ const stepsOf = ({ kind, wait }: Item, name: string): ReadonlyArray<S.Step> => {
   return wait === 0 ? [named] : [S.wait(wait), named];
 };
 
-/** The run's one tool, and what a runtime does with a part's calls. */
+/** The run's one tool, and the runtime that runs the calls of a part. */
 export const toolsOf = (process: Process, world: World) => {
   const handler = (name: string) =>
     Effect.suspend(() => {

@@ -1,12 +1,11 @@
 /**
- * The clock of one process of several: its wall clock may be off, and while the process stands still none of its sleeps
- * comes to an end. What was due meanwhile is due, and late, when it goes on.
+ * The clock of one of several processes. Its wall clock may be off, and while the process is frozen none of its sleeps ends.
+ * Sleeps that were due in the meantime end late, at the thaw.
  */
 import { type Clock, Deferred, Effect } from "effect";
 
-/** The clock of one process. */
 export class ProcessClock implements Clock.Clock {
-  /** The clock of the world around the process. */
+  /** The clock of the world outside the process. */
   readonly inner: Clock.Clock;
   readonly #offsetMs: number;
   #thawed: Deferred.Deferred<void> | undefined;
@@ -16,7 +15,7 @@ export class ProcessClock implements Clock.Clock {
     this.#offsetMs = offsetMs;
   }
 
-  /** Nothing that waits goes on before `thaw`. */
+  /** Stops all waits until `thaw`. */
   freeze(): void {
     this.#thawed ??= Deferred.makeUnsafe<void>();
   }
@@ -31,7 +30,7 @@ export class ProcessClock implements Clock.Clock {
     return this.#thawed !== undefined;
   }
 
-  /** Waits while the process stands still. */
+  /** Waits until the process is not frozen. */
   readonly running: Effect.Effect<void> = Effect.suspend(() =>
     this.#thawed === undefined ? Effect.void : Effect.flatMap(Deferred.await(this.#thawed), () => this.running),
   );

@@ -1,39 +1,38 @@
 /**
- * Makes up the story of a run that lives in several processes: what its provider says, where it breaks, how each process
- * ends, and what its person answers. One seed, one story.
+ * Generates the story of a run that lives in several processes: the provider's responses and breaks, the end of each process,
+ * and the person's answers. A seed determines its story.
  */
 import type { Failure } from "../../../src/domain/Failure.ts";
 import { Dice } from "../Dice.ts";
 
-/** One thing that the provider says. */
+/** One item of a response. */
 export interface Item {
   readonly kind: "text" | "reasoning" | "call";
-  /** Milliseconds before it. */
+  /** Delay before it, in milliseconds. */
   readonly wait: number;
-  /** How long the call's handler takes, in milliseconds. */
+  /** Duration of the call's handler, in milliseconds. */
   readonly handlerMs: number;
 }
 
-/** Where an attempt breaks: after so many items, with what. */
+/** A break of an attempt after a number of items. */
 export interface Break {
   readonly after: number;
   readonly failure: Failure | "clean_end";
 }
 
-/** How a process ends: dead at a write (which is made or not), or left in order after some time. */
+/** The end of a process: killed at a write (before or after it is made), or shut down in order after some time. */
 export type Death =
   | { readonly kind: "kill"; readonly at: number; readonly side: "before" | "after" }
   | { readonly kind: "interrupt" | "close" | "cancel"; readonly afterMs: number };
 
-/** A run over several processes. */
 export interface Story {
   readonly seed: number;
-  /** What each response says: the first one, then one a continuation; the last one repeats under its own name. */
+  /** Content of each response: the first one, then one per continuation. The last one repeats under its own name. */
   readonly responses: ReadonlyArray<ReadonlyArray<Item>>;
-  /** By attempt, over all processes; attempts after them do not break. */
+  /** By attempt, over all processes. Further attempts do not break. */
   readonly breaks: ReadonlyArray<Break>;
   readonly deaths: ReadonlyArray<Death>;
-  /** Between processes: another one recovers, and may die at a write itself. */
+  /** Recoveries by another process, between two processes; each may die at a write. */
   readonly recoveries: ReadonlyArray<{ readonly dies: number | undefined } | undefined>;
   /** Writes of the first process that the store refuses. */
   readonly refusedWrites: ReadonlyArray<number>;
@@ -57,7 +56,7 @@ const failures: readonly [Failure | "clean_end", ...Array<Failure | "clean_end">
   "clean_end",
 ];
 
-/** Makes up a story. */
+/** Generates the story of a seed. */
 export const storyOf = (seed: number): Story => {
   const dice = new Dice(seed);
   const responses = dice.times(dice.between(1, 3), () => dice.times(dice.between(1, 5), () => itemOf(dice)));

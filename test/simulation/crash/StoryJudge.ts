@@ -1,13 +1,13 @@
 /**
- * Judges a story that was lived: no tool twice without a person's word, no text twice or torn, an end, and a record that
- * decides again what it says (L9).
+ * Judges the outcome of a story: no tool runs twice without a person's consent, no text is repeated or torn, the run ends, and its
+ * record repeats its decisions (L9).
  */
 import { Exit } from "effect";
 import * as RecoveryPolicy from "../../../src/policy/RecoveryPolicy.ts";
 import type { Lived } from "./Lives.ts";
 import { responseOf } from "./Playing.ts";
 
-/** What is wrong; empty where nothing is. */
+/** The problems of a story; empty if there are none. */
 export const problemsOf = (it: Lived): ReadonlyArray<string> => [
   ...it.world.problems,
   ...tools(it),
@@ -16,7 +16,7 @@ export const problemsOf = (it: Lived): ReadonlyArray<string> => [
   ...record(it),
 ];
 
-/** A person who says `retry`, or that a call did not run, has agreed to one more start of everything that came before. */
+/** A person who answers `retry`, or that a call did not run, consents to one more start of every earlier call. */
 const tools = ({ world }: Lived): ReadonlyArray<string> => {
   const agreed = world.answers.filter((it) => it === "retry" || it === "it_did_not_run").length;
   return [...new Set(world.started)].flatMap((name) => {
@@ -28,16 +28,16 @@ const tools = ({ world }: Lived): ReadonlyArray<string> => {
 const screen = ({ deaths, world }: Lived): ReadonlyArray<string> => {
   const shown = world.screen.map(({ name }) => name).filter((name) => /^[tcr]\d/.test(name));
   const twice = shown.filter((name, index) => shown.indexOf(name) !== index);
-  // A store that takes nothing until its process dies is the one thing that cannot be made up for: the stream went on, and
-  // what it showed last is on no record.
+  // One fault has no remedy: a store that takes nothing until its process dies. The stream continued, and the last parts that it
+  // showed are not on record.
   const unknown = world.refusals > 0 && deaths > 0;
   const problems = twice.length > 0 && !unknown ? [`twice on screen: ${twice.join(" ")}`] : [];
   const last = Math.max(0, ...shown.map((name) => Number(name.slice(1).split(".")[0])));
   for (let response = 0; response <= last; response += 1) {
     const own = shown.filter((name) => name.slice(1).startsWith(`${response}.`));
     const whole = responseOf(world, response).map(({ kind }, n) => `${kind[0]}${response}.${n}`);
-    // `accept` hands over text only: of what was frozen no call may start any more. Nor is who cannot discard handed calls that
-    // a continuation leaves open.
+    // `accept` hands over only text: no frozen call may start after it. A caller that cannot discard does not get calls that a
+    // continuation leaves open either.
     const accepted = world.answers.includes("accept") || !world.story.discardable;
     const due = whole
       .slice(0, whole.indexOf(own.at(-1) ?? "") + 1)
@@ -54,7 +54,7 @@ const screen = ({ deaths, world }: Lived): ReadonlyArray<string> => {
 const ends = ({ exit, record: run, world }: Lived): ReadonlyArray<string> => {
   if (run === undefined)
     return world.refusals > 0 || world.screen.length === 0 ? [] : ["something was shown, and there is no record"];
-  // A caller that was told that its response is complete does not go on, whatever the store could not take.
+  // A caller that was told that its response is complete does not resume, even if the store lost the end.
   if (run.state !== "ended" && !world.completed) return [`neither an end nor a question: ${run.state} ${run.parked}`];
   if (exit !== undefined && Exit.isFailure(exit) && exit.cause.reasons.some((reason) => reason._tag === "Die"))
     return [`died: ${String(exit.cause)}`];

@@ -1,6 +1,6 @@
 /**
- * Judges a story of two: a living owner keeps its run, one that was fenced does nothing more, no tool runs twice without a
- * person's word, and the run ends.
+ * Judges a story of two processes: a living owner keeps its run, a fenced one does nothing more, no tool runs twice without a
+ * person's consent, and the run ends.
  */
 import { Schema } from "effect";
 import * as RecoveryPolicy from "../../../src/policy/RecoveryPolicy.ts";
@@ -8,7 +8,7 @@ import { RunRecord } from "../../../src/recorder/RunRecord.ts";
 import { leaseMsDefault } from "../../../src/recorder/sql/SqlRunRecorder.ts";
 import type { Deed, TwinsLived } from "./Twins.ts";
 
-/** What is wrong; empty where nothing is. */
+/** The problems of a story; empty if there are none. */
 export const twinProblems = (it: TwinsLived): ReadonlyArray<string> => [
   ...it.problems,
   ...livingKeepsItsRun(it),
@@ -18,10 +18,10 @@ export const twinProblems = (it: TwinsLived): ReadonlyArray<string> => [
   ...recordIsSound(it),
 ];
 
-/** A process that stood still for longer than this may have missed its beat: its lease is over. */
+/** A process that was frozen for longer than this may have missed a heartbeat and lost its lease. */
 const stillMsMax = leaseMsDefault / 3;
 
-/** No other takes a run from a process that lives and beats, whatever the clocks say and however long the store was away. */
+/** No process takes a run from an owner that sends its heartbeats, whatever the clocks say and however long the store was away. */
 const livingKeepsItsRun = ({ deeds, story }: TwinsLived): ReadonlyArray<string> =>
   deeds.flatMap(({ at, what, who }) => {
     const stood = story.twins[who].stops.some(({ ms }) => ms === "for_ever" || ms > stillMsMax);
@@ -29,8 +29,8 @@ const livingKeepsItsRun = ({ deeds, story }: TwinsLived): ReadonlyArray<string> 
   });
 
 /**
- * From the claim of the other on a process opens no attempt, starts no tool and completes nothing. What it had on record
- * before it stood still it may do when it goes on: it learns of the claim with its next write.
+ * After the other process has claimed the run, a process opens no attempt, starts no tool and completes nothing. Acts that it had on
+ * record before it froze may still happen when it resumes: it learns of the claim with its next write.
  */
 const fencedDoesNothing = ({ deeds }: TwinsLived): ReadonlyArray<string> => {
   const problems: Array<string> = [];
@@ -49,7 +49,7 @@ const fencedDoesNothing = ({ deeds }: TwinsLived): ReadonlyArray<string> => {
   return problems;
 };
 
-/** A person who says `retry`, or that a call did not run, has agreed to one more start of everything that came before. */
+/** A person who answers `retry`, or that a call did not run, consents to one more start of every earlier call. */
 const toolsOnce = ({ world }: TwinsLived): ReadonlyArray<string> => {
   const agreed = world.answers.filter((it) => it === "retry" || it === "it_did_not_run").length;
   return [...new Set(world.started)].flatMap((name) => {
@@ -58,7 +58,7 @@ const toolsOnce = ({ world }: TwinsLived): ReadonlyArray<string> => {
   });
 };
 
-/** Of one process: a call that runs is not settled as one that did not, so that it does not run beside itself. */
+/** Within one process, a running call is never settled as one that did not run, so it cannot run twice at once. */
 const besideARunningOne = ({ deeds }: TwinsLived): ReadonlyArray<string> => {
   const problems: Array<string> = [];
   const running = new Set<string>();

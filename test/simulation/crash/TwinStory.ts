@@ -1,35 +1,33 @@
 /**
- * Makes up the story of two processes at once over one SQLite file: which of them stands still and when, whose clock is off,
- * when the store is gone for both, and what a person answers at any time.
+ * Generates the story of two processes at once over one SQLite file: which one freezes and when, the error of each clock, the
+ * outages of the store, and a person's answers at any time.
  */
 import type { Choice } from "../../../src/domain/Decision.ts";
 import { Dice } from "../Dice.ts";
 import { type Story, storyOf } from "./Story.ts";
 
-/** What happens to one of two processes. */
+/** The faults of one of two processes. */
 export interface Twin {
-  /** Milliseconds that its wall clock is off. */
+  /** Error of its wall clock, in milliseconds. */
   readonly clockOff: number;
-  /** It stands still: from one of its writes on, before or after it, for so many milliseconds; for ever is its death. */
+  /** Freezes before or after one of its writes, for some milliseconds; a freeze without end is its death. */
   readonly stops: ReadonlyArray<{
     readonly write: number;
     readonly side: "before" | "after";
     readonly ms: number | "for_ever";
   }>;
-  /** Milliseconds between two looks for runs that no process drives. */
+  /** Interval at which it looks for runs that no process drives, in milliseconds. */
   readonly looksEvery: number;
 }
 
-/** A run and two processes that both want to drive it. */
+/** A run, and two processes that both try to drive it. */
 export interface TwinStory {
   readonly seed: number;
   readonly run: Story;
-  /** Text that a process has begun to show goes on where the other one takes the run over. */
-  readonly flowsOn: boolean;
   readonly twins: readonly [Twin, Twin];
-  /** The store takes and gives nothing meanwhile. */
+  /** Periods in which the store neither reads nor writes. */
   readonly outages: ReadonlyArray<{ readonly at: number; readonly ms: number }>;
-  /** Whatever a person says, offered or not, once or twice, early or late. */
+  /** A person's answers, offered or not, once or twice, early or late. */
   readonly answers: ReadonlyArray<{
     readonly at: number;
     readonly revision: number;
@@ -47,13 +45,13 @@ const choices: readonly [Choice, ...Array<Choice>] = [
   "stop",
 ];
 
-/** Makes up a story of two. */
+/** Generates the story of a seed. */
 export const twinStoryOf = (seed: number): TwinStory => {
   const dice = new Dice(seed ^ 0x2_b07);
   const story = storyOf(seed);
   return {
     seed,
-    // Slow enough that a lease can run out in the middle of it.
+    // Slow enough that a lease can expire in the middle of the run.
     run: {
       ...story,
       guarded: true,
@@ -77,8 +75,6 @@ export const twinStoryOf = (seed: number): TwinStory => {
       choice: dice.pick(choices),
       through: dice.pick([0, 1] as const),
     })),
-    // Drawn last: the stories of older seeds stay what they were.
-    flowsOn: dice.chance(0.5),
   };
 };
 

@@ -1,6 +1,6 @@
 /**
- * Lives a story of two processes at once over one SQLite file, under virtual time. Each has a recorder, a lease and a clock
- * of its own; a person answers through either.
+ * Plays a story of two processes at once over one SQLite file, under virtual time. Each has its own recorder, lease and clock; a
+ * person answers through either of them.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -20,11 +20,11 @@ import { begin, type Process, providerOf, type Recorder, responseOf, runId, type
 import { ProcessClock } from "./ProcessClock.ts";
 import type { Twin, TwinStory } from "./TwinStory.ts";
 
-/** Something that a process did, at a virtual millisecond. */
+/** An act of a process, at a virtual millisecond. */
 export interface Deed {
   readonly at: number;
   readonly who: 0 | 1;
-  /** `reaches`: a write of it gets to the store, so that it can learn whether it still drives the run. */
+  /** `reaches`: one of its writes reaches the store, so it can learn that it has lost the run. */
   readonly what:
     | "reaches"
     | "opens"
@@ -34,11 +34,11 @@ export interface Deed {
     | "claims"
     | "claims_parked"
     | "is_told_taken_over";
-  /** The call, where it is one's. */
+  /** The call, if the act concerns one. */
   readonly name: string;
 }
 
-/** How a story of two ended. */
+/** The outcome of a story of two processes. */
 export interface TwinsLived {
   readonly story: TwinStory;
   readonly world: World;
@@ -47,25 +47,25 @@ export interface TwinsLived {
   readonly problems: ReadonlyArray<string>;
 }
 
-/** Virtual milliseconds in which anything may happen; then both go on without trouble. */
+/** Virtual milliseconds in which faults may happen. After them both processes run without faults. */
 const troubleMs = 240_000;
 
-/** Virtual milliseconds of the end, in which the person stops whatever still asks. */
+/** Virtual milliseconds of the last phase, in which the person answers every open question with stop. */
 const restMs = 900_000;
 
-/** Milliseconds between two looks once the trouble is over. */
+/** Interval at which a process looks for runs after the faults, in milliseconds. */
 const calmLooksEvery = 60_000;
 
 const transcript = "what the user asked";
 
-/** What both processes share. */
+/** Everything that both processes share. */
 interface Stage {
   readonly story: TwinStory;
   readonly world: World;
   readonly file: string;
   readonly now: () => number;
   readonly deed: (who: 0 | 1, what: Deed["what"], name?: string) => void;
-  /** A write gets to the store. */
+  /** Called when a write reaches the store. */
   readonly reach: (who: 0 | 1) => void;
   readonly isAway: () => boolean;
 }
@@ -79,7 +79,7 @@ interface Actor {
   driving: boolean;
 }
 
-/** Lives a story of two. */
+/** Plays a story of two processes. */
 export const liveTwins = (story: TwinStory): Effect.Effect<TwinsLived> =>
   Effect.gen(function* () {
     const folder = mkdtempSync(join(tmpdir(), "twins-"));
@@ -114,7 +114,7 @@ export const liveTwins = (story: TwinStory): Effect.Effect<TwinsLived> =>
     return { story, world, deeds, record, problems: world.problems };
   });
 
-/** A wall clock that is an hour behind still stands behind 1970. */
+/** Late enough that a wall clock that is an hour slow is still after 1970. */
 const epochMs = 1_760_000_000_000;
 
 const actorOf = (stage: Stage, who: 0 | 1, inner: Clock.Clock): Effect.Effect<Actor> =>
@@ -140,7 +140,7 @@ const actorOf = (stage: Stage, who: 0 | 1, inner: Clock.Clock): Effect.Effect<Ac
     return { who, twin, clock, recorder, context, driving: false };
   });
 
-/** The recorder of a process that stands still at some of its writes, over a store that is gone for a while. */
+/** The recorder of a process that freezes at some of its writes, over a store with outages. */
 const troubled = (stage: Stage, who: 0 | 1, clock: ProcessClock, recorder: Recorder): Recorder => {
   let writes = 0;
   const gone = () => new RecorderError({ reason: "unavailable", run_id: runId, message: "simulated" });
@@ -190,7 +190,7 @@ const troubled = (stage: Stage, who: 0 | 1, clock: ProcessClock, recorder: Recor
     runs: (query) => reached(recorder.runs(query)),
     orphans: (limit) => reached(recorder.orphans(limit)),
     answer: (given) => reached(recorder.answer(given)),
-    // The store's own digest is made beside virtual time.
+    // The store's own digest would run outside virtual time.
     digest: (content) => reached(Effect.succeed(`digest of ${content}`)),
     release: (id) => reached(recorder.release(id)),
     claim: (id) =>
@@ -235,12 +235,12 @@ const requestOf = (stage: Stage, actor: Actor) => {
         return provider.attempt(context);
       },
     },
-    { tools: [tool], canContinue, continueText, discardable, reveal, flowsOn: () => stage.story.flowsOn },
+    { tools: [tool], canContinue, continueText, discardable, reveal },
   );
   return { request, tool };
 };
 
-/** Drives the stream that `open` gives; a process that is told of a take-over is noted. */
+/** Drives the stream that `open` returns, and notes when the process learns that it lost the run. */
 const driven = (
   stage: Stage,
   actor: Actor,
@@ -274,7 +274,7 @@ const driven = (
 const begun = (stage: Stage, actor: Actor): Effect.Effect<void> =>
   driven(stage, actor, (request, processor) => processor.run({ ...request, runId, transcript }));
 
-/** Looks for runs that no process drives, again and again, and goes on with it. */
+/** Repeatedly looks for runs that no process drives, and continues this one. */
 const looking = (stage: Stage, actor: Actor): Effect.Effect<void> =>
   Effect.gen(function* () {
     const { recorder, twin } = actor;
@@ -302,7 +302,7 @@ const answered = (
     stage.world.log.push(`${stage.now()} a person answers ${choice} to ${revision}`);
   });
 
-/** A person who stops whatever still asks once the trouble is over. */
+/** A person who stops every question that is still open after the faults. */
 const persistent = (stage: Stage, { recorder }: Actor): Effect.Effect<void> =>
   Effect.gen(function* () {
     while (stage.now() < troubleMs + restMs) {

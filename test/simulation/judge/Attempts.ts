@@ -1,4 +1,4 @@
-/** Judges the provider's and the tools' own logs: attempts, effects and the marker (I3, I4, I5, I11). */
+/** Judges the logs of the provider and the tools: attempts, effects and the marker (I3, I4, I5, I11). */
 import { resolve } from "../../../src/domain/Failure.ts";
 import type { RunIncident } from "../../../src/domain/RunIncident.ts";
 import { closeGraceMs, lingerMs } from "../../../src/runtime/contract/Clocks.ts";
@@ -8,7 +8,7 @@ import { against, type Violation } from "./Invariants.ts";
 
 type Opened = Extract<Entry, { readonly what: "opened" }>["context"];
 
-/** Which attempts were given up, at which place in the journal, and whether the policy did it by itself. */
+/** The abandoned attempts, each with its place in the journal and whether the policy abandoned it without a person. */
 export const supersessions = (journal: ReadonlyArray<Entry>) => {
   const superseded = new Map<number, { readonly at: number; readonly by: number; readonly automatic: boolean }>();
   let live: Array<number> = [];
@@ -17,7 +17,7 @@ export const supersessions = (journal: ReadonlyArray<Entry>) => {
     if (entry.what === "writing") {
       for (const it of entry.entries) {
         if (it._tag === "QuestionAnswered") automatic = false;
-        // Facts that are recorded late decide nothing.
+        // Incidents that are recorded late decide nothing.
         if (it._tag === "IncidentOpened" && it.incident.status !== "late")
           automatic ||= it.incident.decision.action === "auto_retry_once";
       }
@@ -30,7 +30,7 @@ export const supersessions = (journal: ReadonlyArray<Entry>) => {
   return superseded;
 };
 
-/** A resume gives nothing up; the repeat of a resume only the resume that broke; anything else the whole response. */
+/** The attempts that a new one replaces. A resume replaces none, the repeat of a resume only the broken resume, anything else the response. */
 const givenUp = (next: Opened, live: ReadonlyArray<number>): ReadonlyArray<number> => {
   if (next.mode === "resume") return [];
   return next.request === "resume" ? live.slice(-1) : live;
@@ -60,7 +60,7 @@ export const effectsOnce = (trace: Pick<Trace, "journal" | "scenario">): Readonl
   return [...violations, ...providerEffects(trace, superseded, modes)];
 };
 
-/** What the provider ran itself and changed must not be repeated without a question either. */
+/** Changes made by hosted tools must not be repeated without a question either. */
 const providerEffects = (
   trace: Pick<Trace, "journal" | "scenario">,
   superseded: ReturnType<typeof supersessions>,
@@ -93,8 +93,8 @@ const providerEffects = (
 };
 
 /**
- * Failures after which an automatic replay cannot know what the provider still did: the stream was cut, so that not all of
- * it was seen, and nothing says that the request was not processed.
+ * Failures after which an automatic replay cannot know what the provider still did: the stream was cut before its end, and nothing
+ * says that the request was not processed.
  */
 const unseenRest = (
   journal: ReadonlyArray<Entry>,
@@ -106,7 +106,7 @@ const unseenRest = (
     if (entry.what !== "writing") continue;
     for (const it of entry.entries) if (it._tag === "IncidentOpened") incidents.set(it.incident.attempt, it.incident);
   }
-  // The same cursor again reads a response that exists: it asks for nothing anew.
+  // The same cursor again reads an existing response and causes no new request.
   const resumes = journal.flatMap((it) =>
     it.what === "opened" && it.context.request === "resume" ? [it.context.attempt] : [],
   );
@@ -128,22 +128,28 @@ const beforeError = (parts: ReadonlyArray<Part>): ReadonlyArray<Part> => {
 /** I4 */
 export const oneAtATime = (trace: Pick<Trace, "journal" | "scenario">): ReadonlyArray<Violation> => {
   const { holds, violations } = against("I4");
-  // Where the process stood still its grace has passed meanwhile.
+  // During a freeze the grace period passes, too.
   const graceMs = trace.scenario.world.freezes.length > 0 ? 0 : closeGraceMs;
   const open = new Set<number>();
   const abandoned = new Set<number>();
   const decidedAt = new Map<number, number>();
+  const note = ({ at, entries }: Extract<Entry, { readonly what: "writing" }>): void => {
+    for (const it of entries) {
+      if (it._tag !== "EvidenceNoted") continue;
+      const { at_ms, attempt, event } = it.evidence;
+      if (event === "abandoned") abandoned.add(attempt);
+      if ((event === "failure" || event === "source_ended") && !decidedAt.has(attempt))
+        // The run's own time may have jumped during a freeze.
+        decidedAt.set(attempt, Math.min(at_ms, at));
+    }
+  };
+  // A volatile run writes after it acts, so its decisions are known from the rest of the journal.
+  if (trace.scenario.world.record === "behind")
+    for (const entry of trace.journal) if (entry.what === "writing") note(entry);
   for (const entry of trace.journal) {
     switch (entry.what) {
       case "writing":
-        for (const it of entry.entries) {
-          if (it._tag !== "EvidenceNoted") continue;
-          const { at_ms, attempt, event } = it.evidence;
-          if (event === "abandoned") abandoned.add(attempt);
-          if ((event === "failure" || event === "source_ended") && !decidedAt.has(attempt))
-            // The run's own time may have jumped where the process stood still.
-            decidedAt.set(attempt, Math.min(at_ms, entry.at));
-        }
+        note(entry);
         break;
       case "opened": {
         const { attempt } = entry.context;
@@ -177,12 +183,14 @@ export const noFalseSuccess = (trace: Pick<Trace, "journal" | "record" | "scenar
   }
   const failed = parts.some(({ says }) => says.failure !== undefined);
   const atEnd = clean && !failed && parts.at(-1)?.says.terminal_at_end === true;
-  // A finish on a connection that stays open is proven by a long enough silence behind it.
+  // A finish on a connection that stays open is proven by enough silence after it.
   const saidAt = trace.journal.findLast((it) => it.what === "emitted" && it.attempt === last)?.at ?? 0;
-  const endedAt = trace.journal.findLast((it) => it.what === "seen")?.at ?? 0;
+  // Plain parts have no event for the end.
+  const end = trace.scenario.surface === "parts" ? "ended" : "seen";
+  const endedAt = trace.journal.findLast((it) => it.what === end)?.at ?? 0;
   const { idle } = trace.scenario.options.clocks;
   const silentMs = typeof idle === "number" ? Math.min(idle, lingerMs) : lingerMs;
-  // A source whose close hangs keeps its end to itself: the runtime sees silence.
+  // A source whose close hangs reports no end, so the runtime sees silence.
   const broke = trace.journal.some((it) => it.what === "closed" && it.attempt === last && it.at < saidAt + silentMs);
   const lingered = !failed && !broke && parts.at(-1)?.says.terminal_at_end === true && endedAt - saidAt >= silentMs;
   holds(marked || atEnd || lingered, () => `completed, but attempt ${last} never reached its marker`);

@@ -1,9 +1,10 @@
-/** Judges how a run ended: whose error, whose cancel, and what it spent (I9, I10, I15). */
+/** Judges the end of a run: its error, its cancel and its budget (I9, I10, I15). */
 
 import { isDeepStrictEqual } from "node:util";
 import { Exit } from "effect";
 import type { Rule } from "../../../src/domain/Decision.ts";
 import { defaultBudget } from "../../../src/domain/RunFacts.ts";
+import { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import type { Entry, Trace } from "../Journal.ts";
 import { ProviderBroke } from "../world/Provider.ts";
 import { interruptedOf } from "./Events.ts";
@@ -15,26 +16,29 @@ export const originalError = (trace: Pick<Trace, "journal" | "scenario">): Reado
   const interrupted = interruptedOf(trace);
   if (interrupted === undefined || interrupted.reason === "refused") return violations;
   const { cause, failure } = interrupted;
-  // An observer that breaks its type is the caller's failure, and the error that says so is ours.
+  // If an observer breaks its type, the caller has failed, and the error that says so is ours.
   if (failure.kind === "caller_failed" && trace.scenario.world.edges.length > 0) return violations;
   const objects = trace.journal.flatMap(originals);
   const interrupts = trace.journal.some((it) => it.what === "source_ended" && it.end.how === "interrupted");
+  // A durable run that cannot record a call fails its own attempt (L8).
+  const isUnrecorded = trace.scenario.world.record === "first" && cause instanceof RecorderError;
+  if (isUnrecorded && trace.journal.some((it) => it.what === "written" && !it.ok)) return violations;
   if (cause !== undefined) {
     const own =
       objects.includes(cause) || (interrupts && failure.kind === "cancelled") || trace.scenario.classifyThrows;
     holds(own || interrupts, () => `the cause is no object of the provider's: ${String(cause)}`);
   }
-  // A run that has moved ends with what its first route met (I26).
+  // A run that has moved ends with the failure of its first route (I26).
   if (new Set(trace.journal.flatMap((it) => (it.what === "opened" ? [it.context.route] : []))).size > 1)
     return violations;
-  // The failure of the end is the one that the provider's error was classified as: then its object must be the cause.
+  // If the final failure is the one that the provider's error was classified as, that error must be the cause.
   const last = trace.journal.findLast((it) => it.what === "source_ended" && it.end.how === "failed");
   const opened = trace.journal.findLast((it) => it.what === "opened");
   if (last?.what !== "source_ended" || last.end.how !== "failed" || opened?.what !== "opened") return violations;
   const { error } = last.end;
   if (last.attempt !== opened.context.attempt || !(error instanceof ProviderBroke)) return violations;
   const script = trace.scenario.attempts[last.attempt - 1];
-  // A source whose own finalizer takes its time has not failed before that is over: a clock or a stop may come first.
+  // A source with a slow finalizer fails only after it, so a watchdog or a stop may come first.
   if (script?.closes !== 0 || !isDeepStrictEqual(error.failure, failure)) return violations;
   holds(cause !== undefined, () => "the provider's error is not the cause");
   return violations;
@@ -45,7 +49,7 @@ const originals = (entry: Entry): ReadonlyArray<unknown> => {
   return entry.what === "source_ended" && "error" in entry.end ? [entry.end.error] : [];
 };
 
-/** I10: a rule that names a stopper needs one. */
+/** I10: a rule that names a stopper requires one. */
 export const whoseCancel = (trace: Pick<Trace, "journal" | "record">): ReadonlyArray<Violation> => {
   const { holds, violations } = against("I10");
   const before =
@@ -68,7 +72,7 @@ export const whoseCancel = (trace: Pick<Trace, "journal" | "record">): ReadonlyA
   return [...violations, ...plainInterrupts(trace)];
 };
 
-/** An unsigned interrupt never becomes a success, and the caller that is interrupted sees no error of ours. */
+/** An unsigned interrupt never becomes a success, and an interrupted caller sees no error of ours. */
 const plainInterrupts = (trace: Pick<Trace, "journal">) => {
   const { holds, violations } = against("I10");
   const outside = trace.journal.flatMap((it) => (it.what === "outside" && it.kind !== "layer_closed" ? [it.kind] : []));
@@ -82,24 +86,29 @@ const plainInterrupts = (trace: Pick<Trace, "journal">) => {
   return violations;
 };
 
-/** I15: automatic retries that were carried out since the last fresh budget. */
+/** I15: counts the automatic retries carried out since the budget was last renewed. */
 export const withinBudget = (trace: Pick<Trace, "journal" | "scenario">): ReadonlyArray<Violation> => {
   const { holds, violations } = against("I15");
   const budget = { ...defaultBudget, ...trace.scenario.options.budget, ...trace.scenario.world.outage?.budget };
   const most = trace.scenario.options.policy === "strict" ? 1 : budget.max_auto_retries + budget.max_not_processed;
   let retries = 0;
   let automatic = false;
-  /** Attempts whose retry waits for the path with nothing sent: that is free. A slow consumer sees it late. */
+  /** Attempts whose retry waits for the path with nothing sent, which is free. A slow consumer sees them late. */
   const free = new Set<number>();
+  const note = (entry: Entry): void => {
+    if (entry.what !== "writing") return;
+    for (const it of entry.entries)
+      if (it._tag === "IncidentOpened" && it.incident.decision.wait_for === "path")
+        if (it.incident.facts.delivery === "not_sent") free.add(it.incident.attempt);
+  };
+  // A volatile run writes its incident after the retry.
+  if (trace.scenario.world.record === "behind") for (const entry of trace.journal) note(entry);
   let route: string | undefined;
   for (const entry of trace.journal) {
-    if (entry.what === "writing")
-      for (const it of entry.entries)
-        if (it._tag === "IncidentOpened" && it.incident.decision.wait_for === "path")
-          if (it.incident.facts.delivery === "not_sent") free.add(it.incident.attempt);
+    note(entry);
     if (entry.what !== "seen") continue;
     const { event } = entry;
-    // A move has a count of its own: no route is tried twice (I25).
+    // Moves have their own limit: no route is tried twice (I25).
     if (event._tag === "AttemptStarted" && event.route !== route) automatic = false;
     if (event._tag === "AttemptStarted") route = event.route;
     if (event._tag === "RetryScheduled") automatic = !free.has(event.attempt);
@@ -119,10 +128,13 @@ const decisionsMax = 16;
 export const decisionsLead = (trace: Pick<Trace, "journal">): ReadonlyArray<Violation> => {
   const { holds, violations } = against("I28");
   const counts = new Map<string, number>();
+  // If the store is away, every try offers it the same incident.
+  const known = new Set<string>();
   for (const entry of trace.journal) {
     if (entry.what !== "writing") continue;
     for (const it of entry.entries) {
-      if (it._tag !== "IncidentOpened" || it.incident.status === "late") continue;
+      if (it._tag !== "IncidentOpened" || it.incident.status === "late" || known.has(it.incident.id)) continue;
+      known.add(it.incident.id);
       const key = `attempt ${it.incident.attempt} in second ${Math.floor(entry.at / 1_000)}`;
       counts.set(key, (counts.get(key) ?? 0) + 1);
     }

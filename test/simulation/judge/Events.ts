@@ -1,4 +1,4 @@
-/** Judges what the caller saw: the grammar of events, and what is left of the parts (I1, I2, I13, I16). */
+/** Judges the events that the caller saw: their grammar, and the remaining parts (I1, I2, I13, I16). */
 import { Exit } from "effect";
 import { RunInterrupted } from "../../../src/runtime/contract/RunEvent.ts";
 import type { Entry, Part, Trace } from "../Journal.ts";
@@ -20,7 +20,7 @@ export const interruptedOf = (trace: Pick<Trace, "journal">): RunInterrupted | u
   return undefined;
 };
 
-/** I1: reads the events once, in order. */
+/** I1: checks the grammar of the events in one pass. */
 export const grammar = (trace: Pick<Trace, "journal">): ReadonlyArray<Violation> => {
   const { holds, violations } = against("I1");
   const handed = new Map<number, number>();
@@ -58,7 +58,7 @@ export const grammar = (trace: Pick<Trace, "journal">): ReadonlyArray<Violation>
         );
         holds(event.ordinal === (handed.get(attempt) ?? 0) + 1, () => `ordinal: ${told()}`);
         holds(asked === undefined, () => `a part while a question is open: ${told()}`);
-        // What was frozen comes after a RetryScheduled too, but never before a replay that really starts.
+        // Frozen parts may follow a RetryScheduled, but never precede the start of a replay.
         if (scheduled === "replay") overtaken = told();
         handed.set(attempt, event.ordinal);
         break;
@@ -71,7 +71,7 @@ export const grammar = (trace: Pick<Trace, "journal">): ReadonlyArray<Violation>
         discarding = true;
         break;
       case "RetryScheduled":
-        // After a refused cursor it names the attempt that was interrupted first.
+        // After a refused cursor the event names the attempt that was interrupted first.
         holds(event.attempt >= 1 && event.attempt <= attempt, () => `a retry of no attempt: ${told()}`);
         [scheduled, answered, asked, overtaken] = [event.mode, undefined, undefined, undefined];
         break;
@@ -105,8 +105,8 @@ const ending = (trace: Pick<Trace, "journal">, attempt: number, completed: boole
   return violations;
 };
 
-/** What the caller still has: its parts without those that it was told to throw away. */
-export const remaining = (trace: Pick<Trace, "journal">): ReadonlyArray<Part> => {
+/** The parts that the caller still has: all but those that it was told to discard. */
+const keptOf = (trace: Pick<Trace, "journal">) => {
   let kept: ReadonlyArray<{ readonly attempt: number; readonly ordinal: number; readonly part: Part }> = [];
   for (const event of eventsOf(trace)) {
     if (event._tag === "Part") kept = [...kept, event];
@@ -114,28 +114,30 @@ export const remaining = (trace: Pick<Trace, "journal">): ReadonlyArray<Part> =>
       kept = kept.filter((it) => it.attempt !== event.attempt || it.ordinal <= event.keep_through);
     }
   }
-  return kept.map(({ part }) => part);
+  return kept;
 };
 
-/** I2: no serial twice; of one response nothing is missing before the last part that is left. */
+/** I2: no serial twice; within a response, no gap before the last remaining part. */
 export const nothingTwice = (trace: Pick<Trace, "journal" | "scenario">): ReadonlyArray<Violation> => {
   const { holds, violations } = against("I2");
   const events = eventsOf(trace);
-  // A caller that left in the middle of a withdrawal of several attempts has thrown away only some of them.
+  // A caller that left in the middle of a withdrawal of several attempts has discarded only some of them.
   const cut = events.at(-1)?._tag === "AttemptDiscarded";
-  // A caller that accepts a partial response gets its frozen text without the calls between.
+  // A caller that accepts a partial response gets its frozen text without the calls in between.
   const accepted = events.some((event) => event._tag === "QuestionAnswered" && event.choice === "accept");
+  const joins = joiningAttempts(trace);
   const numbers = new Map<string, Array<number>>();
-  for (const part of remaining(trace)) {
+  const joined = new Set<string>();
+  for (const { attempt, part } of keptOf(trace)) {
     if (part.serial === undefined) continue;
     const [response, number] = splitSerial(part.serial);
     numbers.set(response, [...(numbers.get(response) ?? []), number]);
+    if (joins.has(attempt)) joined.add(response);
   }
-  const joined = seamResponses(trace);
   for (const [response, found] of numbers) {
     holds(new Set(found).size === found.length, () => `twice in response ${response}: ${found.join(" ")}`);
     if (accepted || cut) continue;
-    // What a continuation says again stands in front of its seam, and is not handed over.
+    // The text that a continuation repeats precedes its seam and is not handed over.
     const before = joined.has(response) ? (trace.scenario.world.seam?.anchor ?? 0) : 0;
     holds(
       found.every((number, index) => number === before + index + 1),
@@ -145,19 +147,14 @@ export const nothingTwice = (trace: Pick<Trace, "journal" | "scenario">): Readon
   return violations;
 };
 
-/** The continuations that join their text to what was shown. */
-const seamResponses = ({ journal }: Pick<Trace, "journal">): ReadonlySet<string> => {
-  const joins = new Set(
-    journal.flatMap((it) => (it.what === "opened" && it.context.seam !== undefined ? [it.context.attempt] : [])),
-  );
-  const emitted = journal.flatMap((it) => (it.what === "emitted" && joins.has(it.attempt) ? it.parts : []));
-  return new Set(emitted.flatMap(({ serial }) => (serial === undefined ? [] : [splitSerial(serial)[0]])));
-};
+/** The attempts that join their text to shown text. The same response may also come whole, in another attempt. */
+const joiningAttempts = ({ journal }: Pick<Trace, "journal">): ReadonlySet<number> =>
+  new Set(journal.flatMap((it) => (it.what === "opened" && it.context.seam !== undefined ? [it.context.attempt] : [])));
 
 /** I13: for callers that cannot discard. */
 export const plainParts = (trace: Pick<Trace, "journal" | "scenario">): ReadonlyArray<Violation> => {
   const { holds, violations } = against("I13");
-  // A part beyond the limit of what may be held ends the holding.
+  // A part above the limit of held parts ends the holding.
   const heavy = trace.scenario.world.edges.some(({ field }) => field === "sizeOf" || field === "part.characters");
   const got = new Set<string>();
   const marked = new Set<number>();
@@ -173,7 +170,7 @@ export const plainParts = (trace: Pick<Trace, "journal" | "scenario">): Readonly
     const { part } = entry;
     holds(part.attempt >= attempt, () => `a part of attempt ${part.attempt} after one of ${attempt}`);
     attempt = part.attempt;
-    // The rest of a response that is resumed comes in a later attempt, and with it the marker.
+    // The rest of a resumed response comes in a later attempt, and its marker with it.
     const whole = [...marked].some((it) => it >= part.attempt);
     holds(part.says.calls.length === 0 || whole || heavy, () => `a call before the marker: ${part.serial}`);
     if (part.serial === undefined) continue;
@@ -183,7 +180,7 @@ export const plainParts = (trace: Pick<Trace, "journal" | "scenario">): Readonly
   return violations;
 };
 
-/** I16: mode replay sends what the failed attempt sent; only a person's retry goes back to the start of the response. */
+/** I16: a replay sends the failed attempt's request again. Only a person's retry returns to the start of the response. */
 export const sameRequest = (trace: Pick<Trace, "journal">): ReadonlyArray<Violation> => {
   const { holds, violations } = against("I16");
   const opened = trace.journal.flatMap((entry) => (entry.what === "opened" ? [entry.context] : []));

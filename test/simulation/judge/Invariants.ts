@@ -1,4 +1,4 @@
-/** A broken invariant, by its number, with what was found. */
+/** A violation of an invariant, with the observation that shows it. */
 export interface Violation {
   readonly invariant: Invariant;
   readonly found: string;
@@ -35,16 +35,17 @@ export const invariants = {
   I27: "text that was shown goes on by itself only behind a seam, at most twice, and nothing of such an attempt comes in front of its seam",
   I28: "decisions about an attempt lead to a wait, a request, a question or an end: there are few of them within a second (L11)",
   I29: "a request that was not sent and waited for its path goes once, whatever is spent of the budget",
+  I30: "a volatile run that needs neither a guarded tool nor an answer shows the same at the same time, whatever its store does (L8)",
 } as const;
 
 export type Invariant = keyof typeof invariants;
 
-/** Makes the reporters of one invariant. */
+/** Collects the violations of one invariant. */
 export const against = (invariant: Invariant) => {
   const violations: Array<Violation> = [];
   return {
     violations,
-    /** Reports what was found unless it holds. */
+    /** Reports `found` unless the condition holds. */
     holds: (condition: boolean, found: () => string): void => {
       if (!condition) violations.push({ invariant, found: found() });
     },

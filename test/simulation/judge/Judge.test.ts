@@ -1,4 +1,4 @@
-/** Proves that the judge can fail: traces that were made up, each with one lie in it. */
+/** Proves that the judge can fail: made-up traces with one lie in each. */
 import { assert, describe, it } from "@effect/vitest";
 import { Exit } from "effect";
 import { fresh } from "../../../src/domain/AttemptFacts.ts";
@@ -61,7 +61,7 @@ const trace = (...happened: ReadonlyArray<Happened | ReadonlyArray<Happened>>): 
   closed: true,
 });
 
-/** The invariants that a made-up trace breaks; what only its shortness breaks is left out. */
+/** The invariants that a made-up trace violates, except those that it violates only because it is short. */
 const broken = (it: Trace, ...asked: ReadonlyArray<Invariant>): ReadonlyArray<string> => [
   ...new Set(
     judge(it)
@@ -79,11 +79,43 @@ describe("The judge", () => {
     assert.deepStrictEqual(broken(trace(...whole), ...all), []);
   });
 
-  it("finds nothing where a replay withdraws what was shown", () => {
+  it("finds nothing if a replay withdraws what was shown", () => {
     const first = [opened(1), started(1), emitted(part(1)), handed(1, part(1)), closed(1), retried(1)];
     const second = [part(1, Observation.text(4), 2), done(2, 2)] as const;
     const rest = [opened(2), emitted(...second), handed(1, second[0]), handed(2, second[1]), closed(2), completed(2)];
     assert.deepStrictEqual(broken(trace(...first, discarded(1, 0), started(2), ...rest, over), ...all), []);
+  });
+
+  it("finds nothing in an incident that is offered again to a store that is away", () => {
+    const offered = Array.from({ length: 40 }, () => incident("user_cancelled"));
+    assert.deepStrictEqual(broken(trace(...offered), "I28"), []);
+  });
+
+  it("finds nothing in a response that first joined shown text and then came whole, after a person's retry", () => {
+    const atSeam = { proof: "anchor", at: 1, quote: "shown" } as const;
+    const joins: Happened = {
+      what: "opened",
+      context: { attempt: 1, mode: "continue", request: "continue", cursor: undefined, calls: [], seam: atSeam },
+    };
+    const second = [part(1, Observation.text(4), 2), done(2, 2)] as const;
+    const rest = [opened(2), emitted(...second), handed(1, second[0]), handed(2, second[1]), closed(2), completed(2)];
+    const told = inWorld(
+      { seam: { anchor: 1, behind: 0, proof: "anchor" } },
+      joins,
+      emitted(part(1), part(2)),
+      closed(1),
+      ...rest,
+      over,
+    );
+    assert.deepStrictEqual(broken(told, "I2"), []);
+    const atAnchor = inWorld(
+      { seam: { anchor: 1, behind: 0, proof: "anchor" } },
+      joins,
+      emitted(part(1), part(2), part(3)),
+      handed(1, part(3)),
+      over,
+    );
+    assert.deepStrictEqual(broken(atAnchor, "I2"), ["I2"]);
   });
 
   const lies: ReadonlyArray<readonly [lie: string, invariant: Invariant, trace: Trace]> = [
@@ -166,7 +198,14 @@ describe("The judge", () => {
       trace(opened(1), incident("user_cancelled", "text"), by("b", opened(2))),
     ],
   ];
-  for (const [lie, invariant, told] of [...lies, ...worlds, ...crossings]) {
+  const spins: typeof lies = [
+    [
+      "a loop of decisions within a second",
+      "I28",
+      trace(...Array.from({ length: 17 }, (_, n) => incident("user_cancelled", "nothing", `r.${n}`))),
+    ],
+  ];
+  for (const [lie, invariant, told] of [...lies, ...worlds, ...crossings, ...spins]) {
     it(`finds ${lie} (${invariant})`, () => {
       assert.deepStrictEqual(broken(told, invariant), [invariant]);
     });
@@ -178,7 +217,7 @@ function inWorld(world: Partial<World>, ...happened: ReadonlyArray<Happened | Re
   return { ...told, scenario: { ...told.scenario, world: { ...plainWorld, ...world } } };
 }
 
-/** The same, so many virtual milliseconds later. */
+/** The same trace, the given number of virtual milliseconds later. */
 function late(ms: number, told: Trace): Trace {
   return { ...told, journal: told.journal.map((it) => ({ ...it, at: it.at + ms })) };
 }
@@ -225,11 +264,11 @@ const call = Observation.calls([
   { choice: 0, ordinal: 0, id: "", tool: "bash", executor: "runtime", phase: "ready", input: "{}" },
 ]);
 
-function incident(rule: "user_cancelled", shown: "nothing" | "text" = "nothing"): ReadonlyArray<Happened> {
+function incident(rule: "user_cancelled", shown: "nothing" | "text" = "nothing", id = "r.1"): ReadonlyArray<Happened> {
   const decision = { action: "do_not_retry", rule, delay_ms: 0, policy_version: "2", because: [] } as const;
   const run = { mode: "first" } as const;
-  // Only the rule is read here; the rest of an incident is not made up.
-  const it = { decision, run, attempt: 1, facts: { ...fresh, shown } } as unknown as Extract<
+  // The judge reads only the rule, so the rest of the incident is missing.
+  const it = { id, decision, run, attempt: 1, facts: { ...fresh, shown } } as unknown as Extract<
     Written,
     { readonly _tag: "IncidentOpened" }
   >["incident"];

@@ -1,4 +1,4 @@
-/** Judges a trace: every invariant, each from what the observers logged and never from what the processor says of itself. */
+/** Judges a trace by every invariant, from what the observers logged and never from the processor's own claims. */
 import type { Trace } from "../Journal.ts";
 import * as Attempts from "./Attempts.ts";
 import * as End from "./End.ts";
@@ -40,5 +40,5 @@ const judges: ReadonlyArray<(trace: Trace) => ReadonlyArray<Violation>> = [
   World.runsAndDidNotRun,
 ];
 
-/** Every violation of a trace; none when all invariants hold. */
+/** Every violation in a trace. */
 export const judge = (trace: Trace): ReadonlyArray<Violation> => judges.flatMap((it) => it(trace));

@@ -1,4 +1,4 @@
-/** Judges the record beside what happened: the end, the order of record and act, replay and limits (I6, I7, I8, I12, I14). */
+/** Compares the record with the journal: the end, the order of record and act, replay and limits (I6, I7, I8, I12, I14). */
 import { isDeepStrictEqual } from "node:util";
 import { Schema } from "effect";
 import { Shown, ToolPhase } from "../../../src/domain/AttemptFacts.ts";
@@ -8,6 +8,13 @@ import type { Entry, HandlerCall, Trace } from "../Journal.ts";
 import { policyOf } from "../world/Policies.ts";
 import { against, type Violation } from "./Invariants.ts";
 
+/** Returns true if a durable run was stopped without its user's word and left to another process, so that it has no end yet. */
+export const isLeft = ({ journal, record, scenario }: Pick<Trace, "journal" | "record" | "scenario">): boolean =>
+  scenario.world.record === "first" &&
+  (record?.state === "parked" || record?.state === "asking") &&
+  journal.some((it) => it.what === "outside" && it.kind !== "cancel" && it.kind !== "signed_user") &&
+  !journal.some((it) => it.what === "outside" && (it.kind === "cancel" || it.kind === "signed_user"));
+
 /** I6 */
 export const everyRunEnds = (trace: Trace): ReadonlyArray<Violation> => {
   const { holds, violations } = against("I6");
@@ -15,8 +22,9 @@ export const everyRunEnds = (trace: Trace): ReadonlyArray<Violation> => {
   holds(trace.closed, () => "the processor's scope has not closed");
   const writes = trace.journal.filter((it) => it.what === "writing");
   const ends = writes.flatMap(({ entries }) => entries.filter(({ _tag }) => _tag === "RunEnded"));
-  // An end of which the store has not said that it took it comes again, and is the same one.
+  // A store that did not confirm an end is offered the same one again.
   const different = new Set(ends.map((end) => JSON.stringify(end)));
+  if (isLeft(trace)) return violations;
   if (writes.length > 0) holds(different.size === 1, () => `${different.size} ends were written`);
   const lost = trace.journal.some((it) => it.what === "written" && !it.ok);
   if (!lost && writes.length > 0)
@@ -27,16 +35,19 @@ export const everyRunEnds = (trace: Trace): ReadonlyArray<Violation> => {
   return violations;
 };
 
-/** I7 and I14: folds the record as it grows, and looks at each act what was on record by then. */
+/** I7 and I14: folds the record as it grows, and compares each act with the record at that time. */
 export const recordThenAct = (trace: Pick<Trace, "journal" | "scenario">): ReadonlyArray<Violation> => {
   const acts = against("I7");
   const growth = against("I14");
   let record: RunRecord | undefined;
   let lost = false;
+  let isStopped = false;
+  const { record: kind } = trace.scenario.world;
   const started = new Set<HandlerCall>();
   for (const entry of trace.journal) {
+    if (entry.what === "outside") isStopped = true;
     if (entry.what === "handler_started") started.add(entry.call);
-    // Interrupted while it waited for the fence: it never started.
+    // It was interrupted while it waited for the fence, so it never started.
     if (entry.what === "tool_returned" && !started.has(entry.call)) continue;
     if (entry.what === "written") {
       if (!entry.ok) lost = true;
@@ -51,7 +62,8 @@ export const recordThenAct = (trace: Pick<Trace, "journal" | "scenario">): Reado
       }
       continue;
     }
-    const found = unrecorded(entry, record, lost);
+    const unasked = kind === "memory" || isStopped ? undefined : unrecordedQuestion(entry, record);
+    const found = unasked ?? unrecorded(entry, record, lost, kind === "behind");
     acts.holds(found === undefined, () => `${found}, at ${entry.at} ms`);
   }
   return [...acts.violations, ...growth.violations];
@@ -62,10 +74,19 @@ const fold = (record: RunRecord | undefined, entry: Parameters<typeof apply>[1])
   return typeof next === "string" ? record : next;
 };
 
-/** What is done here and not on record. Where a write was lost, hand-overs go on; attempts and dispatches never do. */
-const unrecorded = (entry: Entry, record: RunRecord | undefined, lost: boolean): string | undefined => {
+/**
+ * Describes an act that is not on record. After a lost write, hand-overs continue, but attempts and dispatches never do. A volatile
+ * run waits only for its guarded tools and its questions.
+ */
+const unrecorded = (
+  entry: Entry,
+  record: RunRecord | undefined,
+  lost: boolean,
+  isVolatile: boolean,
+): string | undefined => {
   switch (entry.what) {
     case "opened":
+      if (isVolatile) return undefined;
       return entry.context.attempt === 1 ? undefined : unannounced(entry.context.attempt, entry.context.mode, record);
     case "handler_started": {
       const { attempt, call, guarded, vague } = entry.call;
@@ -84,8 +105,8 @@ const unrecorded = (entry: Entry, record: RunRecord | undefined, lost: boolean):
     case "seen":
     case "got": {
       const part = entry.what === "got" ? entry.part : entry.event._tag === "Part" ? entry.event.part : undefined;
-      if (part === undefined || lost) return undefined;
-      // Held parts of an attempt that was resumed are handed over by the one that resumes it.
+      if (part === undefined || lost || isVolatile) return undefined;
+      // Held parts of a resumed attempt are handed over by the attempt that resumes it.
       const shown = (record?.attempts ?? []).filter((it) => it.attempt >= part.attempt).map(({ facts }) => facts.shown);
       if (shown.length === 0) return `a part of attempt ${part.attempt} that is not on record`;
       if (!shown.some((it) => below(Shown, part.says.shows, it)))
@@ -105,7 +126,16 @@ const unrecorded = (entry: Entry, record: RunRecord | undefined, lost: boolean):
   }
 };
 
-/** An attempt opens only behind a recorded incident that was marked as acted on, and its own recorded start. */
+/** Describes a question that is asked before a durable store has it, so that no other process could answer it. */
+const unrecordedQuestion = (entry: Entry, record: RunRecord | undefined): string | undefined => {
+  if (entry.what !== "seen" || entry.event._tag !== "QuestionAsked") return undefined;
+  const { revision } = entry.event.question;
+  return record?.questions.some((it) => it.revision === revision) === true
+    ? undefined
+    : `question ${revision} is asked and is not on record`;
+};
+
+/** An attempt opens only after a recorded incident that was marked as acted on, and after its own recorded start. */
 const unannounced = (attempt: number, mode: string, record: RunRecord | undefined): string | undefined => {
   const own = record?.attempts.find((it) => it.attempt === attempt);
   if (own === undefined) return `attempt ${attempt} opens and its start is not on record`;
@@ -148,7 +178,7 @@ export const decidedAgain = (trace: Pick<Trace, "record">): ReadonlyArray<Violat
   return violations;
 };
 
-/** The record as it is after it was stored and read, or why it cannot be. */
+/** The record after a round trip through JSON, or the reason why that fails. */
 const throughJson = (record: RunRecord): RunRecord | string => {
   try {
     return Schema.decodeUnknownSync(RunRecord)(JSON.parse(JSON.stringify(Schema.encodeSync(RunRecord)(record))));
@@ -157,7 +187,7 @@ const throughJson = (record: RunRecord): RunRecord | string => {
   }
 };
 
-/** How long the lists of a record may be. The judge has numbers of its own: a limit that is lifted must not lift them. */
+/** Maximum lengths of a record's lists. The judge has its own numbers, so that a limit lifted in the source is still noticed. */
 const [attemptsMax, evidenceFirstMax, evidenceLastMax, incidentsMax, toolRowsMax] = [64, 16, 48, 32, 256];
 
 /** I12 */

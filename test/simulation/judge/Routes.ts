@@ -1,11 +1,11 @@
-/** Judges a run with several routes: what crosses to another one, and whose failure the caller is told (I25, I26). */
+/** Judges a run with several routes: what moves to another route, and which failure the caller gets (I25, I26). */
 import { isDeepStrictEqual } from "node:util";
 import type { RunIncident } from "../../../src/domain/RunIncident.ts";
 import type { Trace } from "../Journal.ts";
 import { interruptedOf } from "./Events.ts";
 import { against, type Violation } from "./Invariants.ts";
 
-/** The incidents of a run that were decided, in their order. */
+/** The incidents of a run, in the order of their decisions. */
 const incidentsOf = ({ journal }: Pick<Trace, "journal">): ReadonlyArray<RunIncident> => {
   const byId = new Map<string, RunIncident>();
   for (const entry of journal) {
@@ -17,7 +17,7 @@ const incidentsOf = ({ journal }: Pick<Trace, "journal">): ReadonlyArray<RunInci
   return [...byId.values()];
 };
 
-/** Which route each attempt of the run went by; undefined for the first. */
+/** The route of each attempt of the run; undefined for the first route. */
 const routesOf = ({ journal }: Pick<Trace, "journal">): ReadonlyMap<number, string | undefined> =>
   new Map(journal.flatMap((it) => (it.what === "opened" ? [[it.context.attempt, it.context.route] as const] : [])));
 
@@ -65,5 +65,5 @@ export const whoseFailure = (trace: Pick<Trace, "journal">): ReadonlyArray<Viola
   return violations;
 };
 
-/** What a stop and the caller's own code do stays their own. */
+/** Failures of a stop and of the caller's own code, which no route replaces. */
 const own: ReadonlySet<string> = new Set(["cancelled", "caller_failed"]);

@@ -1,4 +1,4 @@
-/** Judges a run whose text goes on: nothing of it without a seam, nothing in front of one (I27). */
+/** Judges a run with continued text: nothing is continued without a seam, and nothing is shown that precedes one (I27). */
 import type { Trace } from "../Journal.ts";
 import { against, type Violation } from "./Invariants.ts";
 

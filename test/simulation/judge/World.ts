@@ -1,6 +1,6 @@
 /**
- * Judges a run in its world: ids used again, a store that fails or is gone, values at the edges, a process that stood still,
- * and the calm after which everything must end (I17 to I24).
+ * Judges a run in its world: ids used again, a store that fails or is away, edge values, a frozen process, and the calm after which
+ * everything must end (I17 to I24).
  */
 import { isDeepStrictEqual } from "node:util";
 import { Exit, Schema } from "effect";
@@ -8,8 +8,9 @@ import { Entry as WrittenSchema } from "../../../src/recorder/RunRecord.ts";
 import type { Entry, HandlerCall, Trace } from "../Journal.ts";
 import { interruptedOf } from "./Events.ts";
 import { against, type Violation } from "./Invariants.ts";
+import { isLeft } from "./Record.ts";
 
-/** I17: the first request is asked for once, also where a second run uses the id; where the record is whole, the second is told so. */
+/** I17: the first request is sent once, even if a second run uses the id. If the record is whole, the second run is told so. */
 export const idsOnce = (trace: Pick<Trace, "journal" | "scenario">): ReadonlyArray<Violation> => {
   const { holds, violations } = against("I17");
   if (trace.scenario.world.again === null) return violations;
@@ -23,7 +24,7 @@ export const idsOnce = (trace: Pick<Trace, "journal" | "scenario">): ReadonlyArr
   return violations;
 };
 
-/** I18: what is written can be read. */
+/** I18: every written entry can be read. */
 export const everyEntryDecodes = (trace: Pick<Trace, "journal">): ReadonlyArray<Violation> => {
   const { holds, violations } = against("I18");
   for (const entry of trace.journal) {
@@ -38,7 +39,7 @@ export const everyEntryDecodes = (trace: Pick<Trace, "journal">): ReadonlyArray<
 
 const decoded = Schema.decodeUnknownExit(WrittenSchema);
 
-/** I19: the store is back for hours when this is judged: the record says what the caller was told. */
+/** I19: the record says what the caller was told. The store has been back for hours at this time. */
 export const recordAgrees = (trace: Trace): ReadonlyArray<Violation> => {
   const { holds, violations } = against("I19");
   const { journal, record } = trace;
@@ -56,21 +57,22 @@ export const recordAgrees = (trace: Trace): ReadonlyArray<Violation> => {
       ? undefined
       : "stopped";
   if (interruptedOf(trace)?.reason === "refused") return violations;
-  // A processor that is closed while the store is away, or does not come back, writes on for a while, and then gives up.
+  // A processor that is closed while the store is away writes on for a while and then gives up.
   const closed = journal.some((it) => it.what === "outside" && it.kind === "close");
   const { away, faults } = trace.scenario.world;
   if (closed && (away.length > 0 || faults.some(({ how }) => how !== "throw"))) return violations;
+  if (isLeft(trace)) return violations;
   const state = () => `the caller was told ${told}, on record is ${record.state} ${record.end?.state ?? ""}`;
   if (told !== undefined) holds(record.end?.state === told, state);
   else holds(record.state === "ended", state);
   return violations;
 };
 
-/** Longest time that anything waits for one write, and what its retry or its consequence may take besides. */
+/** Maximum wait for one write, and the slack for its retry or its consequence, in milliseconds. */
 const writeMsMax = 5_000;
 const slackMs = 1_000;
 
-/** I20: a write that does not come back is given up: the first attempt opens, and the stream ends, without it. */
+/** I20: a write that does not return is abandoned: the first attempt opens, and the stream ends, without it. */
 export const noWriteHolds = (trace: Pick<Trace, "journal" | "scenario">): ReadonlyArray<Violation> => {
   const { holds, violations } = against("I20");
   const { scenario } = trace;
@@ -90,7 +92,7 @@ export const noWriteHolds = (trace: Pick<Trace, "journal" | "scenario">): Readon
   return violations;
 };
 
-/** I21: a clock cuts only what was silent for its time while the process ran; the journal's time is of that kind. */
+/** I21: a watchdog only cuts a source that was silent for its whole limit while the process ran. The journal counts that time. */
 export const frozenTimeIsNoSilence = (trace: Pick<Trace, "journal" | "scenario">): ReadonlyArray<Violation> => {
   const { holds, violations } = against("I21");
   const { edges, freezes } = trace.scenario.world;
@@ -113,7 +115,7 @@ export const frozenTimeIsNoSilence = (trace: Pick<Trace, "journal" | "scenario">
       if (event !== "watchdog") continue;
       const ran = entry.at - (opened.get(attempt) ?? entry.at);
       const limit = limits[detail] ?? 0;
-      // Behind its terminal marker a source has ten seconds to end at most, also where its idle clock is off.
+      // After its terminal marker a source has at most ten seconds to end, even if its idle watchdog is off.
       const least = detail === "idle" && complete.has(attempt) ? Math.min(limit, 10_000) : limit;
       holds(ran >= least, () => `${detail} cut attempt ${attempt} after ${ran} ms in which the process ran`);
     }
@@ -121,7 +123,7 @@ export const frozenTimeIsNoSilence = (trace: Pick<Trace, "journal" | "scenario">
   return violations;
 };
 
-/** Longest that a run may take from the calm to its end, in virtual milliseconds: a stall of five minutes, its wait, and some room. */
+/** Maximum time from the calm to the end of a run, in virtual milliseconds: a stall of five minutes, its wait, and some slack. */
 export const livenessMsMax = 900_000;
 
 /** I22 */
@@ -137,7 +139,7 @@ export const endsInTheCalm = (trace: Trace): ReadonlyArray<Violation> => {
   return violations;
 };
 
-/** I23: what counts as shown has a hand-over on record. */
+/** I23: a part that counts as shown has a hand-over on record. */
 export const shownMeansHandedOver = (trace: Pick<Trace, "journal">): ReadonlyArray<Violation> => {
   const { holds, violations } = against("I23");
   const shown = new Map<number, Set<string>>();

@@ -1,5 +1,5 @@
 /**
- * Plays the consumer of a scenario: what it pulls, how, and what it does with a part.
+ * Plays the consumer of a scenario: its pulls, and its handling of a part.
  */
 import { type Cause, Effect, Exit, Option, Pull, Stream } from "effect";
 import type { RunEvent, RunInterrupted } from "../../../src/runtime/contract/RunEvent.ts";
@@ -8,12 +8,12 @@ import type { Scenario } from "../Scenario.ts";
 import type { Tools } from "./Tools.ts";
 import { pause } from "./VirtualTime.ts";
 
-/** The stream that a scenario's surface gives. */
+/** The stream of a scenario's surface. */
 export type Surface =
   | { readonly kind: "run"; readonly stream: Stream.Stream<RunEvent<Part>, RunInterrupted> }
   | { readonly kind: "parts"; readonly stream: Stream.Stream<Part, RunInterrupted> };
 
-/** Consumes a stream as the scenario's consumer does. */
+/** Consumes a stream in the way of the scenario's consumer. */
 export const consume = (scenario: Scenario, journal: Journal, surface: Surface, tools: Tools) => {
   const { kind, ms, n } = scenario.consumer;
   let count = 0;
@@ -48,7 +48,7 @@ export const consume = (scenario: Scenario, journal: Journal, surface: Surface, 
   );
 };
 
-/** Pulls with a timeout, and pulls again; after `patience` pulls that came to nothing it waits like everybody. */
+/** Pulls with a timeout and pulls again after it. After `patience` empty pulls it waits without a timeout. */
 const impatient = <A>(
   stream: Stream.Stream<A, RunInterrupted>,
   each: (it: A) => Effect.Effect<void, ConsumerBroke>,

@@ -1,21 +1,19 @@
 /**
- * A clock over virtual time that can jump: the process was frozen, or its wall clock was set. What was due meanwhile is due
- * at once, and late, as timers of a process are that was stopped and goes on.
+ * A clock over virtual time that can jump, as if the process was frozen or its wall clock was set. Sleeps that were due in the
+ * meantime end at once, and late, like the timers of a process that was stopped and continued.
  */
 import { type Clock, Deferred, Duration, Effect } from "effect";
 
-/** A clock of its own offset. */
 export interface FreezingClock extends Clock.Clock {
-  /** Lets so many milliseconds pass by either clock in one step. */
+  /** Advances both clocks in one step, in milliseconds. */
   readonly jump: (wall: number, monotonic: number) => void;
 }
 
-/** Where the wall clock starts, in milliseconds. */
+/** Start of the wall clock, in milliseconds. */
 const epochMs = 1_760_000_000_000;
 
-/** Makes one over another clock. */
 export const make = (inner: Clock.Clock): FreezingClock => {
-  // A wall clock that is set back must still stand behind 1970.
+  // A wall clock that is set back must still be after 1970.
   let [wall, monotonic] = [epochMs, 0];
   let bell = Deferred.makeUnsafe<void>();
   const millis = () => inner.currentTimeMillisUnsafe() + wall;

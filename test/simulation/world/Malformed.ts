@@ -1,6 +1,6 @@
-/** Names the failures of what was said, which leave the marker what it is. */
+/** Recognises failures of the content, which do not change the marker. */
 import type { Failure } from "../../../src/domain/Failure.ts";
 
-/** Whether a failure is one of what the model wrote, not of the stream. */
+/** Returns true if a failure concerns the model's output and not the stream. */
 export const runFailureIsMalformed = (failure: Failure): boolean =>
   failure.kind === "invalid_tool_input" || failure.kind === "empty";

@@ -1,7 +1,7 @@
 /**
- * Plays the path of a run that goes away after some refusals: what a request meets before the provider's own scripts are played.
+ * Plays a path that goes away after some refusals. It decides a request's fate before the provider's own scripts do.
  */
-import { Clock, Effect } from "effect";
+import { Effect } from "effect";
 import type { Failure } from "../../../src/domain/Failure.ts";
 import type { PathWay } from "../../../src/paths/Path.ts";
 import type { Calm } from "../Calm.ts";
@@ -19,23 +19,26 @@ const unconnected = script({ kind: "transport", operation: "connect", code: "ECO
 export class Network {
   readonly #scenario: Scenario;
   readonly #calm: Calm;
+  readonly #now: () => number;
   #refused = 0;
   #refusedAfter = 0;
-  /** When the outage ends, once it has begun; in virtual milliseconds. */
+  /** The end of the outage once it has begun, in virtual milliseconds. */
   #awayUntil: number | undefined;
 
-  constructor(scenario: Scenario, calm: Calm) {
+  /** @param now the time of the outside world: a process that freezes, or whose clock jumps, ends no outage */
+  constructor(scenario: Scenario, calm: Calm, now: () => number) {
     this.#scenario = scenario;
     this.#calm = calm;
+    this.#now = now;
   }
 
-  /** The run's options that its path needs. */
+  /** The run options for this path. */
   get options(): { readonly path?: { readonly id: string; readonly way: PathWay }; readonly group?: string } {
     const { outage } = this.#scenario.world;
     if (outage === null) return {};
     const way: PathWay = {
-      probe: Effect.map(Clock.currentTimeMillis, (now) =>
-        this.#isAway(now)
+      probe: Effect.sync(() =>
+        this.#isAway(this.#now())
           ? ({ _tag: "failed", reason: "network", code: "ECONNREFUSED" } as const)
           : ({ _tag: "works" } as const),
       ),
@@ -47,9 +50,10 @@ export class Network {
     };
   }
 
-  /** The script of a request that does not come to the provider's own; undefined for one that does. */
-  meets(now: number): AttemptScript | undefined {
+  /** The script of a request that does not reach the provider; undefined for one that does. */
+  meets(): AttemptScript | undefined {
     const { outage } = this.#scenario.world;
+    const now = this.#now();
     if (outage === null || this.#calm.isOn) return undefined;
     if (this.#refused < outage.refusals) {
       this.#refused += 1;

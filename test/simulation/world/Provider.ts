@@ -1,6 +1,6 @@
 /**
- * Plays the provider of a scenario. It responds to the request that it is sent: the same request again gives the same response
- * from its first serial, a continuation is a new response, and a cursor goes on behind the part that it names.
+ * Plays the provider of a scenario. It answers the request that it gets: the same request again gives the same response from its
+ * first serial, a continuation gives a new response, and a cursor resumes after the part that it names.
  */
 import { Effect, Exit, Stream } from "effect";
 import type { Failure } from "../../../src/domain/Failure.ts";
@@ -13,7 +13,7 @@ import type { AttemptScript, PartStep, Scenario, Step } from "../Scenario.ts";
 import type { Network } from "./Network.ts";
 import { pause } from "./VirtualTime.ts";
 
-/** What the provider fails with: it must come out unchanged (law L12). */
+/** The provider's error, which must reach the caller unchanged (law L12). */
 export class ProviderBroke {
   readonly _tag = "ProviderBroke";
   readonly failure: Failure;
@@ -22,17 +22,17 @@ export class ProviderBroke {
   }
 }
 
-/** What every attempt beyond the scenario's scripts says: a whole response. */
+/** A whole response, for every attempt beyond the scenario's scripts. */
 const whole: AttemptScript = {
   steps: [{ say: "start" }, { say: "text" }, { say: "terminal" }],
   closes: 0,
   factoryThrows: false,
 };
 
-/** Says which response of the provider a part belongs to, and how far it was read. */
+/** Names the response of a part and the position within it. */
 export const cursorOf = (part: Part): string | undefined => part.serial;
 
-/** Plays the provider of a scenario; from the calm on it responds to every request whole. */
+/** Plays the provider of a scenario. After the calm every response is whole. */
 export const provider = (scenario: Scenario, journal: Journal, calm: Calm, network: Network) => {
   const edges = new Edges(scenario.world.edges);
   let kept = 0;
@@ -44,7 +44,7 @@ export const provider = (scenario: Scenario, journal: Journal, calm: Calm, netwo
     if (context.request === "continue" && mode === "continue") request = `continuation ${++continuations}`;
     if (context.request === "continue" && mode === "replay") request = `continuation ${continuations}`;
     const [of, read] = context.request === "resume" && cursor !== undefined ? splitSerial(cursor) : [request, 0];
-    const met = network.meets(journal.now);
+    const met = network.meets();
     if (met !== undefined) kept += 1;
     const script = met ?? (calm.isOn ? undefined : scenario.attempts[attempt - 1 - kept]) ?? whole;
     journal.add({ what: "opened", context: { attempt, mode, request: context.request, cursor, calls, route, seam } });
@@ -58,13 +58,13 @@ export const provider = (scenario: Scenario, journal: Journal, calm: Calm, netwo
   };
 };
 
-/** A serial's response and number. */
+/** Splits a serial into its response and its number. */
 export const splitSerial = (serial: string): readonly [response: string, number: number] => {
   const at = serial.lastIndexOf("#");
   return [serial.slice(0, at), Number(serial.slice(at + 1))];
 };
 
-/** What a response is played in. */
+/** The surroundings of a response. */
 interface Stage {
   readonly journal: Journal;
   readonly calm: Calm;
@@ -79,7 +79,7 @@ class Response {
   readonly #context: AttemptContext;
   readonly #of: string;
   #serial: number;
-  /** The marker was said. */
+  /** True after the marker. */
   #marked = false;
 
   constructor({ calm, context, edges, journal }: Stage, of: string, read: number) {
@@ -174,7 +174,7 @@ const observationOf = (step: PartStep, attempt: number): Observation.Observation
       return { ...Observation.failed(step.failure), terminal: step.terminal };
     case "call": {
       const { phase, ordinal, id, tool, executor } = step;
-      // The arguments name the call, so that a handler can say for which one it ran.
+      // The arguments name the call, so that a handler knows which call it ran for.
       const input = phase === "ready" ? { input: `${attempt}/0.${ordinal}` } : {};
       return Observation.calls([{ choice: 0, ordinal, id, tool, executor, phase, ...input }]);
     }

@@ -1,12 +1,11 @@
 /**
- * Joins the texts of a simulated provider: so many parts of a continuation are the anchor, and the scenario says where it goes wrong.
+ * Joins the texts of a simulated provider. The scenario says how many parts of a continuation are the anchor, and when it goes wrong.
  */
 import type { Observation } from "../../../src/domain/Observation.ts";
 import type { SeamJoin, SeamPassed, TextSeam } from "../../../src/seam/TextSeam.ts";
 import type { Part } from "../Journal.ts";
 import type { World } from "../Scenario.ts";
 
-/** Makes the seam of a run. */
 export const seamOf =
   ({ anchor, behind, proof }: NonNullable<World["seam"]>) =>
   (): TextSeam<Part> => {

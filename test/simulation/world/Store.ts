@@ -1,10 +1,10 @@
 /**
- * Plays the store of a scenario: a recorder in memory whose writes take time, fail, die, throw, hang or come late, and which
- * is gone for a while.
+ * Plays the store of a scenario: a recorder in memory whose writes can be slow, fail, die, throw, hang or come late, and which is
+ * away for a while.
  */
-import { Effect, Exit } from "effect";
+import { type Context, Effect, Exit, Option } from "effect";
 import type { Entry } from "../../../src/recorder/RunRecord.ts";
-import { RecorderError, type RunRecorder } from "../../../src/recorder/RunRecorder.ts";
+import { committing, RecorderError, type RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import type { Journal } from "../Journal.ts";
 import type { Scenario, WriteFault } from "../Scenario.ts";
 import { runId } from "./Tools.ts";
@@ -12,26 +12,34 @@ import { pause } from "./VirtualTime.ts";
 
 type Recorder = RunRecorder["Service"];
 
-/** When a write that comes late comes: behind every limit on a write, in milliseconds. */
+/** Delay of a late write, longer than any limit on writes, in milliseconds. */
 const lateMs = 8_000;
 
-/** The store of one scenario. */
 export class Store {
   readonly #scenario: Scenario;
   readonly #journal: Journal;
   readonly #memory: Recorder;
   readonly #isCalm: () => boolean;
+  readonly #services: Context.Context<never>;
   #writes = 0;
   #away = 0;
 
-  constructor(scenario: Scenario, journal: Journal, memory: Recorder, isCalm: () => boolean) {
+  /** @param services services of the fibers that run commits */
+  constructor(
+    scenario: Scenario,
+    journal: Journal,
+    memory: Recorder,
+    isCalm: () => boolean,
+    services: Context.Context<never>,
+  ) {
+    this.#services = services;
     this.#scenario = scenario;
     this.#journal = journal;
     this.#memory = memory;
     this.#isCalm = isCalm;
   }
 
-  /** The store is gone for so long. */
+  /** Makes the store unavailable for a time. */
   leaves(ms: number): Effect.Effect<void> {
     return Effect.suspend(() => {
       this.#away += 1;
@@ -44,14 +52,15 @@ export class Store {
     });
   }
 
-  /** The recorder that a process is given. */
+  /** The recorder of a process. */
   get recorder(): Recorder {
     const memory = this.#memory;
     const here = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E | RecorderError> =>
       Effect.suspend((): Effect.Effect<A, E | RecorderError> => (this.#isAway ? Effect.fail(gone()) : effect));
     return {
       ...memory,
-      write: (id, entries) => this.#write(id, entries),
+      durable: this.#scenario.world.record !== "memory",
+      write: this.#committing((id, entries) => this.#write(id, entries)),
       run: (id) => here(memory.run(id)),
       incidents: (id) => here(memory.incidents(id)),
       runs: (query) => here(memory.runs(query)),
@@ -81,8 +90,24 @@ export class Store {
     }
   }
 
+  /** Adds the fiberless commit. A store that must answer soon leaves a faulty write to the effect. */
+  #committing(write: Recorder["write"]): Recorder["write"] {
+    const { commit, faults } = this.#scenario.world;
+    if (commit === "none") return write;
+    return committing(write, commit, (id, entries, onDone) => {
+      const fault = faults.find(({ at }) => at === this.#writes)?.how;
+      if (commit === "soon" && fault !== undefined && !this.#isCalm()) return onDone("undecided");
+      const written = Effect.andThen(Effect.yieldNow, write(id, entries));
+      Effect.runForkWith(this.#services)(Effect.exit(written)).addObserver((exit) => {
+        const outcome = Exit.isSuccess(exit) ? exit.value : undefined;
+        if (outcome === undefined || Exit.isSuccess(outcome)) onDone(outcome === undefined ? "undecided" : "recorded");
+        else onDone(Option.getOrElse(Exit.findErrorOption(outcome), () => "undecided" as const));
+      });
+    });
+  }
+
   #write(id: string, given: ReadonlyArray<Entry>): Effect.Effect<void, RecorderError> {
-    // Which process started the run is drawn by the machine; a journal must come out the same again.
+    // The machine draws the id of the process that started the run, but a journal must be reproducible.
     const entries = given.map((it) => (it._tag === "RunStarted" ? { ...it, started_by: "simulated" } : it));
     const number = this.#writes++;
     const fault = this.#isCalm() ? undefined : this.#scenario.world.faults.find(({ at }) => at === number)?.how;
@@ -94,8 +119,11 @@ export class Store {
     const made = Effect.onExit(this.#made(id, given, number, fault), (exit) =>
       Effect.sync(() => this.#journal.add({ what: "written", entries, ok: Exit.isSuccess(exit) })),
     );
-    if (fault !== "deaf" && fault !== "late") return made;
-    // It comes too late for its caller, if it comes.
+    // A commit without a fiber cannot be interrupted; its caller only stops waiting.
+    const isGivenUp =
+      fault === "deaf" || fault === "late" || (fault === "hang" && this.#scenario.world.commit === "late");
+    if (!isGivenUp) return made;
+    // If the write completes, it is too late for its caller.
     this.#journal.add({ what: "written", entries, ok: false });
     return Effect.uninterruptible(made);
   }

@@ -1,5 +1,5 @@
 /**
- * Plays the tools of a scenario, guarded or not, and a runtime that uses them: inline, in the background or after the stream.
+ * Plays the tools of a scenario, guarded or not, and a runtime that runs them inline, in the background or after the stream.
  */
 import { Effect, Exit } from "effect";
 import type { ToolEffect } from "../../../src/domain/SideEffects.ts";
@@ -10,23 +10,22 @@ import type { HandlerCall, Journal, Part } from "../Journal.ts";
 import type { Scenario, ToolSpec } from "../Scenario.ts";
 import { pause } from "./VirtualTime.ts";
 
-/** The run's id in every simulation. */
+/** Id of the run in every simulation. */
 export const runId = "simulated";
 
-/** A typed failure of a handler: an outcome like any other. */
+/** A typed failure of a handler, which is a normal outcome. */
 class ToolBroke {
   readonly _tag = "ToolBroke";
 }
 
 type Guarded = GuardedTool<HandlerCall, void, ToolBroke, never>;
 
-/** The tools of one simulated run. */
 export class Tools {
   readonly #scenario: Scenario;
   readonly #journal: Journal;
   readonly #calm: Calm;
   readonly #guarded = new Map<string, Guarded>();
-  /** What `run` takes. */
+  /** The tools that `run` gets. */
   readonly boundaries: ReadonlyArray<ToolGuard.Tool>;
   /** Whole calls that were handed over and wait for the end of the stream. */
   #waiting: Array<HandlerCall & { readonly id: string }> = [];
@@ -45,7 +44,7 @@ export class Tools {
     });
   }
 
-  /** A part was handed over: uses the calls in it as the scenario's runtime does. */
+  /** Uses the calls of a part that was handed over, as the scenario's runtime does. */
   readonly handed = (part: Part): Effect.Effect<void> => {
     const { when } = this.#scenario.toolUse;
     const calls = this.#callsOf(part);
@@ -58,7 +57,7 @@ export class Tools {
     });
   };
 
-  /** The stream has ended: runs what waited. A sane caller runs no unguarded call that was withdrawn. */
+  /** Runs the postponed calls after the stream. A sane caller runs no unguarded call that was withdrawn. */
   readonly afterwards = (withdrawn: ReadonlySet<number>): Effect.Effect<void> => {
     const calls = this.#waiting.filter((call) => call.guarded || !withdrawn.has(call.attempt));
     this.#waiting = [];
@@ -81,13 +80,13 @@ export class Tools {
 
   #use(call: HandlerCall & { readonly id: string }): Effect.Effect<void> {
     const { delay, twice } = this.#scenario.toolUse;
-    // Plain parts carry no references.
+    // Plain parts have no references.
     const byId = this.#scenario.toolUse.byId || this.#scenario.surface === "parts";
     const once = Effect.andThen(
       pause(delay),
       Effect.suspend(() => this.#run(call, byId)),
     );
-    // By an id alone a second try may mean another call that carries it: no runtime does that.
+    // With only an id, a second try could mean another call with the same id, which no runtime does.
     return twice && call.guarded && !byId ? Effect.all([once, once], { concurrency: 2, discard: true }) : once;
   }
 
@@ -126,7 +125,7 @@ export class Tools {
   }
 }
 
-/** A tool that the model made up: some runtimes have one of that name after all. */
+/** A tool that the model made up, although some runtimes may have one of that name. */
 const mystery = (name: string): ToolSpec => ({
   name,
   executor: "runtime",

@@ -1,12 +1,10 @@
-/** Virtual time: everything that a simulation waits for is waited for here, under TestClock. */
+/** Virtual time under TestClock, for every wait in a simulation. */
 import { type Duration, Effect } from "effect";
 import { TestClock } from "effect/testing";
 
-/** Waits so many virtual milliseconds; not at all for 0. */
+/** Sleeps for some virtual milliseconds; 0 does not yield. */
 export const pause = (ms: number): Effect.Effect<void> => (ms <= 0 ? Effect.void : Effect.sleep(ms));
 
-/** Lets virtual time pass. */
 export const pass = (duration: Duration.Input): Effect.Effect<void> => TestClock.adjust(duration);
 
-/** The clock of a simulation. */
 export const layer = TestClock.layer();

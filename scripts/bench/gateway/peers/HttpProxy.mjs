@@ -1,5 +1,5 @@
-// `http-proxy` before the provider, with connections kept alive: without an agent it opens one for each request.
-// Plain JavaScript: its package is installed only when the bench is asked for it, so there are no types to check against.
+// `http-proxy` in front of the provider. Without the agent it would open a new connection for each request.
+// Plain JavaScript, because its package is installed only on request, so there are no types to check against.
 import { Agent, createServer } from "node:http";
 import httpProxy from "http-proxy";
 

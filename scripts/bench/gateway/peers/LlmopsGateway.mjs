@@ -1,6 +1,6 @@
-// `@llmops/gateway` as the server that its package leaves to its user: it exports a Hono application and no program.
-// It learns its provider from two headers of each request, and takes a loopback host as one to trust.
-// Plain JavaScript: its package is installed only when the bench is asked for it, so there are no types to check against.
+// Serves `@llmops/gateway`, which exports only a Hono application.
+// Two headers of each request select its provider, and it trusts a loopback host.
+// Plain JavaScript, because its package is installed only on request, so there are no types to check against.
 import { serve } from "@hono/node-server";
 import gateway from "@llmops/gateway";
 

@@ -1,5 +1,5 @@
 /**
- * Reads whether a document has nothing in it, by the decoder of its protocol: a document says what a stream would.
+ * Detects documents without content, using the decoder of their protocol: a document contains the same as a stream.
  */
 
 import type { Progress } from "../../../domain/AttemptFacts.ts";
@@ -8,14 +8,14 @@ import { none, type Observation, type Usage } from "../../../domain/Observation.
 import type { Tolerance, WireProtocol } from "../../../provider/Protocols.ts";
 import { isWhiteSpace } from "../../../provider/stream/Content.ts";
 
-/** Longest document that is looked into, in UTF-16 code units: a response with nothing in it repeats its request at most. */
+/** Maximum length of a document that is examined, in UTF-16 code units. An empty response at most repeats its request. */
 export const documentCharactersMax = 1024 * 1024;
 
 /**
- * What the end of a document with nothing in it proves.
+ * Returns the observation for the end of a document without content.
  *
  * @param body the document's text, which is JSON
- * @returns undefined for a document with anything in it, or that does not say that it is whole
+ * @returns undefined for a document that has content or does not say that it is complete
  */
 export const emptyEnd = (protocol: WireProtocol, body: string, tolerance: Tolerance): Observation | undefined => {
   const document = body.length > documentCharactersMax ? undefined : Json.record(Json.parse(body)?.json);
@@ -37,7 +37,7 @@ export const emptyEnd = (protocol: WireProtocol, body: string, tolerance: Tolera
     finish = observation.finish ?? finish;
     usage = { ...usage, ...observation.usage };
   }
-  // Chat takes a finish for sure only before `[DONE]`, and a document has none: its finish is enough.
+  // Chat trusts a finish only before `[DONE]`, which a document does not have, so its finish is enough.
   if (finish === undefined) return undefined;
   return { ...none, progress, characters, terminal: true, finish, ...(usage === undefined ? {} : { usage }) };
 };

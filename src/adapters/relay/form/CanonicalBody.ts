@@ -1,40 +1,52 @@
 /**
- * Spells a request's JSON in one way, so that a client's repeat is known however it is spelt: Codex writes the keys of an object
- * in another order, claude-code leaves `stream` out.
+ * Spells a request's JSON in one way, so that a client's repeat is recognised however it is spelt: Codex writes the keys of an
+ * object in another order, and claude-code leaves `stream` out.
  *
- * Keys are sorted and blanks between tokens are dropped; nothing else is changed. Numbers, texts and words keep their own bytes,
- * so that two requests which a provider may read differently (`1` and `1.0`, `"/"` and `"\/"`, damaged UTF-8) stay two. Whatever
- * could be read in two ways has no canonical form: a key that comes twice, an escaped key, a text that is no JSON. A form costs
- * a bounded number of steps and levels, because it is made between two turns of the event loop.
+ * Keys are sorted, and blanks between tokens are dropped; nothing else changes. Numbers, strings and words keep their own bytes, so
+ * that two requests which a provider may read differently (`1` and `1.0`, `"/"` and `"\/"`, damaged UTF-8) stay distinct. Anything
+ * ambiguous has no canonical form: a duplicate key, an escaped key, a text that is not JSON. A form costs a bounded number of steps
+ * and levels, because it is made in one turn of the event loop.
  */
+import { sign } from "./JsonScan.ts";
 
-/** Deepest nesting that is read, in levels: a tool's schema has ten or twenty. */
+/** Maximum size of a body that is read in one turn of the event loop, in bytes. */
+export const canonicalBytesMax = 1_024 * 1_024;
+
+/** Maximum nesting, in levels: a tool's schema has ten or twenty. */
 export const depthMax = 128;
 
 /**
- * Most steps of the reader: eight for each value, one for each quote or backslash in a text, and one for each blank or digit
- * between texts. As many take some 50 ms; a conversation of a megabyte has about a tenth of them.
+ * Maximum steps of the reader: eight for each value, one for each quote or backslash in a string, and one for each blank or digit
+ * between strings. This many take about 50 ms; a conversation of a megabyte needs about a tenth of them.
  */
 export const stepsMax = 500_000;
 
-/** Longest form that is written to the same place each time, in bytes: a buffer of its own costs as much as all the rest of a form. */
+/** Maximum size of a form that is written to a shared buffer, in bytes: a new buffer costs as much as the rest of a form. */
 export const sharedBytesMax = 16 * 1024;
 
 const shared = new Uint8Array(sharedBytesMax);
 
 /**
- * The canonical form of a body, which is good until the next one is made: a digest takes it in the same step.
+ * The canonical form of a body. It is valid until the next one is made, so a digest must take it in the same step.
  *
- * @param body as it is sent
- * @param leftOut members of the outermost object that make no other request
- * @returns undefined for a body that has none
+ * @param body the bytes as sent
+ * @param leftOut members of the outermost object that do not distinguish requests
+ * @returns undefined if the body has no canonical form
  */
-export const canonical = (body: Uint8Array, leftOut: ReadonlySet<string>): Uint8Array<ArrayBuffer> | undefined => {
+export const canonical = (body: Uint8Array, leftOut: ReadonlySet<string>): Uint8Array<ArrayBuffer> | undefined =>
+  formed(body, (whole) => {
+    if (!("members" in whole)) throw unclear;
+    return { members: whole.members.filter(({ key }) => !leftOut.has(key)) };
+  });
+
+/** The canonical form of any JSON value, on the terms of `canonical`. */
+export const canonicalValue = (json: Uint8Array): Uint8Array<ArrayBuffer> | undefined => formed(json, (whole) => whole);
+
+const formed = (json: Uint8Array, keep: (whole: Value) => Value): Uint8Array<ArrayBuffer> | undefined => {
   try {
-    const whole = new Reader(body).document();
-    if (!("members" in whole)) return undefined;
-    const writer = new Writer(body);
-    writer.write({ members: whole.members.filter(({ key }) => !leftOut.has(key)) });
+    const kept = keep(new Reader(json).document());
+    const writer = new Writer(json);
+    writer.write(kept);
     return writer.bytes;
   } catch (error) {
     if (error === unclear) return undefined;
@@ -42,14 +54,14 @@ export const canonical = (body: Uint8Array, leftOut: ReadonlySet<string>): Uint8
   }
 };
 
-/** A value without parts, by its place in the body. */
+/** A value without parts, by its offsets in the body. */
 interface Scalar {
   readonly from: number;
   readonly to: number;
 }
 
 interface Member {
-  /** The bytes between the quotes, a code unit each. */
+  /** The bytes between the quotes, one code unit each. */
   readonly key: string;
   readonly name: Scalar;
   readonly value: Value;
@@ -57,21 +69,14 @@ interface Member {
 
 type Value = Scalar | { readonly items: ReadonlyArray<Value> } | { readonly members: ReadonlyArray<Member> };
 
-/** Ends the reading of a body that has no canonical form. It is made once, because a stack trace costs more than a body. */
+/** Thrown for a body without a canonical form. There is one instance, because a stack trace costs more than a body. */
 const unclear = new Error("no canonical form");
 
-const QUOTE = 0x22;
-const COMMA = 0x2c;
-const COLON = 0x3a;
-const BACKSLASH = 0x5c;
-const OPEN_LIST = 0x5b;
-const CLOSE_LIST = 0x5d;
-const OPEN_OBJECT = 0x7b;
-const CLOSE_OBJECT = 0x7d;
+const { BACKSLASH, CLOSE_LIST, CLOSE_OBJECT, COLON, COMMA, OPEN_LIST, OPEN_OBJECT, QUOTE } = sign;
 
 const isBlank = (byte: number): boolean => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 
-/** Letters of `true`, `false` and `null`, digits, signs and points. */
+/** True for lower-case letters, digits, signs and points: the bytes of numbers, `true`, `false` and `null`. */
 const isWord = (byte: number | undefined): boolean =>
   byte !== undefined &&
   ((byte >= 0x30 && byte <= 0x39) ||
@@ -81,7 +86,7 @@ const isWord = (byte: number | undefined): boolean =>
     byte === 0x2d ||
     byte === 0x2e);
 
-/** A code unit for each byte of a part. A few bytes are joined sooner than they are spread. */
+/** Reads each byte as one code unit. For a few bytes, joining is faster than spreading. */
 const unitsOf = (body: Uint8Array, from: number, to: number): string => {
   let text = "";
   for (let at = from; at < to; at += 1) text += String.fromCharCode(body[at] ?? 0);
@@ -106,7 +111,7 @@ class Reader {
     return value;
   }
 
-  /** The next byte that is no blank; undefined at the end. */
+  /** The next byte that is not blank; undefined at the end. */
   #next(): number | undefined {
     while (this.#at < this.#body.length) {
       const byte = this.#body[this.#at] ?? 0;
@@ -140,7 +145,7 @@ class Reader {
     }
   }
 
-  /** What stands between brackets, separated by commas. */
+  /** Reads comma-separated parts up to the closing bracket. */
   #many<A>(close: number, one: () => A): ReadonlyArray<A> {
     if (++this.#depth > depthMax) throw unclear;
     this.#step();
@@ -181,7 +186,7 @@ class Reader {
     return { from, to: this.#at };
   }
 
-  /** A quote is escaped behind an odd number of backslashes. */
+  /** A quote is escaped if an odd number of backslashes precedes it. */
   #isEscaped(quote: number): boolean {
     let at = quote;
     while (this.#body[at - 1] === BACKSLASH) {
@@ -200,21 +205,21 @@ class Reader {
   }
 }
 
-/** Longest number, word or key that is read, in bytes. */
-export const wordBytesMax = 256;
+/** Maximum size of a number, word or key, in bytes. */
+const wordBytesMax = 256;
 
-/** What a value costs beside the bytes that are looked at one by one. */
+/** Steps that a value costs, beside the bytes that are examined one by one. */
 const valueSteps = 8;
 
 const sorted = (members: ReadonlyArray<Member>): ReadonlyArray<Member> => {
   if (members.length < 2) return members;
   const inOrder = members.toSorted((a, b) => (a.key < b.key ? -1 : 1));
-  // Which of two members of one name counts is the provider's to say.
+  // Only the provider decides which of two members of one name counts.
   if (inOrder.some(({ key }, index) => inOrder[index + 1]?.key === key)) throw unclear;
   return inOrder;
 };
 
-/** Writes a value; it is never longer than it was. */
+/** Writes a value, which never becomes longer. */
 class Writer {
   readonly #body: Uint8Array;
   readonly #out: Uint8Array<ArrayBuffer>;

@@ -1,38 +1,37 @@
 /**
- * Reads JSON from its bytes in slices, and tells what stands where. It takes for JSON what `JSON.parse` takes of the same bytes decoded
- * as UTF-8: a byte order mark at their beginning and damaged characters in a text are no mistake.
+ * Scans JSON bytes in slices and reports each token with its offset. It accepts what `JSON.parse` accepts of the same bytes decoded
+ * as UTF-8, including a leading byte order mark and damaged characters in a string.
  *
- * It makes no values: 60 MB of `{},{},…` become 2 GB of objects in `JSON.parse`, within one turn of the event loop. What it holds is a
- * byte for each level. A slice may end anywhere, in a text or a number too.
+ * It creates no values: `JSON.parse` turns 60 MB of `{},{},…` into 2 GB of objects within one turn of the event loop. It holds one
+ * byte for each level. A slice may end anywhere, even in a string or a number.
  */
 import * as Effect from "effect/Effect";
-import { JsonNumber } from "./JsonNumber.ts";
 
-/** Who is told. Places are offsets into the bytes; a text has its quotes. */
+/** Receives the tokens of a scan. Offsets are into the bytes, and a string includes its quotes. */
 export interface JsonListener {
-  /** @param bracket of an object or a list */
+  /** @param bracket the opening bracket of an object or a list */
   readonly open: (bracket: number, at: number) => void;
-  /** @param to behind the bracket */
+  /** @param to the offset after the bracket */
   readonly close: (bracket: number, to: number) => void;
   readonly key: (from: number, to: number) => void;
-  /** A text, a number or a word that is a value. */
+  /** Called for a string, a number or a word that is a value. */
   readonly scalar: (from: number, to: number) => void;
-  /** It has heard enough; asked between two slices. */
+  /** Returns true to stop the scan; called between two slices. */
   readonly isDone?: () => boolean;
 }
 
-/** How a reading ended. `deep`: the levels are too many. `done`: the listener had heard enough. */
+/** The end of a scan. `deep`: too many levels. `done`: the listener stopped it. */
 export type JsonEnd = "json" | "damaged" | "deep" | "done";
 
-/** Most levels that are read: models' APIs take some ten or a hundred. */
+/** Maximum levels: models' APIs accept some ten or a hundred. */
 export const levelsMax = 1_024;
 
-/** Most bytes that are read in one turn of the event loop: some 0.2 ms of text, and 1 ms where every byte is a token. */
+/** Maximum bytes read in one turn of the event loop: about 0.2 ms of text, and 1 ms if every byte is a token. */
 export const sliceBytes = 64 * 1_024;
 
 /**
- * Bytes that are read in the first turn; twice as many in each further one. A process that has never read so much JSON has not compiled
- * this code, and takes up to a microsecond for a byte.
+ * Bytes read in the first turn; each further turn doubles them, up to `sliceBytes`. A process that has not read this much JSON yet
+ * has not compiled this code, and takes up to a microsecond per byte.
  */
 export const firstSliceBytes = 4 * 1_024;
 
@@ -50,7 +49,7 @@ export const sign = {
 
 const { BACKSLASH, CLOSE_LIST, CLOSE_OBJECT, COLON, COMMA, OPEN_LIST, OPEN_OBJECT, QUOTE } = sign;
 
-/** Reads to the end, and lets others have their turn behind every slice. */
+/** Scans to the end, and yields to other fibers after every slice. */
 export const scanned = (bytes: Uint8Array, listener: JsonListener): Effect.Effect<JsonEnd> =>
   Effect.gen(function* () {
     const scan = new JsonScan(bytes, listener);
@@ -62,7 +61,6 @@ export const scanned = (bytes: Uint8Array, listener: JsonListener): Effect.Effec
     }
   });
 
-/** What may come next. */
 type Next =
   | "value"
   | "value_or_end"
@@ -74,32 +72,33 @@ type Next =
   | "in_text"
   | "in_number";
 
-/** Reads one text of JSON. */
+/** Scans one JSON text. */
 export class JsonScan {
   readonly #bytes: Uint8Array;
   readonly #listener: JsonListener;
-  /** The bracket of each level that is open. */
-  readonly #levels = new Uint8Array(levelsMax);
-  readonly #number = new JsonNumber();
+  /** The opening bracket of each open level. */
+  readonly #levels: Uint8Array;
+  #number: NumberPart = "minus";
   #depth = 0;
   #at: number;
-  /** Where the text or number begins that is read. */
+  /** Start of the string or number being read. */
   #from = 0;
   #isKey = false;
   #next: Next = "value";
   #fault: "damaged" | "deep" | undefined;
 
-  constructor(bytes: Uint8Array, listener: JsonListener) {
+  constructor(bytes: Uint8Array, listener: JsonListener, levels = levelsMax) {
     this.#bytes = bytes;
     this.#listener = listener;
+    this.#levels = new Uint8Array(levels);
     this.#at = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
   }
 
   /**
-   * Reads on.
+   * Scans further bytes.
    *
-   * @param count bytes, about: an escape is read whole
-   * @returns undefined where there is more to read
+   * @param count approximate number of bytes, because an escape is read whole
+   * @returns undefined if there is more to read
    */
   read(count: number): Exclude<JsonEnd, "done"> | undefined {
     const until = Math.min(this.#bytes.length, this.#at + count);
@@ -110,7 +109,7 @@ export class JsonScan {
       if (this.#fault !== undefined) return this.#fault;
     }
     if (this.#at < this.#bytes.length) return undefined;
-    if (this.#next === "in_number" && this.#number.isWhole) this.#scalar();
+    if (this.#next === "in_number" && isWhole(this.#number)) this.#scalar();
     return this.#next === "nothing" ? "json" : "damaged";
   }
 
@@ -168,12 +167,11 @@ export class JsonScan {
     this.#isKey = false;
     if (byte === QUOTE) this.#expect("in_text");
     else if (byte === OPEN_OBJECT || byte === OPEN_LIST) this.#open(byte);
-    else if (this.#number.begin(byte)) this.#expect("in_number");
-    else this.#word(byte === 0x74 ? TRUE : byte === 0x66 ? FALSE : NULL);
+    else this.#word(byte);
   }
 
   #open(bracket: number): void {
-    if (this.#depth === levelsMax) {
+    if (this.#depth === this.#levels.length) {
       this.#fault = "deep";
       return;
     }
@@ -183,7 +181,7 @@ export class JsonScan {
     this.#expect(bracket === OPEN_OBJECT ? "key_or_end" : "value_or_end");
   }
 
-  /** The bracket of an object is closed two characters behind it in ASCII, and so is a list's. */
+  /** In ASCII, the closing bracket of an object or a list is two characters after its opening one. */
   #close(byte: number): void {
     if (byte - 2 !== this.#levels[this.#depth - 1]) {
       this.#damaged();
@@ -199,7 +197,14 @@ export class JsonScan {
     this.#listener.scalar(this.#from, this.#at);
   }
 
-  #word(letters: ReadonlyArray<number>): void {
+  #word(byte: number): void {
+    const begun = byte === MINUS ? "minus" : partAfter("minus", byte);
+    if (begun !== undefined) {
+      this.#number = begun;
+      this.#expect("in_number");
+      return;
+    }
+    const letters = byte === 0x74 ? TRUE : byte === 0x66 ? FALSE : NULL;
     if (letters.some((letter, index) => this.#bytes[this.#at + index] !== letter)) this.#damaged();
     else {
       this.#at += letters.length;
@@ -208,9 +213,16 @@ export class JsonScan {
   }
 
   #digits(until: number): void {
-    this.#at = this.#number.read(this.#bytes, this.#at, until);
-    if (this.#number.isDamaged) this.#damaged();
-    else if (this.#at < until) this.#scalar();
+    while (this.#at < until) {
+      const part = partAfter(this.#number, this.#bytes[this.#at] ?? 0);
+      if (part === undefined) {
+        if (isWhole(this.#number)) this.#scalar();
+        else this.#damaged();
+        return;
+      }
+      this.#number = part;
+      this.#at += 1;
+    }
   }
 
   #text(until: number): void {
@@ -245,7 +257,7 @@ export class JsonScan {
   }
 }
 
-/** Bytes of a text that stand for themselves: all but quotes, backslashes and control characters. */
+/** 1 for the bytes of a string that need no attention: all but quotes, backslashes and control characters. */
 const isOrdinary = Uint8Array.from({ length: 256 }, (_, byte) =>
   byte < 0x20 || byte === QUOTE || byte === BACKSLASH ? 0 : 1,
 );
@@ -258,7 +270,7 @@ const NULL = lettersOf("null");
 
 const short: ReadonlySet<number> = new Set(lettersOf('"\\/bfnrt'));
 
-/** Bytes of the escape at a place; 0 where it is none. */
+/** Length of the escape at an offset, in bytes; 0 if there is none. */
 const escapeLength = (bytes: Uint8Array, at: number): number => {
   const letter = bytes[at + 1] ?? 0;
   if (short.has(letter)) return 2;
@@ -269,3 +281,25 @@ const escapeLength = (bytes: Uint8Array, at: number): number => {
 
 const isHex = (byte: number): boolean =>
   (byte >= 0x30 && byte <= 0x39) || (byte >= 0x41 && byte <= 0x46) || (byte >= 0x61 && byte <= 0x66);
+
+type NumberPart = "minus" | "zero" | "digits" | "point" | "fraction" | "e" | "sign" | "exponent";
+
+const isWhole = (part: NumberPart): boolean =>
+  part === "zero" || part === "digits" || part === "fraction" || part === "exponent";
+
+const ZERO = 0x30;
+const MINUS = 0x2d;
+
+/** The part of a number that a byte begins or continues; undefined if it cannot follow. */
+const partAfter = (part: NumberPart, byte: number): NumberPart | undefined => {
+  if (byte >= ZERO && byte <= 0x39) {
+    if (part === "minus") return byte === ZERO ? "zero" : "digits";
+    if (part === "zero") return undefined;
+    if (part === "digits") return "digits";
+    return part === "point" || part === "fraction" ? "fraction" : "exponent";
+  }
+  if (byte === 0x2e) return part === "zero" || part === "digits" ? "point" : undefined;
+  if (byte === 0x65 || byte === 0x45)
+    return part === "zero" || part === "digits" || part === "fraction" ? "e" : undefined;
+  return part === "e" && (byte === 0x2b || byte === MINUS) ? "sign" : undefined;
+};

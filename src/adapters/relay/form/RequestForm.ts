@@ -1,62 +1,92 @@
 /**
- * Says what a request is known by, to make a digest of: words about it, and its body in its canonical form where it has one, behind each
- * other.
+ * Defines the digest input that identifies a request: words about it, followed by its body, in canonical form if it has one.
  */
 import * as Effect from "effect/Effect";
-import { canonical } from "./CanonicalBody.ts";
-import { CanonicalSpans, pieceBytes } from "./CanonicalSpans.ts";
-import { scanned } from "./JsonScan.ts";
+import { canonical, canonicalBytesMax, canonicalValue } from "./CanonicalBody.ts";
+import { type JsonMember, membersInTurns } from "./JsonMembers.ts";
 
-/** What is made a digest of. */
+/** The input of a digest. */
 export interface RequestForm {
-  /** JSON, which ends where it ends: no words and body are those of another request. */
+  /** Written as JSON, whose end is unambiguous, so words and body never equal those of another request. */
   readonly words: ReadonlyArray<unknown>;
   readonly body: string | Uint8Array<ArrayBuffer> | undefined;
-  /** Members of the body that make no other request. */
+  /** Members of the body that do not distinguish requests. */
   readonly leftOut: ReadonlySet<string>;
 }
 
-/** Makes a digest of a form, as hexadecimal digits. A promise of it costs a request two more turns. */
+/** Computes the digest of a form, as hexadecimal digits. A promise costs a request two more turns of the event loop. */
 export type FormDigest = (form: RequestForm) => string | Promise<string>;
 
-/** The form as parts that stand behind each other, at once. The body is good until the next form is made. */
-export const partsOf = ({
-  body: given,
-  leftOut,
-  words,
-}: RequestForm): [words: string, body: Uint8Array<ArrayBuffer>] => {
-  const body = typeof given === "string" ? new TextEncoder().encode(given) : (given ?? new Uint8Array(0));
-  const form = canonical(body, leftOut);
-  return [headOf(words, form !== undefined), form ?? body];
+/** A part of a form. Bytes are valid until the next part is made. */
+export type FormPart = string | Uint8Array<ArrayBuffer>;
+
+/** Maximum size of a member of a large body that is spelt in one way, in bytes. A longer one is taken as it is, in pieces of this size. */
+export const pieceBytes = 64 * 1_024;
+
+/** Splits a form into its parts, synchronously. The body is valid until the next form is made. */
+export const partsOf = (form: RequestForm): [words: string, body: Uint8Array<ArrayBuffer>] => {
+  const body = bytesOf(form);
+  const spelt = canonical(body, form.leftOut);
+  return [headOf(form, spelt !== undefined), spelt ?? body];
 };
 
 /**
- * Gives the same of a large body part by part, and lets others have their turn behind every one.
+ * Passes on the parts of a body of any size one by one, and yields to other fibers.
  *
- * A body that has no canonical form for being too much work in one turn may have one here: a request is large or it is not, so that its
- * repeat is told by the same.
+ * Beyond `canonicalBytesMax`, only the outermost members are put in order, and long ones are taken byte for byte. The size of a
+ * request alone decides this, and both forms are JSON of the body's value, so they never confuse two requests.
  *
- * @param take called with every part; a part of the body is good until it returns
+ * @param take called with each part
  */
-export const takeParts = (
-  { leftOut, words }: RequestForm,
-  body: Uint8Array,
-  take: (part: string | Uint8Array) => void,
-): Effect.Effect<void> =>
+export const takeParts = (form: RequestForm, take: (part: FormPart) => void): Effect.Effect<void> =>
   Effect.gen(function* () {
-    const spans = new CanonicalSpans(body);
-    const end = yield* scanned(body, spans);
-    const form = end === "json" ? spans.pieces(leftOut) : undefined;
-    take(headOf(words, form !== undefined));
-    for (const piece of form ?? slices(body)) {
-      take(piece);
+    const body = bytesOf(form);
+    yield* Effect.yieldNow;
+    if (body.length <= canonicalBytesMax) {
+      for (const part of partsOf(form)) take(part);
+      return;
+    }
+    // Not every JSON reader accepts a byte order mark.
+    const members = body[0] === byteOrderMark ? undefined : sorted((yield* membersInTurns(body))?.members);
+    const kept = members?.filter(({ key }) => !form.leftOut.has(key));
+    take(headOf(form, kept !== undefined));
+    for (const part of kept === undefined ? slices(body) : piecesOf(body, kept)) {
+      take(part);
       yield* Effect.yieldNow;
     }
   });
 
-/** A body that has no canonical form is another one than that of the same bytes which is its own. */
-const headOf = (words: ReadonlyArray<unknown>, hasForm: boolean): string => JSON.stringify([!hasForm, ...words]);
+/** The first byte of a byte order mark, which begins no JSON. */
+const byteOrderMark = 0xef;
 
-function* slices(body: Uint8Array): Generator<Uint8Array> {
+const bytesOf = ({ body }: RequestForm): Uint8Array<ArrayBuffer> =>
+  typeof body === "string" ? new TextEncoder().encode(body) : (body ?? new Uint8Array(0));
+
+/** Marks a body without a canonical form, so that it differs from a body whose form has the same bytes. */
+const headOf = ({ words }: RequestForm, hasForm: boolean): string => JSON.stringify([!hasForm, ...words]);
+
+type Named = JsonMember & { readonly key: string };
+
+/** Members in the order of their names; undefined if a name cannot be read, or if two are the same. */
+const sorted = (members: ReadonlyArray<JsonMember> | undefined): ReadonlyArray<Named> | undefined => {
+  const named = members?.filter((member): member is Named => member.key !== undefined);
+  if (named === undefined || named.length !== members?.length) return undefined;
+  const inOrder = named.toSorted((one, other) => (one.key < other.key ? -1 : 1));
+  // Only the provider decides which of two members of one name counts.
+  return inOrder.some(({ key }, index) => inOrder[index + 1]?.key === key) ? undefined : inOrder;
+};
+
+function* piecesOf(body: Uint8Array<ArrayBuffer>, members: ReadonlyArray<Named>): Generator<FormPart> {
+  for (const [index, { from, key, to }] of members.entries()) {
+    yield `${index === 0 ? "{" : ","}${JSON.stringify(key)}:`;
+    const value = body.subarray(from, to);
+    const spelt = value.length > pieceBytes ? undefined : canonicalValue(value);
+    if (spelt === undefined) yield* slices(value);
+    else yield spelt;
+  }
+  yield members.length === 0 ? "{}" : "}";
+}
+
+function* slices(body: Uint8Array<ArrayBuffer>): Generator<Uint8Array<ArrayBuffer>> {
   for (let at = 0; at < body.length; at += pieceBytes) yield body.subarray(at, at + pieceBytes);
 }

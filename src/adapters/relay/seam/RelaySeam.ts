@@ -1,9 +1,9 @@
 /**
- * Goes on with the text of one relayed run: follows what its client has read, builds the request for the rest, and writes the
- * events that are joined as the bytes that the client reads next.
+ * Continues the text of one relayed run: it follows what the client has read, builds the request for the rest, and writes the
+ * joined events as the bytes that the client reads next.
  *
- * What has left is followed event by event: nothing of it is read again where nothing breaks. The request is built when the run
- * plans to go on, so that one which cannot be built is refused before anything is sent.
+ * Events are followed as they leave, so nothing is read again unless something breaks. The request is built when the run plans the
+ * continuation, so that an impossible one is refused before anything is sent.
  */
 import * as Result from "effect/Result";
 import * as Json from "../../../domain/Json.ts";
@@ -21,19 +21,19 @@ import type { SeamPart } from "./SeamPart.ts";
 import { isSigned, type PlainRequest, type SentRequest, sentBody, sentText, withBody } from "./SeamRequest.ts";
 import { marked } from "./WideNumbers.ts";
 
-/** Most that is kept of a response for the request of its continuation, in bytes. */
+/** Maximum bytes of a response that are kept for the request of its continuation. */
 export const keptBytesMax = 1024 * 1024;
 
 /**
- * Most parts that have left and are not followed yet: to follow several at once costs little more than to follow one, because what it
- * takes for that is still in the processor's cache. More of them would live long enough for the collector to copy them.
+ * Maximum parts that have left and are not followed yet. Following several at once costs little more than following one, because
+ * code and data are still in the processor's cache. More would live long enough for the garbage collector to copy them.
  */
 export const behindMax = 8;
 
-/** A part that is longer is followed at once, in bytes: many of those would be a burden until then. */
+/** Maximum size of a part that may wait, in bytes. A longer one is followed at once, because many of those would be a burden. */
 export const behindBytesMax = 4 * 1024;
 
-/** What a response was asked for with. */
+/** The request of a response, as a seam needs it. */
 export interface SeamAsked extends PlainRequest {
   readonly request: SentRequest & { readonly url: string };
   readonly protocol: WireProtocol;
@@ -41,34 +41,33 @@ export interface SeamAsked extends PlainRequest {
   readonly tolerance?: { readonly choices?: number };
 }
 
-/** What is followed of one response. */
 interface Followed {
   readonly plan: SeamAsked;
   readonly inner: ProtocolSeam.FoldedSeam<string>;
   readonly collector: Continuation.Collector;
-  /** Parts that have left and are not followed yet, at most `behindMax`, each beside what it proves. */
+  /** Parts that have left and are not followed yet, at most `behindMax`, each with the observation of the same index. */
   readonly behind: Array<SeamPart>;
   readonly observations: Array<Observation>;
   ordinal: number;
-  /** Something was shown that no event says. */
+  /** True if something was shown that no decoded event describes. */
   unknown: boolean;
 }
 
 /** The seam of one run. */
 export class RelaySeam implements TextSeam<SeamPart> {
   readonly #prefills: ReadonlyArray<PrefillRule>;
-  /** What the newest response was asked for with. */
+  /** The request of the newest response. */
   #asked: SeamAsked | undefined;
   #followed: Followed | undefined;
   #built: { readonly plan: SeamPlan; readonly body: string } | undefined;
   #lastByte: number | undefined;
 
-  /** @param prefills rules of the caller's own */
+  /** @param prefills the caller's own rules */
   constructor(prefills: ReadonlyArray<PrefillRule> = []) {
     this.#prefills = prefills;
   }
 
-  /** A response is asked for: what is shown of it is gone on with by the same way. */
+  /** Records the request of a response, whose text is continued on the same route only. */
   asks(plan: SeamAsked): void {
     this.#asked = plan;
   }
@@ -88,7 +87,7 @@ export class RelaySeam implements TextSeam<SeamPart> {
     if (behind.push(part) >= behindMax || part.bytes.byteLength > behindBytesMax) follow(this.#followed);
   };
 
-  /** What is followed, with everything that has left. */
+  /** Follows everything that has left and returns the state. */
   #caughtUp(): Followed | undefined {
     if (this.#followed !== undefined) follow(this.#followed);
     return this.#followed;
@@ -108,7 +107,7 @@ export class RelaySeam implements TextSeam<SeamPart> {
   readonly joins = (plan: SeamPlan): SeamJoin<SeamPart> => {
     const join = this.#caughtUp()?.inner.joins(plan);
     if (join === undefined) return { take: unwritable, end: unwritable };
-    // The second half of the last line end never came: Google's SDK reads no event behind a CR alone.
+    // The last byte was a CR whose LF never came: Google's SDK reads no event after a CR alone.
     let owed = this.#lastByte === CR;
     const written = (passed: SeamPassed<Part>): SeamPassed<SeamPart> => {
       const out = relayed(passed, owed);
@@ -128,10 +127,10 @@ export class RelaySeam implements TextSeam<SeamPart> {
   };
 
   /**
-   * The request of a continuation.
+   * Builds the request of a continuation.
    *
-   * @param way what is asked for by the route of the attempt: the very object that `asks` was told
-   * @returns undefined where it cannot be built, or the route is another one than that of the text
+   * @param way the request on the attempt's route: the very object that was passed to `asks`
+   * @returns undefined if it cannot be built, or if the text came by another route
    */
   requestOf<W extends SeamAsked>(plan: SeamPlan, way: W): W["request"] | undefined {
     const followed = this.#caughtUp();
@@ -162,7 +161,6 @@ export class RelaySeam implements TextSeam<SeamPart> {
   }
 }
 
-/** Follows what has left. */
 const follow = (followed: Followed): void => {
   const { behind, collector, inner, observations } = followed;
   let at = 0;
@@ -181,7 +179,7 @@ const follow = (followed: Followed): void => {
   observations.length = 0;
 };
 
-/** The body of the next request; undefined where there is none. */
+/** The body of the next request; undefined if it cannot be built. */
 const built = ({ collector, plan: { protocol, ...plan } }: Followed, seam: SeamPlan): string | undefined => {
   const sent = sentText(plan);
   if (sent === undefined || isSigned(plan.request)) return undefined;
@@ -195,7 +193,7 @@ const built = ({ collector, plan: { protocol, ...plan } }: Followed, seam: SeamP
 
 const unwritable = (): SeamPassed<SeamPart> => ({ type: "unproven", fault: "unwritable" });
 
-/** What the client reads: the events as the seam writes them, in bytes, behind a line feed where one is owed. */
+/** Encodes the events that the seam writes, after a line feed if one is owed. */
 const relayed = (passed: SeamPassed<Part>, owed: boolean): SeamPassed<SeamPart> =>
   passed.type === "unproven"
     ? passed

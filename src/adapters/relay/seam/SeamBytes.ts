@@ -1,15 +1,15 @@
 /**
- * Writes an event of a response as the bytes of a stream have it.
+ * Encodes an event of a response as bytes of a stream.
  */
 import type { SseEvent } from "../../../provider/stream/Protocol.ts";
 
 const encoder = new TextEncoder();
 
 /**
- * The bytes of an event: its name where it has one, its data, a blank line.
+ * Encodes an event: its name, if it has one, its data, and a blank line.
  *
- * @param event as a decoder reads it
- * @param owed a line feed stands in front of it: what has left ends with the first half of a line end
+ * @param event the event as a decoder reads it
+ * @param owed true to start with a line feed, because what has left ends with the first half of a line end
  */
 export const bytesOf = ({ data, event }: Pick<SseEvent, "event" | "data">, owed = false): Uint8Array<ArrayBuffer> => {
   const name = event === unnamed ? "" : `event: ${event}\n`;

@@ -1,5 +1,5 @@
 /**
- * Cuts the body of a continuation into its events. Their own bytes never leave: the seam writes what the client reads in their
+ * Splits the body of a continuation into its events. Their own bytes never leave: the seam writes what the client reads in their
  * place.
  */
 import type { Failure } from "../../../domain/Failure.ts";
@@ -8,16 +8,16 @@ import type { End, Part } from "../../../provider/stream/Protocol.ts";
 import { bytesOf } from "./SeamBytes.ts";
 import type { SeamPart } from "./SeamPart.ts";
 
-/** Cuts one body; the next body needs another one. */
+/** Splits one body; each body needs its own instance. */
 export class SeamFrames {
   readonly misfit = undefined;
   readonly behindBytes = 0;
-  /** Not counted: a continuation has a limit of its own. */
+  /** Not counted, because a continuation has its own limit. */
   readonly outputTokens = 0;
   readonly #decoder: Decoder.Decoder;
   #failed: Part | undefined;
 
-  /** @param decoder a fresh one */
+  /** @param decoder a fresh decoder */
   constructor(decoder: Decoder.Decoder) {
     this.#decoder = decoder;
   }
@@ -26,7 +26,7 @@ export class SeamFrames {
     return this.#decoder.failure;
   }
 
-  /** The event with which the provider said that it failed; what stands behind it may say more of that. */
+  /** The event that reported the provider's failure; later events may add to the failure. */
   get failed(): SeamPart | undefined {
     if (this.#failed === undefined) return undefined;
     const { observation } = this.#failed;
@@ -49,7 +49,7 @@ export class SeamFrames {
     for (const part of parts) {
       if (this.#failed !== undefined) break;
       const { failure, terminal } = part.observation;
-      // A call that cannot be read stands beside a marker, and its event is one of the response.
+      // A call that cannot be read may come with a terminal marker, and its event belongs to the response.
       if (Decoder.isTold(failure) && !terminal) this.#failed = part;
       else out.push(relayed(part, part.observation));
     }

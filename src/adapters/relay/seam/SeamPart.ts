@@ -4,11 +4,11 @@
 import type { Observation } from "../../../domain/Observation.ts";
 import type { Fold, Part } from "../../../provider/stream/Protocol.ts";
 
-/** One event: what its client reads, what it proves, and the event as it was decoded where its response may be gone on with. */
+/** One event: the bytes that its client reads, its observation, and the decoded event if its response may be continued. */
 export interface SeamPart {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly observation: Observation;
   readonly decoded?: Part;
-  /** How its decoder went on with it, where that has read the response from its beginning. */
+  /** The transition of its decoder at this event, if the decoder has read the response from its beginning. */
   readonly fold?: Fold;
 }

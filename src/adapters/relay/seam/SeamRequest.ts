@@ -1,34 +1,34 @@
 /**
- * Makes the request of a continuation: the client's own with another body.
+ * Builds the request of a continuation: the client's own with another body.
  */
 import * as Json from "../../../domain/Json.ts";
 
-/** What of a request is looked at or changed. */
+/** The parts of a request that are read or changed. */
 export interface SentRequest {
   readonly headers: ReadonlyArray<readonly [name: string, value: string]>;
   readonly body: string | Uint8Array<ArrayBuffer> | undefined;
 }
 
-/** A request, and its body without content encoding where it has one. */
+/** A request, with its decoded body if it came with a content encoding. */
 export interface PlainRequest {
   readonly request: SentRequest;
   readonly plain?: SentRequest["body"];
 }
 
-/** The body of a request, parsed; undefined where it cannot be read here. */
+/** The parsed body of a request; undefined if it cannot be read here. */
 export const sentBody = (sent: PlainRequest): Json.JsonRecord | undefined => {
   const text = sentText(sent);
   return text === undefined ? undefined : Json.record(Json.parse(text)?.json);
 };
 
-/** The same as text. */
+/** The body of a request as text; undefined if it cannot be read here. */
 export const sentText = ({ plain, request }: PlainRequest): string | undefined => {
   const body = plain ?? (request.headers.some(isEncoding) ? undefined : request.body);
   if (body === undefined || typeof body === "string") return body;
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(body);
   } catch {
-    // Bytes that are no text would come out as others.
+    // Bytes that are not UTF-8 would be written back as others.
     return undefined;
   }
 };
@@ -37,8 +37,8 @@ const isEncoding = ([name, value]: SentRequest["headers"][number]): boolean =>
   name.toLowerCase() === "content-encoding" && !/^\s*(?:identity\s*)?$/i.test(value);
 
 /**
- * A request with another body, at the same address and with the same credential. The key by which its provider would know it for
- * the first request does not go with it: the provider would give the first response again.
+ * Replaces the body of a request; the address and the credential stay. The idempotency key is removed, because the provider would
+ * return the first response again.
  *
  * @param body JSON
  */
@@ -48,14 +48,14 @@ export const withBody = <R extends SentRequest>(request: R, body: string): R => 
   body,
 });
 
-/** Whether the headers sign the body, so that no other one may go with them. */
+/** True if the headers sign the body, so that no other body may go with them. */
 export const isSigned = ({ headers }: Pick<SentRequest, "headers">): boolean =>
   headers.some(([name, value]) => {
     const key = name.toLowerCase();
     return signatures.has(key) || (key === "authorization" && /^\s*(?:AWS4-|Signature\b)/i.test(value));
   });
 
-/** Headers that describe a body, or name the request that it is of. */
+/** Headers that describe a body, or identify the request that it belongs to. */
 const ofBody: ReadonlySet<string> = new Set([
   "content-length",
   "content-encoding",
@@ -69,5 +69,5 @@ const ofBody: ReadonlySet<string> = new Set([
   "x-idempotency-key",
 ]);
 
-/** RFC 9421, and AWS Signature Version 4. */
+/** Signature headers of RFC 9421 and of AWS Signature Version 4. */
 const signatures: ReadonlySet<string> = new Set(["signature", "signature-input", "x-amz-content-sha256"]);

@@ -1,21 +1,21 @@
 /**
- * Keeps numbers of a JSON text that no double holds: bounds of 64 bits in a tool's schema, ids in a conversation. A body that is
- * parsed and written again would lose their digits.
+ * Preserves numbers of a JSON text that no double can hold: 64-bit bounds in a tool's schema, ids in a conversation. Parsing and
+ * writing a body would lose their digits.
  *
- * While the body is worked on, such a number stands in it as a text with a mark that stands nowhere else.
+ * While the body is edited, each of these numbers is a string with a mark that occurs nowhere else in it.
  */
 
 /** A JSON text without numbers that parsing would change. */
 export interface Marked {
   readonly text: string;
-  /** The same text once it was parsed, changed and written again, with its numbers as they were. */
+  /** Restores the numbers in the text after it was parsed, changed and written again. */
   readonly restored: (json: string) => string;
 }
 
 /**
  * Marks the numbers of a text.
  *
- * @param text JSON; of another text the result means nothing
+ * @param text JSON; the result for any other text is meaningless
  */
 export const marked = (text: string): Marked => {
   const mark = markFor(text);
@@ -39,13 +39,13 @@ export const marked = (text: string): Marked => {
 
 const number = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 
-/** Digits that every double has: a shorter number without an exponent stays what it is. */
+/** Digits that every double holds: a shorter number without an exponent needs no mark. */
 const sureDigits = 15;
 
 const isHeld = (digits: string): boolean =>
   (digits.length <= sureDigits && !/[eE]/.test(digits)) || sameAs(digits) === sameAs(String(Number(digits)));
 
-/** A number in one way of writing: its digits without zeros around them, and the power of ten of the last one. */
+/** Normalises a number: its digits without zeros around them, and the power of ten of the last one. */
 const sameAs = (written: string): string => {
   const parts = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(written);
   if (parts === null) return written;
@@ -55,7 +55,7 @@ const sameAs = (written: string): string => {
   return digits === "" ? "0" : `${sign}${digits}e${Number(power) - behind.length + all.length - digits.length}`;
 };
 
-/** Behind the text that begins with a quote. */
+/** The offset after the string whose opening quote is at `open`. */
 const stringEnd = (text: string, open: number): number => {
   for (let at = text.indexOf('"', open + 1); at !== -1; at = text.indexOf('"', at + 1)) {
     let slashes = at;
@@ -67,7 +67,7 @@ const stringEnd = (text: string, open: number): number => {
 
 const backslash = 0x5c;
 
-/** What does not stand in the text, whose number grows by one for each that does. */
+/** A mark that does not occur in the text: its number grows until that holds. */
 const markFor = (text: string): string => {
   let mark = "number:";
   for (let count = 2; text.includes(mark); count += 1) mark = `number-${count}:`;

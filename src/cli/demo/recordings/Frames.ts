@@ -1,29 +1,29 @@
 /**
- * Reads recorded bytes on its own, so that the judge shares no code with what it judges: a server-sent-event reader as
- * short as it can be (WHATWG HTML, 9.2.6), and where a stream may first be taken for ended.
+ * Parses recorded bytes independently, so that the judge shares no code with the decoders under test: a minimal
+ * server-sent-events reader (WHATWG HTML, 9.2.6), and the first place at which a stream may look complete.
  */
 import * as Json from "../../../domain/Json.ts";
 import type { ProtocolId } from "../../../provider/Protocols.ts";
 import { Answers } from "../../../testing/index.ts";
 
-/** One event or comment. */
+/** An event or a comment. */
 export interface Frame {
   /** The event's name; `comment` for a comment. */
   readonly event: string;
   readonly data: string;
   /** Offset of its first byte. */
   readonly from: number;
-  /** The bytes ended before its blank line: only what its data says tells whether it is whole. */
+  /** True if the bytes ended before the blank line. Only the data then shows whether the event is complete. */
   readonly open: boolean;
 }
 
 /**
- * Reads all frames of a stream.
+ * Parses all frames of a stream.
  *
  * @param bytes the whole body
  */
 export const read = (bytes: Uint8Array): ReadonlyArray<Frame> => {
-  // latin1 keeps one code unit a byte: offsets in the text are offsets in the bytes.
+  // latin1 maps each byte to one code unit, so text offsets are byte offsets.
   const raw = Buffer.from(bytes).toString("latin1");
   const frames: Array<Frame> = [];
   let from: number | undefined;
@@ -57,23 +57,23 @@ export const read = (bytes: Uint8Array): ReadonlyArray<Frame> => {
 
 const utf8 = (latin1: string): string => Buffer.from(latin1, "latin1").toString("utf8");
 
-/** Whether two frames say the same; the blank behind a comment's colon does not count. */
+/** Compares two frames, ignoring blanks around a comment's text. */
 export const same = (a: Pick<Frame, "event" | "data">, b: Pick<Frame, "event" | "data">): boolean =>
   a.event === b.event && (a.event === "comment" ? a.data.trim() === b.data.trim() : a.data === b.data);
 
-/** Whether a frame that lacks its blank line is whole all the same. */
+/** True if a frame is complete even without its blank line. */
 export const isWhole = (frame: Frame): boolean =>
   !frame.open || frame.data === "[DONE]" || Json.parse(frame.data) !== undefined;
 
 /**
- * Finds the offset at which the first event begins that could be taken for the end: before it no break may look like one.
+ * Finds the first event that a reader could take for the end. No break before it may look complete.
  *
- * @returns an offset in bytes; the length of the stream where nothing in it looks like an end
+ * @returns its offset in bytes; `length` if no event looks like an end
  */
 export const endOf = (protocol: ProtocolId, frames: ReadonlyArray<Frame>, length: number): number =>
   frames.find((frame) => mayEnd(protocol, frame))?.from ?? length;
 
-/** An event that carries an error ends a stream, too. */
+/** An event that carries an error also ends a stream. */
 const isError = ({ data, event }: Frame): boolean => {
   if (event === "comment" || event === "error") return event === "error";
   const json = Json.record(Json.parse(data)?.json) ?? {};

@@ -1,15 +1,15 @@
 /**
- * Judges what a caller heard of a recording against the recorded bytes, as `RecordedFrames` reads them.
+ * Compares what a caller received from a recording with the recorded bytes, as `Frames` parses them.
  */
 import { Answers, type RequestLog } from "../../../testing/index.ts";
 import { endOf, type Frame, isWhole, same } from "./Frames.ts";
 import type { Recording } from "./Recordings.ts";
 import type { Take } from "./Take.ts";
 
-/** What came out of a take. */
+/** The outcome of a take. */
 export interface Heard {
   readonly completed: boolean;
-  /** The original events that are visible at the end, withdrawn ones left out. */
+  /** The original events that are visible at the end, without withdrawn ones. */
   readonly frames: ReadonlyArray<Pick<Frame, "event" | "data">>;
   readonly decisions: ReadonlyArray<string>;
   readonly log: ReadonlyArray<RequestLog>;
@@ -26,16 +26,16 @@ export interface RecordingRow {
   readonly completed: boolean;
   readonly requests: number;
   readonly decisions: ReadonlyArray<string>;
-  /** Events that are visible and have no place of their own in the recording: twice, invented or out of order. */
+  /** Number of visible events that are duplicated, invented or out of order. */
   readonly extra: number;
-  /** A break was taken for the end. */
+  /** True if a break was taken for the end. */
   readonly false_success: boolean;
   readonly problems: ReadonlyArray<string>;
 }
 
 /**
- * Judges the whole recording: the served bytes are the recorded ones, every event came once and unchanged, and it is
- * complete unless the manifest says that it is none.
+ * Judges an unbroken recording: the server sent the recorded bytes, every event arrived once and unchanged, and the run completed
+ * unless the manifest says that the recording is not complete.
  */
 export const judgeWhole = (
   recording: Recording,
@@ -59,8 +59,8 @@ export const judgeWhole = (
 };
 
 /**
- * Judges a broken take: it never completes from the broken response; when it completes, the whole recording is there once;
- * when it does not, a person was asked and what is kept is a part of the recording.
+ * Judges a broken take. It must never complete from the broken response. If it completes, the whole recording is visible once. If
+ * not, a person was asked and the visible events are part of the recording.
  */
 export const judgeBroken = (
   recording: Recording,
@@ -74,7 +74,7 @@ export const judgeBroken = (
   const asked = heard.decisions.some((decision) => decision.startsWith("ask_user"));
   const problems = [
     ...(falseSuccess ? ["complete from a broken answer"] : []),
-    // On a busy machine the short clock of a stall may also take a healthy response for a stalled one.
+    // On a busy machine the short stall timeout may also abort a healthy response.
     ...(heard.log.length > 2 && take.kind !== "stall" && whole.completed && whole.decisions.length === 0
       ? [`expected at most 2 requests, the server counted ${heard.log.length}`]
       : []),
@@ -115,7 +115,7 @@ const row = (
   };
 };
 
-/** How many of the visible events stand in the recording, in its order, each once. */
+/** Counts the visible events that match the recording in order, each at most once. */
 const inOrder = (frames: ReadonlyArray<Frame>, visible: Heard["frames"]): number => {
   let next = 0;
   let found = 0;
@@ -128,7 +128,7 @@ const inOrder = (frames: ReadonlyArray<Frame>, visible: Heard["frames"]): number
   return found;
 };
 
-/** What a complete run did not show. */
+/** Problems of a complete run: events that it did not show. */
 const missing = (
   { protocol }: Recording,
   frames: ReadonlyArray<Frame>,
@@ -140,7 +140,7 @@ const missing = (
   return count === 0 ? [] : [`${count} of ${expected.length} events are missing or changed`];
 };
 
-/** A response that failed at its end or behind it is kept up to there: without a gap, and with the event that ends it. */
+/** A response that failed at or after its end is kept up to there, without a gap and including the terminal event. */
 const missingBeforeEnd = (
   protocol: Recording["protocol"],
   frames: ReadonlyArray<Frame>,
@@ -156,7 +156,7 @@ const missingBeforeEnd = (
   return kept >= through ? [] : [`${through - kept} of ${through} events up to the end are missing or changed`];
 };
 
-/** Whether the manifest promises an end. `either`: it does not say enough, and the decoder decides. */
+/** The end that the manifest promises. `either`: the manifest is not specific enough, so the decoder decides. */
 const expectedEnd = (recording: Recording): "complete" | "fails" | "either" => {
   const { features, protocol, status } = recording;
   if (status < 200 || status > 299) return "fails";

@@ -1,6 +1,6 @@
 /**
- * Plays recordings through the real client and StreamProcessor: each whole, and broken at seeded places with the whole one as the
- * next response.
+ * Plays recordings through the real client and StreamProcessor: each unbroken, and broken at seeded places with the unbroken
+ * response next.
  */
 import { createHash } from "node:crypto";
 import { resolve } from "node:path";
@@ -22,21 +22,21 @@ import { type Heard, judgeBroken, judgeWhole, type RecordingRow } from "./Judge.
 import { bytesOf, type Recording, type Recordings } from "./Recordings.ts";
 import * as Takes from "./Take.ts";
 
-/** The clocks of a run whose provider falls silent, in milliseconds. */
+/** Timeouts of a run whose provider stalls, in milliseconds. */
 export const stallMs = 800;
 
-/** Takes of one recording that are played at the same time. */
+/** Maximum concurrent takes of one recording. */
 export const takesAtOnce = 8;
 
-/** Recordings that are played at the same time; their waits are real, their work is little. */
+/** Maximum concurrent recordings. They mostly wait in real time and do little work. */
 export const recordingsAtOnce = 6;
 
 /**
  * Plays the recordings, with progress on stderr.
  *
- * @param recordings what to play
- * @param seed says where each breaks
- * @param cuts breaks of each kind in each recording
+ * @param recordings the recordings
+ * @param seed the seed of the break positions
+ * @param cuts breaks of each kind per recording
  */
 export const playRecordings = Effect.fn("demo.playRecordings")(function* (
   { folder, list }: Recordings,
@@ -60,13 +60,13 @@ export const playRecordings = Effect.fn("demo.playRecordings")(function* (
 });
 
 /**
- * Plays a recording in all its takes.
+ * Plays every take of a recording.
  *
- * @param folder where the recordings are
- * @param recording one row of the manifest
- * @param seed says where it breaks and what the caller does
+ * @param folder the folder of the recordings
+ * @param recording a row of the manifest
+ * @param seed the seed of the break positions and of the caller's behaviour
  * @param cuts breaks of each kind
- * @returns a judged row for every take, the whole one first
+ * @returns a judged row per take, the unbroken one first
  */
 const playRecording = Effect.fn("demo.playRecording")(
   function* (folder: string, recording: Recording, seed: number, cuts: number) {
@@ -106,7 +106,7 @@ const answersOf = (recording: Recording, { at, kind }: Takes.Take): Answers => {
   return kind === "whole" ? [served] : [{ ...served, break: { kind, at: "byte", n: at } }, served];
 };
 
-/** Plays one take and tells what the caller heard. */
+/** Plays one take and returns what the caller received. */
 const playTake = Effect.fnUntraced(function* (
   recording: Recording,
   take: Takes.Take,
@@ -124,7 +124,7 @@ const playTake = Effect.fnUntraced(function* (
   const exit = yield* processor
     .run({
       runId,
-      // A name of its own, so that runs side by side do not share a throttle.
+      // A separate provider id, so that concurrent runs do not share a throttle.
       provider: { id: runId, reasoning: false },
       tools: [...names].map((name) => guard.mutating(name, () => Effect.void)),
       attempt: (attempt) =>
@@ -138,7 +138,8 @@ const playTake = Effect.fnUntraced(function* (
       observe: (part) => part.observation,
       reveal: take.caller.reveal,
       ...(take.kind === "stall" ? { clocks: { first_progress: stallMs, idle: stallMs } } : {}),
-      // A recording that fails does so every time: the whole one is asked for once, a broken one at most twice more.
+      // A failing recording fails every time, so its retries are limited: none for the unbroken take and at most two for a broken
+      // one.
       budget:
         take.kind === "whole"
           ? { max_auto_retries: 0, max_not_processed: 0 }
@@ -167,6 +168,6 @@ const playTake = Effect.fnUntraced(function* (
   } satisfies Heard;
 });
 
-/** File names are longer than a run's id may be. */
+/** Hashes the file name, which may be longer than a run id allows. */
 const runIdOf = ({ file }: Recording, { name }: Takes.Take): string =>
   `${createHash("sha256").update(file).digest("hex").slice(0, 16)}.${name}`;

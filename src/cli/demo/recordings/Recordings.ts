@@ -9,13 +9,13 @@ import * as Json from "../../../domain/Json.ts";
 import { Status } from "../../../domain/Limits.ts";
 import { protocols } from "../../../provider/Protocols.ts";
 
-/** Longest manifest that is read, in bytes: a row takes about one kilobyte. */
+/** Maximum size of a manifest, in bytes. A row takes about one kilobyte. */
 export const manifestBytesMax = 256 * 1024 * 1024;
 
-/** Longest recording that is played, in bytes. */
+/** Maximum size of a recording, in bytes. */
 export const recordingBytesMax = 64 * 1024 * 1024;
 
-/** The folder cannot be played; the message is one line that names the field. */
+/** The folder cannot be played. The message is one line that names the field. */
 export class RecordingsError extends Schema.TaggedError<RecordingsError>()("RecordingsError", {
   reason: Schema.Literals(["unreadable", "invalid", "unknown_name"]),
   message: Schema.String,
@@ -23,12 +23,12 @@ export class RecordingsError extends Schema.TaggedError<RecordingsError>()("Reco
 
 const texts = Schema.Array(Schema.String).pipe(Schema.withDecodingDefaultKey(Effect.succeed([])));
 
-/** One row of a manifest. Fields that are not named here are left alone. */
+/** Schema of a manifest row. Other fields are ignored. */
 export const Recording = Schema.Struct({
-  /** Path from the folder. */
+  /** Path relative to the folder. */
   file: Schema.NonEmptyString,
   protocol: Schema.Literals(protocols.ids),
-  /** The HTTP status with which it was recorded. */
+  /** The recorded HTTP status. */
   status: Status.pipe(Schema.withDecodingDefaultKey(Effect.succeed(200))),
   response_headers: Schema.Record(Schema.String, Schema.Unknown).pipe(
     Schema.withDecodingDefaultKey(Effect.succeed({})),
@@ -36,30 +36,30 @@ export const Recording = Schema.Struct({
   bytes: Schema.optionalKey(Schema.Natural),
   sha256: Schema.optionalKey(Schema.String),
   features: texts,
-  /** The finish reason, or one for every choice. */
+  /** The finish reason, or one per choice. */
   finish: Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.String, Schema.Array(Schema.NullOr(Schema.String))]))),
-  /** The terminal marker, where the recording has one. */
+  /** The terminal marker, if the recording has one. */
   terminal: Schema.optionalKey(Schema.NullOr(Schema.String)),
   tool_names: Schema.Array(Schema.NullOr(Schema.String)).pipe(Schema.withDecodingDefaultKey(Effect.succeed([]))),
 });
-/** One recorded stream. */
+/** A row of the manifest. */
 export type Recording = typeof Recording.Type;
 
 const Manifest = Schema.Struct({ streams: Schema.Array(Recording).check(Schema.isMinLength(1)) });
 
-/** Recordings and where they are. */
+/** The selected recordings and their folder. */
 export interface Recordings {
   readonly folder: string;
   readonly list: ReadonlyArray<Recording>;
 }
 
-/** Reads folders. */
+/** Reads folders of recordings. */
 export const Recordings = {
   /**
-   * Reads a folder's manifest and looks whether its files are there.
+   * Reads a folder's manifest and checks that its files exist.
    *
    * @param folder path of a folder with a `manifest.json`
-   * @param only parts of file names, or protocols; none means all
+   * @param only parts of file names, or protocols; empty for all
    */
   read: Effect.fn("Recordings.read")(function* (folder: string, only: ReadonlyArray<string>) {
     const json = Json.parse(yield* manifestText(folder));
@@ -90,7 +90,7 @@ export const Recordings = {
 /**
  * Reads a recording's bytes.
  *
- * @returns the bytes, and what is wrong with them where they are not those of the manifest
+ * @returns the bytes, with a problem if they do not match the manifest
  */
 export const bytesOf = (folder: string, recording: Recording) =>
   Effect.map(
@@ -124,7 +124,7 @@ const manifestText = Effect.fnUntraced(function* (folder: string) {
   });
 });
 
-/** The size of a file in bytes; undefined for what is not there, cannot be seen or is no file. */
+/** The size of a file in bytes; undefined if it is missing, unreadable or not a file. */
 const sizeOf = (path: string): Effect.Effect<number | undefined> =>
   Effect.promise(() =>
     stat(path).then(
@@ -143,7 +143,7 @@ const isFolder = (path: string): Effect.Effect<boolean> =>
 
 const issues = SchemaIssue.makeFormatterStandardSchemaV1();
 
-/** The first issue only: `streams[3].protocol: Expected …`. */
+/** Formats the first issue only: `streams[3].protocol: Expected …`. */
 const oneLine = (error: Schema.SchemaError): string => {
   const issue = issues(error.issue).issues[0];
   const field = (issue?.path ?? [])

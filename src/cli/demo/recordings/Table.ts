@@ -1,27 +1,26 @@
 /**
- * Prints what came of a folder of recordings: numbers by protocol, and every failure with what it takes to see it again.
+ * Prints the results of a folder of recordings: totals per protocol, and every failure with the data to reproduce it.
  */
 
 import { protocols } from "../../../provider/Protocols.ts";
 import type { Ink } from "../../terminal/Ink.ts";
 import type { RecordingRow } from "./Judge.ts";
 
-/** What the rows add up to. */
+/** The totals of a set of recordings. */
 export interface RecordingTotals {
   readonly recordings: number;
-  /** Whole recordings that are complete. */
+  /** Number of unbroken recordings that completed. */
   readonly complete: number;
-  /** Broken runs. */
   readonly broken: number;
-  /** Broken runs that recovered without a question. */
+  /** Number of broken runs that recovered without a question. */
   readonly recovered: number;
-  /** Broken runs that asked a person. */
+  /** Number of broken runs that asked a person. */
   readonly asked: number;
   readonly false_successes: number;
-  /** Events that came twice, changed or out of order. */
+  /** Number of events that were duplicated, changed or out of order. */
   readonly duplicates: number;
   readonly requests: number;
-  /** Runs with a problem. */
+  /** Number of runs with a problem. */
   readonly failures: number;
 }
 
@@ -52,7 +51,7 @@ const columns = [
   ["TWICE", "duplicates"],
 ] as const satisfies ReadonlyArray<readonly [string, keyof RecordingTotals]>;
 
-/** The table, the failures and a summary. */
+/** Formats the table, the failures and a summary. */
 export const table = (
   rows: ReadonlyArray<RecordingRow>,
   totals: RecordingTotals,
@@ -91,7 +90,7 @@ const failureLine = (row: RecordingRow, seed: number, ink: Ink): string => {
   return `${ink("bad", "✗")} ${row.file}\n    ${where} (seed ${seed}): ${row.problems.join("; ")}`;
 };
 
-/** The same for machines. */
+/** The machine-readable report. */
 export const report = (
   rows: ReadonlyArray<RecordingRow>,
   totals: RecordingTotals,

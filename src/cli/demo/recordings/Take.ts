@@ -1,13 +1,13 @@
 /**
- * Says in which ways a recording is played: whole, and broken at places that a seed gives.
+ * Defines the takes of a recording: unbroken, and broken at seeded places.
  */
 import { createHash } from "node:crypto";
 import type { Recording } from "./Recordings.ts";
 
-/** How a recording is broken. */
+/** Ways to break a recording. */
 export const breakKinds = ["rst", "fin", "end", "stall"] as const;
 
-/** What the caller of a broken run does: it holds back, or it shows at once and answers questions. */
+/** Behaviours of a broken run's caller: hold text until the end, or show it at once and answer questions. */
 const callers = [
   { name: "held back", reveal: "on_complete", answer: "retry" },
   { name: "live, retry", reveal: "live", answer: "retry" },
@@ -23,16 +23,16 @@ export interface Take {
   readonly caller: (typeof callers)[number];
 }
 
-/** The recording as it is. */
+/** The unbroken take. */
 export const whole: Take = { name: "whole", kind: "whole", at: 0, caller: callers[1] };
 
 /**
- * The broken takes of a recording: the same seed gives the same places, whatever else is played.
+ * Returns the broken takes of a recording. The same seed gives the same places, whatever else is played.
  *
- * @param recording one row of the manifest
- * @param seed says where it breaks and what the caller does
+ * @param recording a row of the manifest
+ * @param seed the seed of the break positions and of the caller's behaviour
  * @param cuts breaks of each kind
- * @param end highest place, in bytes: before it nothing in the recording looks like an end
+ * @param end highest break position, in bytes: nothing before it looks like an end
  */
 export const broken = (recording: Recording, seed: number, cuts: number, end: number): ReadonlyArray<Take> =>
   breakKinds.flatMap((kind) =>

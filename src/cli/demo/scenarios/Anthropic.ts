@@ -1,12 +1,12 @@
 /**
- * Holds the runs over Anthropic Messages.
+ * Scenarios over Anthropic Messages.
  */
 import { ended, guarded, joined, recovered, type Scenario } from "./Scenario.ts";
 
 const protocol = "anthropic-messages";
 const call = { tool: "bash", input: { cmd: "make deploy" } };
 
-/** Breaks of Anthropic Messages. */
+/** The Anthropic Messages scenarios. */
 export const scenariosAnthropic: ReadonlyArray<Scenario> = [
   {
     name: "reset-before-head",

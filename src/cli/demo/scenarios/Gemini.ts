@@ -1,12 +1,12 @@
 /**
- * Holds the runs over Google Gemini.
+ * Scenarios over Google Gemini.
  */
 import { guarded, joined, recovered, type Scenario } from "./Scenario.ts";
 
 const protocol = "google-gemini";
 const call = { tool: "bash", input: { cmd: "make deploy" } };
 
-/** Breaks of Google Gemini. */
+/** The Google Gemini scenarios. */
 export const scenariosGemini: ReadonlyArray<Scenario> = [
   {
     name: "inside-a-character",

@@ -1,5 +1,5 @@
 /**
- * Holds what came of a run against what was written by hand, against the server's log and against the policy.
+ * Compares a run's outcome with its hand-written expectation, the server's log and the policy.
  */
 import { isDeepStrictEqual } from "node:util";
 import type { ExchangeRecord } from "../../../client/index.ts";
@@ -16,36 +16,36 @@ export interface JudgedRun {
   readonly protocol: Scenario["protocol"];
   readonly saw: Saw;
   readonly attempts: number;
-  /** Counted by the server. */
+  /** Number of requests that the server counted. */
   readonly requests: number;
   readonly decisions: ReadonlyArray<string>;
   readonly tool_runs: number;
-  /** Deltas that the caller shows twice and calls that ran twice. */
+  /** Number of deltas shown twice and calls run twice. */
   readonly duplicates: number;
-  /** Deltas and calls of the complete response that the caller never got. */
+  /** Number of deltas and calls of the complete response that the caller never received. */
   readonly lost: number;
-  /** Tools that ran with arguments other than those that the server sent. */
+  /** Number of tools that ran with arguments other than those that the server sent. */
   readonly cut_inputs: number;
   readonly recovery_ms: number | null;
-  /** What the run waited for before it sent. */
+  /** Waits of the run before it sent a request. */
   readonly waits: ReadonlyArray<"path" | "cooldown">;
-  /** The route that answered, where it was not the run's own. */
+  /** The route that answered, if not the run's own. */
   readonly route: string | null;
-  /** What proved each seam, or why text that was shown did not go on. */
+  /** The proof of each seam, or the reason why shown text was not continued. */
   readonly seams: ReadonlyArray<string>;
   readonly expected: Expectation;
-  /** What is wrong, in words; empty when the row is as expected. */
+  /** Problems in words; empty if the run matches its expectation. */
   readonly problems: ReadonlyArray<string>;
-  /** What the client reported of every exchange, that of a warm-up first. */
+  /** The exchanges that the client reported, the warm-up's first. */
   readonly exchanges: ReadonlyArray<ExchangeRecord>;
-  /** How long the client keeps a connection that idles. */
+  /** Idle time after which the client closes a connection, in milliseconds. */
   readonly kept_ms: number;
 }
 
 /**
  * Judges a run.
  *
- * @returns its row; `problems` is empty only when everything is as expected
+ * @returns its row; `problems` is empty only if everything is as expected
  */
 export const judge = (scenario: Scenario, outcome: PlayedRun): JudgedRun => {
   const { completed, incidents, log, reasoning, text, toolInputs } = outcome;
@@ -83,13 +83,15 @@ export const judge = (scenario: Scenario, outcome: PlayedRun): JudgedRun => {
   };
 };
 
-/** A response whose terminal event was sent is whole, also when its connection broke afterwards; Gemini's needs a clean end. */
+/**
+ * A response is complete once its terminal event was sent, even if its connection broke later. Gemini's also needs a clean end.
+ */
 const whole = (row: RequestLog): RequestLog =>
   row.terminal && row.outcome === "broken" && !Answers.needsCleanEnd(row.protocol)
     ? { ...row, outcome: "complete" }
     : row;
 
-/** What a person can tell: a response is whole, partial, or was withdrawn and then whole. */
+/** The outcome as a person sees it. */
 const sawOf = ({ completed, continued, incidents, text, withdrawn }: PlayedRun): Saw => {
   if (completed && continued) return "whole, continued";
   if (completed) return withdrawn ? "draft, then whole" : "whole answer";
@@ -98,7 +100,7 @@ const sawOf = ({ completed, continued, incidents, text, withdrawn }: PlayedRun):
   return text === "" ? "provider's error" : "partial, stopped";
 };
 
-/** Whether the stored incident holds everything that its decision was taken on (law L9). */
+/** Checks that the stored incident holds every input of its decision (law L9). */
 export const decidesAgain = ({ budget, decision, facts, failure, jitter, run }: RunIncident): boolean =>
   isDeepStrictEqual(decide({ facts, failure, run, budget, jitter }), decision);
 

@@ -1,5 +1,5 @@
 /**
- * Holds the runs over OpenAI Chat Completions.
+ * Scenarios over OpenAI Chat Completions.
  */
 import { ended, guarded, joined, recovered, type Scenario, unguarded } from "./Scenario.ts";
 
@@ -7,7 +7,7 @@ const protocol = "openai-chat";
 const call = { tool: "bash", input: { cmd: "make deploy" } };
 const proxyPage = "<html><body><h1>503 Service Unavailable</h1>nginx</body></html>";
 
-/** Breaks of OpenAI Chat Completions. */
+/** The OpenAI Chat Completions scenarios. */
 export const scenariosChat: ReadonlyArray<Scenario> = [
   {
     name: "reset-after-head",
@@ -139,7 +139,7 @@ export const scenariosChat: ReadonlyArray<Scenario> = [
     fault: "connection had idled too long",
     protocol,
     warmUp: "recycled",
-    // The connection that idled would be dead; what the server announces does not keep it.
+    // The server would reset the idle connection. Its announced keep-alive must not stop the client from recycling it.
     answers: [{ headers: { "keep-alive": "timeout=600" }, break: { kind: "rst", at: "next_request" } }, {}],
     expect: {
       saw: "whole answer",

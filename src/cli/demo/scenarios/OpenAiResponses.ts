@@ -1,5 +1,5 @@
 /**
- * Holds the runs over OpenAI Responses.
+ * Scenarios over OpenAI Responses.
  */
 import { type DemoTool, ended, guarded, joined, recovered, type Scenario, unguarded } from "./Scenario.ts";
 
@@ -7,7 +7,7 @@ const protocol = "openai-responses";
 const call = { tool: "bash", input: { cmd: "make deploy" } };
 const atOnce: DemoTool = { ...guarded, runs: "at_once" };
 
-/** Breaks of OpenAI Responses. */
+/** The OpenAI Responses scenarios. */
 export const scenariosResponses: ReadonlyArray<Scenario> = [
   {
     name: "text-goes-on-responses",

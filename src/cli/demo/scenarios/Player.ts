@@ -1,5 +1,5 @@
 /**
- * Plays one scenario: a fault server of its own, the real client, StreamProcessor, and a caller that does what the script says.
+ * Plays one scenario with a separate fault server, the real client, StreamProcessor, and a scripted caller.
  */
 import { Clock, Context, Deferred, Duration, Effect, Exit, Fiber, Layer, Random, Schedule, Stream } from "effect";
 import { keepAliveMs, keepAliveMsDefault } from "../../../client/ClientConfig.ts";
@@ -22,59 +22,61 @@ import { TextJoiner } from "../stage/TextJoiner.ts";
 import { Transcript } from "../stage/Transcript.ts";
 import { type DemoTool, recycledMs, type Scenario } from "./Scenario.ts";
 
-/** How long the server may take to notice that its last client has gone, in milliseconds. */
+/** Maximum time for the server to notice that its last client has gone, in milliseconds. */
 export const serverEndsMs = 2_000;
 
-/** How much later than its limit a connection may be recycled, in milliseconds: undici's timers count in steps of half a second. */
+/** Tolerance for recycling an idle connection, in milliseconds: undici's timers tick every half second. */
 const recycleGraceMs = 2_000;
 
-/** How long a run of the demo goes on without its caller, in milliseconds. */
+/** Linger time of a run whose caller leaves, in milliseconds. */
 const lingersMs = 10_000;
 
-/** How often the demo looks whether something has happened, in milliseconds. */
+/** Polling interval, in milliseconds. */
 const lookEveryMs = 5;
 
-/** An address of this machine where no server listens (port 1 is reserved for tcpmux, RFC 1078). */
+/** A local address without a listener (port 1 is reserved for tcpmux, RFC 1078). */
 const refusing = "http://127.0.0.1:1";
 
-/** What came of a run, as the caller, the recorder and the server tell it. */
+/** The outcome of a run, as observed by the caller, the recorder and the server. */
 export interface PlayedRun {
   readonly completed: boolean;
   readonly error: RunInterrupted | undefined;
-  /** Something that the caller could see was withdrawn. */
+  /** True if anything visible was withdrawn. */
   readonly withdrawn: boolean;
-  /** An attempt went on from what was settled. */
+  /** True if an attempt continued from settled calls or shown text. */
   readonly continued: boolean;
   readonly text: string;
   readonly reasoning: string;
   readonly attempts: number;
-  /** The inputs with which tool handlers ran, in order. */
+  /** Inputs of the tool handlers that ran, in order. */
   readonly toolInputs: ReadonlyArray<string>;
   readonly incidents: ReadonlyArray<RunIncident>;
   /** The server's requests of this run. */
   readonly log: ReadonlyArray<RequestLog>;
-  /** What the client reported of every exchange, that of the warm-up first. */
+  /** The exchanges that the client reported, the warm-up's first. */
   readonly exchanges: ReadonlyArray<ExchangeRecord>;
-  /** How long the client keeps a connection that idles, in milliseconds. */
+  /** Idle time after which the client closes a connection, in milliseconds. */
   readonly keptMs: number;
-  /** From the first break to the first part of the attempt that was the last; undefined where none followed a break. */
+  /**
+   * Time from the first break to the first part of the last attempt, in milliseconds; undefined if nothing arrived after a break.
+   */
   readonly recoveryMs: number | undefined;
-  /** What it waited for before it sent, each once. */
+  /** Waits of the run before it sent a request, without repetition. */
   readonly waits: ReadonlyArray<"path" | "cooldown">;
-  /** The route that answered, where it was not the run's own. */
+  /** The route that answered, if not the run's own. */
   readonly route: string | undefined;
-  /** What proved each seam, or why text that was shown did not go on, as it is on record. */
+  /** The recorded proof of each seam, or the recorded reason why shown text was not continued. */
   readonly seams: ReadonlyArray<string>;
-  /** The caller went away, and was attached to its run again. */
+  /** True if the caller left and was attached to its run again. */
   readonly attached: boolean;
 }
 
 /**
  * Plays a scenario to its end.
  *
- * @param scenario what happens
+ * @param scenario the scenario
  * @param runId the id of its record
- * @param seed seeds the jitter of the waits
+ * @param seed the seed of the waits' jitter
  */
 export const play = Effect.fn("demo.play")(
   function* (scenario: Scenario, runId: string, _seed: number) {
@@ -84,7 +86,8 @@ export const play = Effect.fn("demo.play")(
     const processor = yield* scenario.sleepsMs === undefined ? StreamProcessor : sleeping(clock);
     const door = yield* Door.make(server.port);
     const url = server.endpoint(scenario.protocol);
-    // What goes through the door ends as the door ends it: only a path that goes away goes through it.
+    // Only an outage goes through the door, because a proxied connection ends as the door ends it and not as the server breaks
+    // it.
     const place: Place = {
       client,
       scenario,
@@ -115,7 +118,7 @@ export const play = Effect.fn("demo.play")(
       server.until((rows) => (rows.every((row) => row.outcome !== "open") ? rows : undefined)),
       Duration.millis(serverEndsMs),
     );
-    // An exchange is reported when its attempt has closed, and the run does not wait for that.
+    // Exchanges are reported when their attempt has closed, and the run does not wait for that.
     yield* seen(
       Effect.sync(() => exchanges.length >= caller.attempts + before),
       serverEndsMs,
@@ -135,7 +138,7 @@ export const play = Effect.fn("demo.play")(
   (effect, scenario, _runId, seed) => Effect.scoped(Random.withSeed(effect, `${seed} ${scenario.name}`)),
 );
 
-/** The caller goes away in the middle, and comes back once the provider has sent everything: there is one request. */
+/** Lets the caller leave midway and return after the provider has sent everything, so there is only one request. */
 const comesBack = Effect.fnUntraced(function* (
   watched: Effect.Effect<void, RunInterrupted>,
   caller: Caller,
@@ -154,7 +157,7 @@ const comesBack = Effect.fnUntraced(function* (
   );
 });
 
-/** The proof of every seam, then every refusal of one. */
+/** Lists the proof of every seam, then the reason of every refused one. */
 const seamsOf = ({ attempts, evidence }: RunRecord): ReadonlyArray<string> => [
   ...attempts.flatMap(({ seam }) => (seam?.proven === true ? [seam.proof] : [])),
   ...[...evidence.first, ...evidence.last].flatMap(({ detail, event }) =>
@@ -162,7 +165,9 @@ const seamsOf = ({ attempts, evidence }: RunRecord): ReadonlyArray<string> => [
   ),
 ];
 
-/** A client that tells of its exchanges. The run meets the connection that a warm-up left behind, so there is only one. */
+/**
+ * Creates a client that reports its exchanges. With a warm-up it has a single connection, so that the run meets the warm-up's.
+ */
 const clientOf = Effect.fnUntraced(function* ({ warmUp }: Scenario) {
   const exchanges: Array<ExchangeRecord> = [];
   const keptMs = yield* warmUp === "kept"
@@ -176,29 +181,29 @@ const clientOf = Effect.fnUntraced(function* ({ warmUp }: Scenario) {
   return { client, exchanges, keptMs };
 });
 
-/** Waits until something is so, at most so long; what has not happened then shows in the outcome. */
+/** Polls until a condition holds or the timeout expires. A condition that never held shows in the outcome. */
 const seen = (look: Effect.Effect<boolean>, ms: number): Effect.Effect<unknown> =>
   Effect.repeat(look, { until: (yes) => yes, schedule: Schedule.spaced(Duration.millis(lookEveryMs)) }).pipe(
     Effect.timeoutOption(Duration.millis(ms)),
   );
 
-/** Where a run's requests go. */
+/** The target of a run's requests. */
 interface Place {
   readonly client: ProviderClient["Service"];
   readonly scenario: Scenario;
   readonly url: string;
-  /** Goes on with its text; undefined where it does not. */
+  /** Continues the shown text; undefined if the scenario does not. */
   readonly joiner: TextJoiner | undefined;
 }
 
-/** A processor of its own on a machine that sleeps. */
+/** Creates a separate processor whose clock can jump. */
 const sleeping = (clock: Clock.Clock) =>
   Effect.map(
     Layer.build(Layer.fresh(StreamProcessor.layer).pipe(Layer.provide(Layer.succeed(Clock.Clock, clock)))),
     (context) => Context.get(context, StreamProcessor),
   );
 
-/** What has happened before the run begins: its path was reached and went away, or another run has heard a refusal. */
+/** Sets up the state before the run: an outage of a path that was reached before, or a refusal of another run. */
 const prepared = Effect.fnUntraced(function* (
   { scenario }: Place,
   door: Door,
@@ -212,7 +217,7 @@ const prepared = Effect.fnUntraced(function* (
     yield* Effect.forkScoped(Effect.delay(door.open, outageMs));
   }
   if (sibling !== true) return;
-  // A run that has heard its refusal is given up there: what it has heard stays known.
+  // Stops the sibling after its refusal. The cooldown that it learned remains.
   yield* processor.run({ ...options, runId: `${options.runId}-sibling` }).pipe(
     Stream.takeUntil(({ _tag }) => _tag === "RetryScheduled"),
     Stream.runDrain,
@@ -243,13 +248,13 @@ const plainOptionsOf = (place: Place, runId: string, handlers: Handlers): RunOpt
   const text: TextOptions<Part> = place.joiner?.options ?? {};
   return {
     runId,
-    // An address that refuses was never reached: the record of a provider that answered would make an outage of it.
+    // The refusing address was never reached. Under a provider id that has answered before, the refusal would count as an outage.
     provider: {
       id: scenario.refusedFirst === true ? runId : scenario.protocol,
       model: "fault-model",
       reasoning: false,
     },
-    // The runs of the demo play at the same time, and each has a network of its own.
+    // Scenarios run concurrently, and each needs a separate network path.
     path: runId,
     tools: handlers.exposed,
     attempt,
@@ -263,7 +268,7 @@ const plainOptionsOf = (place: Place, runId: string, handlers: Handlers): RunOpt
   };
 };
 
-/** One request. A continuation says what was settled, so that the judge takes it for another request, as it is one. */
+/** Sends one request. A continuation lists the settled calls, so that the judge sees a different request. */
 const request = ({ client, joiner, scenario, url }: Place, attempt: AttemptContext | undefined) => {
   const refused = scenario.refusedFirst === true && attempt?.attempt === 1;
   return client.stream({
@@ -282,7 +287,7 @@ const request = ({ client, joiner, scenario, url }: Place, attempt: AttemptConte
   });
 };
 
-/** The tools of a run. Their handlers write their input down, and do nothing else. */
+/** The tools of a run. Their handlers only record their input. */
 class Handlers {
   readonly inputs: Array<string> = [];
   readonly exposed: ReadonlyArray<ToolGuard.Tool>;
@@ -303,7 +308,7 @@ class Handlers {
     );
   }
 
-  /** Runs the calls whose tools run at this time. A guarded tool may refuse: then nothing has run. */
+  /** Runs the calls that are due at this time. If a guarded tool refuses, nothing has run. */
   run(calls: ReadonlyArray<ReadyCall>, when: DemoTool["runs"]): Effect.Effect<void> {
     const due = calls.filter((call) => this.#tools.some((tool) => tool.name === call.tool && tool.runs === when));
     return Effect.forEach(due, (call) => this.#runOne(call), { discard: true });
@@ -319,7 +324,7 @@ class Handlers {
   }
 }
 
-/** The program around the run: it shows, withdraws, runs tools and cancels. */
+/** The program that consumes the run: it shows and withdraws parts, runs tools, and cancels. */
 class Caller {
   readonly #scenario: Scenario;
   readonly runId: string;
@@ -335,7 +340,7 @@ class Caller {
   attempts = 0;
   #continued = false;
   readonly #left = Deferred.makeUnsafe<void>();
-  /** The last part that it had when it went away; undefined where it has not. */
+  /** The last part received before the caller left; undefined while it is connected. */
   last: { readonly attempt: number; readonly ordinal: number } | undefined;
   #brokeAt: number | undefined;
   #recoveredAt: number | undefined;
@@ -354,7 +359,6 @@ class Caller {
     this.#clock = clock;
   }
 
-  /** Does what an event says. */
   take(event: RunEvent<Part>): Effect.Effect<void> {
     this.#transcript.apply(event);
     switch (event._tag) {
@@ -399,12 +403,12 @@ class Caller {
     this.#clock.sleeps(sleepsMs);
   }
 
-  /** Waits until it has gone away. */
+  /** Completes when the caller has left. */
   get left(): Effect.Effect<void> {
     return Deferred.await(this.#left);
   }
 
-  /** It takes nothing more, and the fiber that reads for it is interrupted. */
+  /** Stops reading for good. The reading fiber is then interrupted. */
   #leaveIfDue({ attempt, ordinal }: Extract<RunEvent<Part>, { readonly _tag: "Part" }>): Effect.Effect<unknown> {
     if (this.last !== undefined || this.#deltas !== this.#scenario.leavesAfter) return Effect.void;
     this.last = { attempt, ordinal };
@@ -412,7 +416,7 @@ class Caller {
     return Effect.never;
   }
 
-  /** Text deltas that are shown. */
+  /** Number of text deltas shown. */
   get #deltas(): number {
     return this.#transcript.read("text").split("·").length - 1;
   }
@@ -423,7 +427,7 @@ class Caller {
     return this.#deltas === cancelAfter ? this.#processor.cancel(this.runId) : Effect.void;
   }
 
-  /** What the caller knows at the end. */
+  /** The caller's view of the finished run. */
   outcome(exit: Exit.Exit<void, RunInterrupted>) {
     const error = Exit.isFailure(exit) ? exit.cause.reasons.find((reason) => reason._tag === "Fail")?.error : undefined;
     return {

@@ -1,5 +1,5 @@
 /**
- * Describes one run of the demo: what the provider does, what the caller allows, and what must come of it.
+ * Describes one run of the demo: the provider's behaviour, the caller's permissions, and the expected outcome.
  */
 import type { Choice } from "../../../domain/Decision.ts";
 import type { SeamProof, SeamRefusal } from "../../../domain/SeamWords.ts";
@@ -9,12 +9,12 @@ import type { ClockOptions } from "../../../runtime/contract/Clocks.ts";
 import type { FaultScriptInput } from "../../../testing/script/FaultScript.ts";
 import type { GoesOn } from "../stage/TextJoiner.ts";
 
-/** The responses of a fault script, before their defaults are filled in. */
+/** The responses of a fault script, before defaults are filled in. */
 export type Answers = NonNullable<FaultScriptInput["answers"]>;
 
 /**
- * A tool that the request exposes. Its handler writes its input to a list, which the judge reads. `at_once`: the caller runs a
- * call when it is handed over; `at_end`: when the run has completed.
+ * A tool in the request. Its handler appends its input to a list for the judge. `at_once`: the caller runs a call when it is
+ * handed over; `at_end`: after the run has completed.
  */
 export interface DemoTool {
   readonly name: string;
@@ -23,7 +23,7 @@ export interface DemoTool {
   readonly runs: "at_once" | "at_end";
 }
 
-/** What a person in front of the screen saw, in the words of the table. */
+/** The outcome as a person at the screen sees it, in the words of the table. */
 export type Saw =
   | "whole answer"
   | "draft, then whole"
@@ -33,84 +33,84 @@ export type Saw =
   | "partial, stopped"
   | "provider's error";
 
-/** How an attempt came by its connection. */
+/** The source of an attempt's connection. */
 export type ConnectionUse = "kept" | "fresh" | "recycled";
 
-/** What must come of a run, written by hand. */
+/** The expected outcome of a run, written by hand. */
 export interface Expectation {
   readonly saw: Saw;
   /** Every decision in order, as `action rule`. Empty: nothing broke. */
   readonly decisions: ReadonlyArray<string>;
   readonly attempts: number;
-  /** Requests that the server counts. Where the first address refuses connections, one less than attempts. */
+  /** Number of requests that the server counts: one less than the attempts if the first address refuses connections. */
   readonly requests: number;
-  /** How often tool handlers run. */
+  /** Number of tool handler runs. */
   readonly toolRuns: number;
-  /** Where it matters, the connection of every attempt: a kept one, a fresh one, or a fresh one as the last had idled too long. */
+  /** The connection of every attempt, if it matters: kept, fresh, or recycled because the last one was idle too long. */
   readonly connections?: ReadonlyArray<ConnectionUse>;
-  /** What the run waited for before it sent, each once, in order. Left out: nothing. */
+  /** Expected waits before a request, without repetition and in order. Default: none. */
   readonly waits?: ReadonlyArray<"path" | "cooldown">;
-  /** The route that answered; left out: the run's own. */
+  /** The route that answers. Default: the run's own. */
   readonly route?: string;
-  /** What proved each seam, or why text that was shown did not go on; left out: nothing of it. */
+  /** The proof of each seam, or the reason why shown text is not continued. Default: neither. */
   readonly seams?: ReadonlyArray<SeamProof | SeamRefusal>;
 }
 
 /** One run of the demo. */
 export interface Scenario {
-  /** Unique, for `--only`. */
+  /** Unique name for `--only`. */
   readonly name: string;
-  /** For the table, at most `faultCharactersMax` characters. */
+  /** Label for the table, at most `faultCharactersMax` characters. */
   readonly fault: string;
   readonly protocol: ProtocolId;
   readonly answers: Answers;
   readonly tools?: ReadonlyArray<DemoTool>;
   readonly reveal?: "live" | "on_complete";
   readonly canContinue?: boolean;
-  /** Text that was shown goes on, where the seam is proven. */
+  /** Continues shown text if the seam is proven. */
   readonly goesOn?: GoesOn;
   readonly canRefresh?: boolean;
   readonly clocks?: ClockOptions;
-  /** What the person answers to every question; left out: `stop`. */
+  /** The person's answer to every question. Default: `stop`. */
   readonly answer?: Choice;
-  /** The user cancels when this many text deltas have been shown. */
+  /** Number of shown text deltas after which the user cancels. */
   readonly cancelAfter?: number;
   /**
-   * The caller goes away when this many text deltas have been shown, and is attached to its run again once the provider has sent all of
-   * it.
+   * Number of shown text deltas after which the caller leaves. It is attached to its run again after the provider has sent
+   * everything.
    */
   readonly leavesAfter?: number;
-  /** The first attempt goes to a port where no server listens. */
+  /** Sends the first attempt to a port without a listener. */
   readonly refusedFirst?: boolean;
   /**
-   * A healthy request goes over the connection before the run begins. `kept`: the run meets that connection. `recycled`: the
-   * run begins when the client has closed it, after `STREAM_RECOVERY_KEEPALIVE_MS` or `recycledMs`.
+   * Sends a healthy request over the connection before the run. `kept`: the run starts while that connection is open. `recycled`:
+   * the run starts after the client has closed it, after `STREAM_RECOVERY_KEEPALIVE_MS` or `recycledMs`.
    */
   readonly warmUp?: "kept" | "recycled";
-  /** The way to the provider goes away before the run begins and is back after so many milliseconds. It was reached before. */
+  /** Length of an outage that starts before the run, in milliseconds. The provider was reached before it. */
   readonly outageMs?: number;
-  /** Another run of the same credential and model begins first, and hears the first answer; it is given up there. */
+  /** Starts another run with the same credential and model first. It receives the first response and is then stopped. */
   readonly sibling?: boolean;
-  /** The machine sleeps for so many milliseconds behind the first part of the answer. */
+  /** Length of the machine's sleep after the first part of the response, in milliseconds. */
   readonly sleepsMs?: number;
-  /** The run has a second route, by this name. */
+  /** The name of the run's second route. */
   readonly secondRoute?: string;
   readonly expect: Expectation;
 }
 
-/** How long a connection idles before it is recycled in the demo, in milliseconds, where the environment does not say. */
+/** Default idle time before the demo recycles a connection, in milliseconds, if the environment sets none. */
 export const recycledMs = 150;
 
-/** Longest `fault` that fits into the table. */
+/** Maximum length of `fault` in the table. */
 export const faultCharactersMax = 29;
 
-/** A tool that changes something, behind the guard. */
+/** A guarded tool with side effects. */
 export const guarded: DemoTool = { name: "bash", effect: "mutating", guarded: true, runs: "at_end" };
 
-/** The same tool as a plain boundary, which proves nothing. */
+/** The same tool without a guard, so nothing is proven about its calls. */
 export const unguarded: DemoTool = { ...guarded, guarded: false };
 
-/** A scenario's expectation where the response comes whole after one silent retry. */
+/** The expectation of a complete response after one silent retry. */
 export const recovered = (rule: string, more: Partial<Expectation> = {}): Expectation => ({
   saw: "whole answer",
   decisions: [`auto_retry_once ${rule}`],
@@ -120,11 +120,11 @@ export const recovered = (rule: string, more: Partial<Expectation> = {}): Expect
   ...more,
 });
 
-/** A scenario's expectation where the shown text goes on behind one seam. */
+/** The expectation of shown text continued across one seam. */
 export const joined = (by: SeamProof): Expectation =>
   recovered("continue_text", { saw: "whole, continued", seams: [by] });
 
-/** A scenario's expectation where the first attempt ends the run. */
+/** The expectation of a run that ends with its first attempt. */
 export const ended = (saw: Saw, decision: string, more: Partial<Expectation> = {}): Expectation => ({
   saw,
   decisions: [decision],

@@ -1,5 +1,5 @@
 /**
- * Puts the demo's runs together and finds those that `--only` names.
+ * Collects the demo's scenarios and selects those that `--only` names.
  */
 import { Result } from "effect";
 import { scenariosAnthropic } from "./Anthropic.ts";
@@ -8,7 +8,7 @@ import { scenariosChat } from "./OpenAiChat.ts";
 import { scenariosResponses } from "./OpenAiResponses.ts";
 import type { Scenario } from "./Scenario.ts";
 
-/** Every run of the demo, by protocol. */
+/** Every scenario, by protocol. */
 export const scenarios: ReadonlyArray<Scenario> = [
   ...scenariosAnthropic,
   ...scenariosChat,
@@ -17,10 +17,10 @@ export const scenarios: ReadonlyArray<Scenario> = [
 ];
 
 /**
- * Finds the runs that are asked for.
+ * Selects scenarios.
  *
- * @param only names, or parts of names or protocols, each possibly a list with commas; none asks for all
- * @returns the runs in their order, or what is wrong in one line
+ * @param only names, or parts of names or protocols, possibly comma-separated; empty for all
+ * @returns the scenarios in their order, or a one-line error
  */
 export const select = (only: ReadonlyArray<string>): Result.Result<ReadonlyArray<Scenario>, string> => {
   const asked = only
@@ -38,6 +38,6 @@ export const select = (only: ReadonlyArray<string>): Result.Result<ReadonlyArray
   return Result.succeed(scenarios.filter((scenario) => asked.some((value) => matches(scenario, value))));
 };
 
-/** A name that is given whole means that run alone, also where it is a part of another name. */
+/** An exact name matches only that scenario, even if it is part of another name. */
 const matches = ({ name, protocol }: Scenario, asked: string): boolean =>
   scenarios.some((it) => it.name === asked) ? name === asked : name.includes(asked) || protocol.includes(asked);

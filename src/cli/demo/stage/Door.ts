@@ -1,17 +1,17 @@
 /**
- * A way to a server that goes away and comes back at the same address: the network, or the listener, of a demo.
+ * A local proxy that can be shut and reopened at the same address, to simulate an outage of the network or the listener.
  */
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { Effect, type Scope } from "effect";
 
-/** An address in front of a server. */
+/** A proxy in front of a local server. */
 export class Door {
   readonly #target: number;
   readonly #sockets = new Set<Socket>();
   #server: Server | undefined;
   #port = 0;
 
-  /** Opens a door; it closes with the scope. */
+  /** Creates an open proxy that closes with the scope. */
   static readonly make = (target: number): Effect.Effect<Door, never, Scope.Scope> =>
     Effect.acquireRelease(
       Effect.tap(
@@ -25,12 +25,10 @@ export class Door {
     this.#target = target;
   }
 
-  /** Where it stands. */
   get url(): string {
     return `http://127.0.0.1:${this.#port}`;
   }
 
-  /** Connections can be made. */
   readonly open: Effect.Effect<void> = Effect.callback<void>((resume) => {
     const server = createServer((socket) => this.#joined(socket));
     this.#server = server;
@@ -41,7 +39,7 @@ export class Door {
     });
   });
 
-  /** Connections are refused, and those that were made are gone. */
+  /** Closes every connection and refuses new ones. */
   readonly shut: Effect.Effect<void> = Effect.callback<void>((resume) => {
     for (const socket of this.#sockets) socket.destroy();
     this.#sockets.clear();

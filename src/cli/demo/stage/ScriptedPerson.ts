@@ -1,5 +1,5 @@
 /**
- * Plays the person: the answer to the question of each run stands in its script.
+ * Simulates a person who gives each run a scripted answer.
  */
 import { Context, Effect, Layer } from "effect";
 import type { Choice } from "../../../domain/Decision.ts";
@@ -8,7 +8,7 @@ import { UserDecisions } from "../../../runtime/questions/UserDecisions.ts";
 import { StreamProcessor } from "../../../runtime/StreamProcessor.ts";
 import type { ToolGuard } from "../../../runtime/tools/ToolGuard.ts";
 
-/** The answers that are given, by run. A person who has said `retry` once does not say it again: then it is `stop`. */
+/** Holds the scripted answers by run. `retry` is given once; later questions get `stop`. */
 export class ScriptedPerson extends Context.Service<
   ScriptedPerson,
   { readonly expect: (runId: string, answer: Choice) => Effect.Effect<void> }
@@ -32,6 +32,6 @@ const person = Layer.effectContext(
   }),
 );
 
-/** A processor over the given recorder, and a person whose answers are known beforehand. */
+/** A processor over the given recorder, with a scripted person. */
 export const layer: Layer.Layer<StreamProcessor | ToolGuard | ScriptedPerson | UserDecisions, never, RunRecorder> =
   StreamProcessor.layer.pipe(Layer.provideMerge(person));

@@ -1,16 +1,16 @@
 /**
- * A clock of a machine that sleeps: one jump of both clocks, behind which everything that was due is late.
+ * Simulates a machine that sleeps: both the wall clock and the monotonic clock jump, and pending timers fire late.
  */
 import type { Clock } from "effect";
 import { Effect } from "effect";
 
 /** A clock that can jump. */
 export interface SleepingClock extends Clock.Clock {
-  /** The machine has slept for so many milliseconds. */
+  /** Advances both clocks, in milliseconds. */
   readonly sleeps: (ms: number) => void;
 }
 
-/** Makes one over the machine's own clock. */
+/** Creates a clock over the machine's own. */
 export const make = (inner: Clock.Clock): SleepingClock => {
   let slept = 0;
   const millis = () => inner.currentTimeMillisUnsafe() + slept;

@@ -1,6 +1,5 @@
 /**
- * Goes on with a text that was shown, as a program does that embeds this package: it keeps what it has shown, and asks for the rest
- * of it.
+ * Continues shown text as a program that embeds this package does: it keeps the text that it has shown and requests the rest.
  */
 import { Result } from "effect";
 import type * as Json from "../../../domain/Json.ts";
@@ -11,17 +10,17 @@ import type { Part, ProtocolId } from "../../../provider/Protocols.ts";
 import type { RunEvent } from "../../../runtime/contract/RunEvent.ts";
 import type { AttemptContext, TextOptions } from "../../../runtime/contract/RunOptions.ts";
 
-/** How a run of the demo goes on with its text. */
+/** Configures the continuation of shown text. */
 export interface GoesOn {
-  /** The provider is declared to go on behind a text that a request ends with, in this form; left out, the anchor is asked for. */
+  /** Form of the prefill that the provider supports. Without it, the continuation uses an anchor. */
   readonly prefill?: PrefillForm;
-  /** What the request has besides. */
+  /** Additional fields of the request. */
   readonly more?: Json.JsonRecord;
 }
 
 const story = "Tell me a story";
 
-/** The smallest request of each protocol whose response can go on. */
+/** The smallest request of each protocol whose response can be continued. */
 const requests: Readonly<Record<ProtocolId, Json.JsonRecord>> = {
   "anthropic-messages": { max_tokens: 1_024, messages: [{ role: "user", content: story }] },
   "google-gemini": { contents: [{ role: "user", parts: [{ text: story }] }] },
@@ -29,7 +28,7 @@ const requests: Readonly<Record<ProtocolId, Json.JsonRecord>> = {
   "openai-responses": { store: false, input: [{ role: "user", content: story }] },
 };
 
-/** What one run shows, and how it goes on with it. */
+/** Keeps the shown text of one run and builds its continuation requests. */
 export class TextJoiner {
   readonly #body: Json.JsonRecord;
   readonly #collector: Continuation.Collector;
@@ -45,7 +44,7 @@ export class TextJoiner {
     this.#collector = Continuation.collector(protocol);
   }
 
-  /** What the run is told of it. */
+  /** The run options that enable the continuation. */
   get options(): TextOptions<Part> {
     const { prefill } = this.#goesOn;
     const { origin } = new URL(this.#url);
@@ -62,13 +61,12 @@ export class TextJoiner {
     };
   }
 
-  /** Keeps what is shown, and forgets what is withdrawn. */
+  /** Keeps shown parts and drops withdrawn ones. */
   take(event: RunEvent<Part>): void {
     if (event._tag === "Part") this.#collector.take(event.attempt, event.ordinal, event.part);
     if (event._tag === "AttemptDiscarded") this.#collector.discard(event.attempt, event.keep_through);
   }
 
-  /** The body of an attempt's request. */
   body({ request, seam }: Pick<AttemptContext, "request" | "seam">): Json.JsonRecord {
     if (request !== "continue") return this.#body;
     const given = { body: this.#body, received: this.#collector.received(), calls: [], results: [] };

@@ -1,5 +1,5 @@
 /**
- * Keeps what a caller shows: every part that it was handed, without those that were withdrawn.
+ * Keeps the parts that a caller shows, without withdrawn ones.
  */
 import type { Part } from "../../../provider/Protocols.ts";
 import type { RunEvent } from "../../../runtime/contract/RunEvent.ts";
@@ -10,13 +10,12 @@ interface ShownPart {
   readonly part: Part;
 }
 
-/** What a caller shows. It takes a run's events and does what they say. */
+/** The parts that a caller shows, built from the run's events. */
 export class Transcript {
   #kept: Array<ShownPart> = [];
-  /** Whether anything was withdrawn that can be seen: text, thoughts, a call. */
+  /** True if anything visible was withdrawn: text, reasoning or a call. */
   withdrawn = false;
 
-  /** Takes the next event of the run. */
   apply(event: RunEvent<Part>): void {
     if (event._tag === "Part") {
       const { attempt, ordinal, part } = event;
@@ -28,12 +27,12 @@ export class Transcript {
     this.#kept = this.#kept.filter(stays);
   }
 
-  /** The parts that are visible now, in order. */
+  /** The visible parts, in order. */
   get parts(): ReadonlyArray<Part> {
     return this.#kept.map((it) => it.part);
   }
 
-  /** The visible text or reasoning: the deltas one after the other, as a program shows them. */
+  /** Joins the deltas of the visible text or reasoning. */
   read(kind: "text" | "reasoning"): string {
     const said = this.#kept.flatMap((it) => it.part.content);
     return said.map((it) => (it.kind === kind && it.choice === 0 ? it.text : "")).join("");

@@ -1,40 +1,40 @@
 /**
- * Lays a told run out on a time axis: attempts, waits between them, and what happened when. Pure geometry.
+ * Computes the layout of a run on a time axis: attempts, the gaps between them, and events. Pure geometry.
  */
 import type { AttemptStory, RunStory } from "../../../story/RunStory.ts";
 
-/** Time in which no attempt was under way. */
+/** A time without an attempt in flight. */
 export interface Gap {
   readonly from: number;
   readonly to: number;
-  /** A backoff, or a question that a person is asked. */
+  /** A backoff, or a question to a person. */
   readonly what: "wait" | "question";
-  /** It has not ended. */
+  /** True if it has not ended. */
   readonly open: boolean;
-  /** It is drawn shorter than it was. */
+  /** True if it is drawn shorter than it was. */
   readonly shortened: boolean;
 }
 
-/** A run on its axis. */
+/** The layout of a run on its axis. */
 export interface Timeline {
   /** Attempts; times are milliseconds since the start of the run. */
   readonly bars: ReadonlyArray<AttemptStory>;
   readonly gaps: ReadonlyArray<Gap>;
-  /** Round moments to write at the axis, in milliseconds since the start. */
+  /** Labelled times on the axis, in milliseconds since the start. */
   readonly ticks: ReadonlyArray<number>;
   /** Length of the run, in milliseconds. */
   readonly total: number;
-  /** Where a moment stands, in percent of the width. */
+  /** Maps a time to a position, in percent of the width. */
   readonly place: (ms: number) => number;
 }
 
-/** A gap is drawn at most this part of the time in which something was under way: a question may be open for days. */
+/** Maximum length of a gap, as a share of the attempts' total time, because a question may be open for days. */
 const gapShareMax = 0.3;
 
-/** Most labels at the axis; a phone has room for so many. */
+/** Maximum labels on the axis, for the width of a phone. */
 const ticksMax = 7;
 
-/** Lays out a run. */
+/** Computes the layout of a run. */
 export const timelineOf = (story: RunStory): Timeline => {
   const { attempts: bars } = story;
   const busy = bars.reduce((sum, { from, to }) => sum + to - from, 0);
@@ -65,7 +65,7 @@ const gapsOf = ({ attempts, end, lasted, status }: RunStory): ReadonlyArray<Omit
     return [{ from: attempt.to, to: lasted, what, open: status === "asking" || status === "live" }];
   });
 
-/** Round moments where time is drawn as it was, each at least a part of a step behind the one before. */
+/** Chooses round times outside shortened gaps, with a minimum distance between labels. */
 const ticksOf = (total: number, gaps: ReadonlyArray<Gap>, flat: (ms: number) => number): ReadonlyArray<number> => {
   const width = Math.max(flat(total), 1);
   const step = steps.find((it) => width / it <= ticksMax - 1) ?? Math.ceil(width / (ticksMax - 1));
@@ -84,7 +84,7 @@ const ticksOf = (total: number, gaps: ReadonlyArray<Gap>, flat: (ms: number) => 
   return ticks;
 };
 
-/** Closer than this part of a step two labels would touch. */
+/** Minimum distance of two labels, in steps, so that they do not touch. */
 const tickShareMin = 0.7;
 
 const steps = [

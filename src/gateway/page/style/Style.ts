@@ -1,5 +1,6 @@
 /**
- * Holds the style of the page and of the file: one sheet, light and dark, no font, image or rule from elsewhere.
+ * Contains the style of the page and of the exported file: one sheet with light and dark colours and no external fonts, images or
+ * rules.
  */
 import { pictureStyle } from "./PictureStyle.ts";
 
@@ -140,5 +141,5 @@ dialog p { margin-top: .5rem; overflow-wrap: anywhere; } dialog div { display: f
 }
 `;
 
-/** The sheet. */
+/** The style sheet. */
 export const style: string = `${base}${pictureStyle}${shell}`;

@@ -1,8 +1,7 @@
 /**
- * Checks that entries could be read back before they are written. They are plain data, and the schema that reads them judges.
+ * Checks that entries can be read back before they are written, against the schema that reads them.
  *
- * A record is a fold over its entries, and holds nothing that they do not hold: where each entry can be read, so can the
- * record.
+ * A record is a fold over its entries and holds nothing else, so if each entry can be read, the record can too.
  */
 import * as Result from "effect/Result";
 import * as Schema from "effect/Schema";
@@ -12,15 +11,15 @@ import * as RunRecord from "../../RunRecord.ts";
 import { fieldMisfit } from "../../transfer/FieldMisfit.ts";
 import { shapeOf } from "./SqlEntryShape.ts";
 
-/** As a plain question: an entry of the right type may hold a value that its schema refuses. */
+/** Also catches an entry of the right type with a value that its schema refuses. */
 const isEntry = shapeOf(RunRecord.Entry);
 const read = Schema.decodeUnknownResult(RunRecord.Entry);
 
 /**
- * Gives entries as they will be read.
+ * Returns entries as they will be read back.
  *
- * @returns the entries themselves where they are what their types say; read back where JSON makes them so, for a fold over
- *   a value that is undefined makes one that cannot be read. Otherwise an error that names the first field that misfits
+ * @returns the entries themselves if they match their types; otherwise their JSON round trip, because folding an undefined
+ *   value makes an unreadable record. An error names the first field that still does not match
  */
 export const readable = (
   runId: string,
@@ -36,10 +35,10 @@ export const readable = (
   return all;
 };
 
-/** A program without types may hand over something that is no entry. */
+/** An untyped program may pass something that is no entry. */
 const nameOf = (entry: RunRecord.Entry | null | undefined): string => label(String(entry?._tag ?? "entry"));
 
-/** Written and read as the store does it: JSON leaves out what is undefined, and makes null of what is no finite number. */
+/** Writes and reads an entry as the store does. JSON drops undefined fields and turns non-finite numbers into null. */
 const readBack = (entry: RunRecord.Entry): Result.Result<RunRecord.Entry, string> =>
   Result.flatMap(
     Result.try({ try: (): unknown => JSON.parse(JSON.stringify(entry)), catch: () => ": expected plain data" }),

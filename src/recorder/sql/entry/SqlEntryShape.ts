@@ -1,16 +1,15 @@
 /**
- * Turns a schema into a plain question: whether a value is of its type. The question is derived from the schema, so that a new
- * field is never forgotten, and it is answered without effects, exits and copies: each write asks it of each of its entries.
+ * Compiles a schema to a predicate on values of its type. It is derived from the schema, so it never misses a new field, and it
+ * runs without effects, exits and copies, because every write checks each of its entries.
  *
- * It knows the kinds of schema that records are made of. Any other kind is asked as `Schema.is` does.
+ * It supports the kinds of schema that records use. Others fall back to `Schema.is`.
  */
 import * as Schema from "effect/Schema";
 import * as SchemaAST from "effect/SchemaAST";
 
-/** Whether a value is what a schema describes. */
 type Question = (value: unknown) => boolean;
 
-/** Gives the same answers as `Schema.is(schema)`. The schema may transform: its type is asked for, not what it is encoded to. */
+/** Returns a predicate equivalent to `Schema.is(schema)`. For a transforming schema, it checks the decoded type. */
 export const shapeOf = (schema: Schema.Constraint): Question => questionOf(SchemaAST.toType(schema.ast));
 
 const questionOf = (ast: SchemaAST.AST): Question => {
@@ -22,17 +21,17 @@ const questionOf = (ast: SchemaAST.AST): Question => {
   if (bounded !== undefined) return bounded;
   return (value) => {
     if (!kind(value)) return false;
-    // A filter takes what its node takes, which was just asked.
+    // A filter accepts only values of its node's kind, which has been checked.
     for (const filter of filters) if (filter.run(value as never, ast, plainly) !== undefined) return false;
     return true;
   };
 };
 
 /**
- * Texts and numbers within bounds, which nearly all fields are, as one question: a filter makes an issue or none, through several
- * calls.
+ * Compiles bounded strings and numbers, which nearly all fields are, to a single check. Running a filter takes several
+ * calls and may allocate an issue.
  *
- * @returns undefined for other values, and for filters that are not known here
+ * @returns undefined for other kinds and unknown filters
  */
 const boundedOf = (
   tag: SchemaAST.AST["_tag"],
@@ -58,7 +57,7 @@ const boundedOf = (
   return right && ((value) => typeof value === "number" && right(value) && value >= least);
 };
 
-/** The question without the checks of the node; undefined for a kind that is not known here. */
+/** Compiles a node without its checks; returns undefined for an unsupported kind. */
 const kindOf = (ast: SchemaAST.AST): Question | undefined => {
   switch (ast._tag) {
     case "String":
@@ -82,7 +81,7 @@ const kindOf = (ast: SchemaAST.AST): Question | undefined => {
   }
 };
 
-/** How `Schema.is` asks: by the first misfit. */
+/** The options of `Schema.is`, which stops at the first issue. */
 const plainly: SchemaAST.ParseOptions = {};
 
 const filtersOf = (checks: ReadonlyArray<SchemaAST.Check<never>>): ReadonlyArray<SchemaAST.Filter<never>> =>
@@ -94,7 +93,7 @@ const listOf = ({ elements, rest }: SchemaAST.Arrays): Question | undefined => {
   const fits = questionOf(item);
   return (value) => {
     if (!Array.isArray(value)) return false;
-    // By their numbers: a hole in a list is a missing value, which `every` would pass over.
+    // By index, because `every` would skip a hole, which is a missing value.
     for (let n = 0; n < value.length; n += 1) if (!fits(value[n])) return false;
     return true;
   };
@@ -130,7 +129,7 @@ const oneOf = (types: ReadonlyArray<SchemaAST.AST>): Question => {
   const plain = types.flatMap((it) => (it._tag === "Literal" && it.checks === undefined ? [it.literal] : []));
   if (plain.length === types.length) {
     const literals: ReadonlySet<unknown> = new Set(plain);
-    // A set takes NaN for itself, and a literal is compared; no literal of a schema is NaN.
+    // A set matches NaN, unlike a comparison, but no literal of a schema is NaN.
     return (value) => literals.has(value);
   }
   const tagged = byTag(types);
@@ -139,7 +138,7 @@ const oneOf = (types: ReadonlyArray<SchemaAST.AST>): Question => {
   return (value) => questions.some((fits) => fits(value));
 };
 
-/** Members that each carry another literal in a field of the same name: the literal says which of them is asked. */
+/** Compiles a union whose members each have a different literal in the same field, which selects the member. */
 const byTag = (types: ReadonlyArray<SchemaAST.AST>): Question | undefined => {
   for (const name of ["_tag", "kind"]) {
     const members = new Map<unknown, Question>();

@@ -1,48 +1,48 @@
 /**
- * Watches the leases of other processes, and says which of them are over.
+ * Watches the leases of other processes and decides which of them are over.
  *
- * A lease counts its beats. It is over when this process has seen the same number for a whole lease, by its own monotonic
- * clock, and has itself beaten in that time without a gap. So clocks of other machines say nothing here, and an outage that
- * kept every process from beating ends no lease. The watch is pure except for what it remembers: the caller tells the time.
+ * Each renewal increments a lease's count. A lease is over once this process has seen the same count for a whole lease by its
+ * own monotonic clock, and has renewed its own lease without a gap in that time. So clocks of other machines do not matter, and
+ * an outage that blocks every process ends no lease. The watch only remembers observations: callers pass the time.
  */
 
-/** A foreign lease as a transaction found it. */
+/** Another process's lease as a transaction found it. */
 export interface WatchedLease {
   readonly id: string;
   readonly beats: number;
-  /** How long its owner may be silent, in milliseconds. */
+  /** Maximum time without a renewal, in milliseconds. */
   readonly leaseMs: number;
-  /** Whether its owner's wall clock, beside this one, says nothing against it: a hint that no decision rests on. */
+  /** True if the owner's wall clock suggests that the lease has expired. It is only a hint: no lease is fenced because of it. */
   readonly seemsOver: boolean;
 }
 
 /**
- * What is known of a lease: `over` may be taken, `held` may not, and `silent` will be one of both within a lease. `fresh`: no
- * beat of it was seen yet, and its stored end is still to come, so that it counts as held.
+ * Standing of a lease: `over` may be fenced, `held` may not, and `silent` becomes one of these within a lease. `fresh` has no
+ * observed renewal and has not expired yet, so it counts as held.
  */
 export type LeaseStanding = "over" | "held" | "fresh" | "silent";
 
 interface Seen {
   readonly beats: number;
-  /** From when on it was watched without a gap and has not changed, in milliseconds of the monotonic clock. */
+  /** Monotonic time since which it was watched without a gap and did not change, in milliseconds. */
   readonly since: number;
-  /** The last new beat came after this time: that of the look before. */
+  /** Time of the look before the last observed renewal. The renewal came later. */
   readonly beatenAfter: number | undefined;
 }
 
-/** How long a watch goes on between two looks, in leases: sweeps are about one lease apart. */
+/** Maximum time between two looks of a continuous watch, in leases. Sweeps are about one lease apart. */
 const leasesOn = 4;
 
-/** Longest from one look to the next while a caller waits, in milliseconds: it learns so much later that a lease is over. */
+/** Maximum time between two looks while a caller waits, in milliseconds. An expiry is noticed this much later. */
 const pauseMsMax = 1_000;
 
-/** What one process has seen of the leases of others. */
+/** This process's observations of other leases. */
 export class SqlLeaseWatch {
   readonly #leaseMs: number;
   #seen: ReadonlyMap<string, Seen> = new Map();
-  /** When this process looked at the leases of others last. */
+  /** Time of the last look at other leases. */
   #lookedAt = Number.NEGATIVE_INFINITY;
-  /** When it beat last, with or without a look. */
+  /** Time of the last renewal of this process's lease, with or without a look. */
   #beatAt = Number.NEGATIVE_INFINITY;
   #beatAs: string | undefined;
 
@@ -51,19 +51,19 @@ export class SqlLeaseWatch {
     this.#leaseMs = leaseMs;
   }
 
-  /** From one look to the next while a caller waits, in milliseconds: often enough that a late one is no gap. */
+  /** Time between two looks while a caller waits, in milliseconds; short enough that a late look is no gap. */
   get pauseMs(): number {
     return Math.min(pauseMsMax, this.#leaseMs / 6);
   }
 
-  /** Whether it is time to look again. */
+  /** True if the next look is due. */
   isDue(at: number): boolean {
     return at - this.#lookedAt >= this.pauseMs;
   }
 
   /**
-   * Whether this process has to beat to go on watching: it has lately seen a lease that did not change. What it sees at its
-   * next look, a sweep later, counts only when it has beaten all the time.
+   * True if this process must renew its lease to continue the watch, because it has recently seen an unchanged lease. The next
+   * look, a sweep later, counts only if this process has renewed its own lease throughout.
    */
   isOn(at: number): boolean {
     if (at - this.#lookedAt > leasesOn * this.#leaseMs) return false;
@@ -71,20 +71,20 @@ export class SqlLeaseWatch {
     return false;
   }
 
-  /** Longest that this process waits for a lease to be over or held, in milliseconds: gaps begin the watch anew. */
+  /** Maximum wait for a lease to become over or held, in milliseconds. Gaps restart the watch. */
   longestMs(leases: ReadonlyArray<WatchedLease>): number {
     return 2 * leases.reduce((most, { leaseMs }) => Math.max(most, leaseMs), this.#leaseMs);
   }
 
   /**
-   * Takes note of a beat of this process that is committed.
+   * Records a committed renewal of this process's lease.
    *
-   * @param at when it began, by the monotonic clock
-   * @param as the lease of this process: one that was fenced has watched nothing
+   * @param at start of the renewal, by the monotonic clock
+   * @param as id of this process's lease; a fenced one has watched nothing
    */
   beaten(at: number, as: string): void {
     if (as === this.#beatAs && at <= this.#beatAt) return;
-    // Longer than half a lease without a beat: for so long other processes may have been kept from beating too.
+    // After half a lease without a renewal, other processes may have been unable to renew theirs too.
     const gap = at - this.#beatAt > this.#leaseMs / 2 || as !== this.#beatAs;
     if (gap) this.#seen = new Map([...this.#seen].map(([id, known]) => [id, { ...known, since: at }]));
     this.#beatAt = at;
@@ -92,10 +92,10 @@ export class SqlLeaseWatch {
   }
 
   /**
-   * Takes note of a transaction that is committed, in which this process renewed its own lease and saw those of others.
+   * Records a committed transaction in which this process renewed its lease and saw those of others.
    *
-   * @param at when it began, by the monotonic clock
-   * @param as the lease of this process: one that was fenced has watched nothing
+   * @param at start of the transaction, by the monotonic clock
+   * @param as id of this process's lease; a fenced one has watched nothing
    */
   looked(at: number, as: string, leases: ReadonlyArray<WatchedLease>): void {
     this.beaten(at, as);
@@ -112,9 +112,9 @@ export class SqlLeaseWatch {
   }
 
   /**
-   * Says how a lease stands.
+   * Returns the standing of a lease.
    *
-   * @param at now, by the monotonic clock
+   * @param at current time, by the monotonic clock
    */
   standing({ beats, id, leaseMs, seemsOver }: WatchedLease, at: number): LeaseStanding {
     const needMs = Math.max(leaseMs, this.#leaseMs);

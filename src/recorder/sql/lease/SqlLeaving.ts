@@ -1,19 +1,18 @@
 /**
- * Holds the runs that a process gives back, from before the statement for it is sent until its end is known.
+ * Tracks the runs that a process is releasing, from before their statement is sent until its outcome is known.
  *
- * One statement at a time is under way for a run: a second one would take the run from whoever has claimed it in this process behind the
- * first. Each knows the run as it was driven when it began, and says nothing of one that began later.
+ * Each run has at most one statement in flight: a second could release the run after this process has claimed it again. A
+ * statement remembers the run's state at its start, and does not affect later claims.
  */
 
-/** A run that is to be given back. */
 interface Leaving<A> {
-  /** As it was driven when that began. */
+  /** State of the run when its release began. */
   readonly as: A;
-  /** A statement for it has been sent, and its end is not known. */
+  /** True if a statement was sent and its outcome is not known. */
   readonly isUnderWay: boolean;
 }
 
-/** The runs that are to be given back, or were to be while the store took nothing. */
+/** The runs to release, including those whose release failed. */
 export class SqlLeaving<A extends object> {
   /** At most as many as this process drives. */
   readonly #runs = new Map<string, Leaving<A>>();
@@ -26,26 +25,25 @@ export class SqlLeaving<A extends object> {
     return this.#runs.has(runId);
   }
 
-  /** A statement is sent. Returns false where one is under way. */
+  /** Marks a statement as sent. Returns false if one is in flight. */
   begins(runId: string, as: A): boolean {
     if (this.#runs.get(runId)?.isUnderWay === true) return false;
     this.#runs.set(runId, { as, isUnderWay: true });
     return true;
   }
 
-  /** The statement has taken effect. */
   done(runId: string, as: A): void {
     if (this.#runs.get(runId)?.as === as) this.#runs.delete(runId);
   }
 
-  /** The statement has failed, as far as this process knows: the run is given back later, where it is still driven. */
+  /** Marks the statement as failed, as far as this process knows. If the run is still driven here, it is released later. */
   failed(runId: string, as: A, isDriven: boolean): void {
     if (this.#runs.get(runId)?.as !== as) return;
     if (isDriven) this.#runs.set(runId, { as, isUnderWay: false });
     else this.#runs.delete(runId);
   }
 
-  /** The run is not driven any more, for another reason. */
+  /** Forgets a run that is no longer driven, for another reason. */
   forget(runId: string): void {
     if (this.#runs.get(runId)?.isUnderWay === false) this.#runs.delete(runId);
   }

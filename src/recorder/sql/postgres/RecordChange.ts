@@ -1,11 +1,11 @@
 /**
- * Says what has changed of a record, so that a write need not write all of it again: the first version of a record is kept as it
- * is, and beside it what is different by now.
+ * Computes the difference between two versions of a record, so that a write need not repeat it. The first version is stored
+ * unchanged, with the difference beside it.
  *
- * A record is never changed in place: what is the same object in both versions has not changed, and is not looked into.
+ * Records are immutable, so an object that both versions share is equal and is not descended into.
  */
 
-/** What JSON holds. A field without a value is none. */
+/** A JSON value. A field with undefined counts as absent. */
 export type Json =
   | string
   | number
@@ -15,16 +15,13 @@ export type Json =
   | ReadonlyArray<Json>
   | { readonly [name: string]: Json };
 
-/**
- * What became of a value: `v` another one; `o` the fields that changed, `d` those that are gone; `i` the items that changed,
- * `a` those that came behind them.
- */
+/** Difference of a value: `v` replaces it; `o` has changed fields and `d` removed ones; `i` has changed items and `a` appended ones. */
 export type Change =
   | { readonly v: Json }
   | { readonly o: Readonly<Record<string, Change>>; readonly d?: ReadonlyArray<string> }
   | { readonly i: Readonly<Record<string, Change>>; readonly a?: ReadonlyArray<Json> };
 
-/** What makes `after` of `before`; undefined where they are the same. */
+/** Returns the change from `before` to `after`; undefined if they are equal. */
 export const between = (before: Json, after: Json): Change | undefined => {
   if (before === after) return undefined;
   if (isList(before) && isList(after) && after.length >= before.length) return ofLists(before, after);
@@ -51,7 +48,7 @@ const ofFields = (before: Fields, after: Fields): Change | undefined => {
   let kept = 0;
   const put = (name: string, change: Change) => {
     changed ??= {};
-    // An assignment to this name would set what the object inherits from.
+    // Assigning to this name would set the prototype.
     if (name !== "__proto__") changed[name] = change;
     else Object.defineProperty(changed, name, { value: change, enumerable: true });
   };
@@ -69,7 +66,7 @@ const ofFields = (before: Fields, after: Fields): Change | undefined => {
     if (change !== undefined) put(name, change);
   }
   const names = Object.keys(after);
-  // Most values have the fields that they had.
+  // Usually no fields were added.
   if (names.length > kept) {
     for (const name of names) {
       const isNew = !Object.hasOwn(before, name) || before[name] === undefined;
@@ -81,7 +78,7 @@ const ofFields = (before: Fields, after: Fields): Change | undefined => {
   return changed && { o: changed };
 };
 
-/** The value behind a change. Fails where the change is none of this value's. */
+/** Applies a change. Throws if the change does not fit the value. */
 export const applied = (before: unknown, change: Change | undefined): unknown => {
   if (change === undefined) return before;
   if ("v" in change) return change.v;

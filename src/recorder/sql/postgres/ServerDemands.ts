@@ -1,32 +1,32 @@
 /**
- * Looks once at the server behind a client: what the store needs is demanded, and what only its operator can want is said.
+ * Checks a client's server once: fails on missing requirements, and warns about settings that only its operator can change.
  */
 import * as Effect from "effect/Effect";
 import type { SqlClient } from "effect/sql/SqlClient";
 import type { SqlError } from "effect/sql/SqlError";
 import { RecorderError } from "../../RecorderError.ts";
 
-/** The longest that a server is asked to let a connection of this program wait or work, in milliseconds. */
+/** Limits requested of the server for connections of this program, in milliseconds. */
 export interface ServerLimits {
   readonly lock_timeout: number;
   readonly statement_timeout: number;
   readonly idle_in_transaction_session_timeout: number;
 }
 
-/** The oldest server that has all that the statements name (`pg_current_xact_id`, `pg_xact_status`), as it counts versions. */
+/** Oldest supported server, as its version number. It has all that the statements use (`pg_current_xact_id`, `pg_xact_status`). */
 const oldestVersion = 130_000;
 
-/** A version's first part is so much in its number. */
+/** Divisor of a version number that yields the major version. */
 const majorVersion = 10_000;
 
 /**
- * Looks at the server.
+ * Checks the server.
  *
- * Fails where it is too old. Warns where it takes commits without its disk, and where its connections have longer limits than were
- * asked for, as behind a pooler that drops them.
+ * Fails if it is too old. Warns if it acknowledges commits before they are on disk, or if its connections have longer limits
+ * than requested, as with a pooler that drops them.
  *
- * @param place the database, as a person knows it
- * @param limits what its connections were asked to begin with; a program's own client was asked for nothing
+ * @param place name of the database for messages
+ * @param limits limits that its connections requested; undefined for a program's own client
  */
 export const meet = (
   sql: SqlClient,
@@ -45,7 +45,7 @@ export const meet = (
 
 interface Setting {
   readonly name: string;
-  /** Times are milliseconds, and 0 where there is no limit. */
+  /** For durations, milliseconds; 0 for no limit. */
   readonly setting: string;
 }
 

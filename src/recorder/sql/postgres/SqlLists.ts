@@ -1,15 +1,15 @@
 /**
- * Gives the rows of a statement as lists, one a column: PostgreSQL takes any number of rows by a statement of one text then
- * (`unnest`). Each statement is a way there and back.
+ * Passes the rows of a statement as one list per column (`unnest`). PostgreSQL then takes any number of rows with one
+ * statement text and in one round trip.
  */
 
-/** One list a column. */
+/** One list per column. */
 export type Lists = ReadonlyArray<ReadonlyArray<string>>;
 
 /**
- * The columns of rows, each as text: a list has one type, and an empty text stands for no value.
+ * Transposes rows to columns of text. A list has a single type, and an empty text represents a missing value.
  *
- * @param columns how many there are, also where there is no row
+ * @param columns number of columns, needed if there is no row
  */
 export const listsOf = <A>(
   rows: ReadonlyArray<A>,

@@ -1,9 +1,9 @@
 /**
- * Keeps the long parts of runs in a table beside their rows: the record as it was first written, incidents, and questions.
+ * Keeps the long parts of runs in a table beside their rows: incidents, questions, and the record as it was first written.
  *
- * The row of a run holds what has changed of its record since, so that an end writes little. `shelf` is the first column of the key of its
- * parts. It is 1, or the number of a partition where version 5 or 6 made the tables. Shelf 0 says that a run has no parts there: its record
- * stands in its row, and its incidents and questions in tables of their own, as in a file.
+ * The row of a run holds the changes of its record since then, so that ending a run writes little. `shelf` is the first column
+ * of the key of its parts: 1, or the number of a partition if version 5 or 6 created the tables. Shelf 0 means that a run has
+ * no parts: its record is in its row, and its incidents and questions in their own tables, as in a file.
  */
 import * as Effect from "effect/Effect";
 import type { SqlClient } from "effect/sql/SqlClient";
@@ -13,39 +13,39 @@ import type { RunRecord } from "../../RunRecord.ts";
 import * as RecordChange from "./RecordChange.ts";
 import { type Lists, listsOf } from "./SqlLists.ts";
 
-/** The tables that this needs; `SqlTables` says what they are. */
+/** The tables that this module needs; see `SqlTables`. */
 export interface Tables {
   readonly sql: SqlClient;
   readonly parts: Fragment;
   readonly ask: <Row extends object>(template: string, values: Lists) => Effect.Effect<ReadonlyArray<Row>, SqlError>;
 }
 
-/** Where the parts of a run are. */
+/** Location of a run's parts. */
 export interface Place {
   readonly seq: number;
   readonly shelf: number;
 }
 
-/** A record as it was first written, from which later versions are told apart. */
+/** A record as it was first written. Later versions are stored as changes to it. */
 export interface Base {
   readonly record: RunRecord;
-  /** Its length as JSON, in characters. */
+  /** Length of its JSON, in characters. */
   readonly length: number;
 }
 
-/** The place of a run's parts after a write, and its record as it was first written there. */
+/** Place of a run's parts after a write, with its base there. */
 export interface Kept {
   readonly place: Place;
   readonly base?: Base;
 }
 
-/** The share of a record that its row holds, and the share that goes into its parts. */
+/** The encoded record, divided between its row and its parts. */
 export interface Written {
-  /** The record; empty if it is among the parts. */
+  /** The record as JSON; empty if it is among the parts. */
   readonly record: string;
-  /** Changes since it was put there; empty if there are none. */
+  /** Changes since the base; empty if there are none. */
   readonly changed: string;
-  /** The record to be put there; undefined if the one there stays. */
+  /** New base; undefined if the existing one stays. */
   readonly body: string | undefined;
   readonly base: Base | undefined;
 }
@@ -55,38 +55,38 @@ export const [ofRecord, ofIncident, ofQuestion] = ["r", "i", "q"] as const;
 
 const none: ReadonlyArray<never> = [];
 
-/** Incidents and questions are parts of their own. Nearly every record has none of them, and needs no copy. */
+/** Removes incidents and questions, which are separate parts. Nearly every record has none and needs no copy. */
 const alone = (record: RunRecord): RunRecord =>
   record.incidents.length === 0 && record.questions.length === 0
     ? record
     : { ...record, incidents: none, questions: none };
 
-/** Whether what changed of a record is its row: incidents and questions have their own. */
+/** True if only the run's row changed. Incidents and questions have their own. */
 export const isOneRow = (before: RunRecord | undefined, after: RunRecord): boolean =>
   isSame(before?.incidents, after.incidents) && isSame(before?.questions, after.questions);
 
 const isSame = (before: ReadonlyArray<unknown> = [], after: ReadonlyArray<unknown>): boolean =>
   before === after || (before.length === 0 && after.length === 0);
 
-/** What is written of a record. */
+/** Encodes a record for its row and its parts. */
 export const written = (record: RunRecord, shelf: number | undefined, base: Base | undefined): Written => {
   const own = alone(record);
   if (shelf === 0) return { record: JSON.stringify(own), changed: "", body: undefined, base: undefined };
   if (base !== undefined) {
-    // A record is plain JSON, which its type does not say.
+    // A record is plain JSON, but its type does not say so.
     const change = RecordChange.between(
       base.record as unknown as RecordChange.Json,
       own as unknown as RecordChange.Json,
     );
     const changed = change === undefined ? "" : JSON.stringify(change);
-    // One that is longer than the record is no gain.
+    // A change longer than the record saves nothing.
     if (changed.length <= base.length) return { record: "", changed, body: undefined, base };
   }
   const body = JSON.stringify(own);
   return { record: "", changed: "", body, base: { record: own, length: body.length } };
 };
 
-/** The parts of a run as they are read. */
+/** The parts of a run as read. */
 export interface Parts {
   record: string | undefined;
   readonly incidents: Array<string>;
@@ -121,27 +121,27 @@ export const load = Effect.fnUntraced(function* ({ parts, sql }: Tables, places:
   return found;
 });
 
-/** A record as it was read from its parts. Fails if it is not there. */
+/** Parses a base from its part. Throws if it is missing. */
 export const baseOf = (body: string | undefined): Base => {
   if (body === undefined) throw new Error("the record is not among its parts");
-  // Later versions are told apart from it as JSON; nothing else is read of it.
+  // It is only compared as JSON; nothing else reads it.
   return { record: JSON.parse(body) as RunRecord, length: body.length };
 };
 
-/** The record with what has changed since it was first written, as JSON has it. */
+/** Returns the base with its changes applied, as JSON. */
 export const recordOf = ({ record }: Base, changed: string | null | undefined): unknown =>
   changed === null || changed === undefined ? record : RecordChange.applied(record, JSON.parse(changed));
 
-/** A part that has changed, or that is gone. */
+/** A changed or deleted part. */
 export interface Part extends Place {
   readonly kind: typeof ofRecord | typeof ofIncident | typeof ofQuestion;
   readonly id: string;
   readonly n: number;
-  /** Undefined where it has given way. */
+  /** Undefined if the part is deleted. */
   readonly body: string | undefined;
 }
 
-/** A record that is written in place of the one among the parts. */
+/** Builds the part that replaces a run's base. */
 export const recordPart = ({ seq, shelf }: Place, body: string): Part => ({
   seq,
   shelf,
@@ -151,7 +151,7 @@ export const recordPart = ({ seq, shelf }: Place, body: string): Part => ({
   body,
 });
 
-/** What has changed of the incidents and questions of a run: an incident is long and rarely changes. */
+/** Returns the changed incidents and questions of a run. An incident is long and rarely changes. */
 export const changesOf = (
   { seq, shelf }: Place,
   before: RunRecord | undefined,
@@ -170,15 +170,15 @@ export const changesOf = (
   ];
 };
 
-/** The oldest are left out at some time: those behind them keep their numbers. */
+/** Counts the omitted ones, so that evicting the oldest does not renumber the rest. */
 const incidentsOf = ({ incidents, incidents_omitted: omitted }: RunRecord): ReadonlyArray<Named> =>
   incidents.map((part, index) => ({ id: part.id, n: omitted + index, part }));
 
-/** They stand in the order in which they were asked, which their revisions need not be. */
+/** Numbers questions in the order in which they were asked, because revisions may differ from it. */
 const questionsOf = ({ questions }: RunRecord): ReadonlyArray<Named> =>
   questions.map((part, n) => ({ id: String(n), n, part }));
 
-/** A part by its name among those of its kind. */
+/** A part and its id among those of its kind. */
 interface Named {
   readonly id: string;
   readonly n: number;
@@ -193,25 +193,25 @@ const differences = (before: ReadonlyArray<Named>, after: ReadonlyArray<Named>) 
   };
 };
 
-/** Puts the parts of all runs together; `putValues` are its values. */
+/** Upserts the parts of all runs in one statement. Its values come from `putValues`. */
 export const putTogether = `INSERT INTO {parts} (shelf, seq, kind, id, n, body)
   SELECT v.shelf::integer, v.seq::bigint, v.kind, v.id, v.n::bigint, v.body
   FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[]) AS v (shelf, seq, kind, id, n, body)
   ON CONFLICT (shelf, seq, kind, id) DO UPDATE SET body = excluded.body`;
 
-/** The values of `putTogether`. */
+/** Returns the values of `putTogether`. */
 export const putValues = (parts: ReadonlyArray<Part>): Lists =>
   listsOf(parts, 6, ({ body, id, kind, n, seq, shelf }) => [shelf, seq, kind, id, n, body ?? null]);
 
 /**
- * Gives a row for each of some records that is there; `foundValues` are its values. Each is looked for by itself: a join may
- * read the whole table, and transactions that write to it would be undone for that.
+ * Returns a row for each record that exists. Its values come from `foundValues`. Each is looked up separately: a join may scan
+ * the whole table, and concurrent writers would then be rolled back.
  */
 export const foundTogether = `SELECT f.seq FROM unnest(?::text[], ?::text[]) AS v (shelf, seq), LATERAL (
     SELECT p.seq FROM {parts} AS p
     WHERE p.shelf = v.shelf::integer AND p.seq = v.seq::bigint AND p.kind = '${ofRecord}' AND p.id = '' LIMIT 1) AS f`;
 
-/** The values of `foundTogether`. */
+/** Returns the values of `foundTogether`. */
 export const foundValues = (records: ReadonlyArray<Place>): Lists =>
   listsOf(records, 2, ({ seq, shelf }) => [shelf, seq]);
 
@@ -219,7 +219,7 @@ const removeTogether = `DELETE FROM {parts} AS p
   USING unnest(?::text[], ?::text[], ?::text[], ?::text[]) AS v (shelf, seq, kind, id)
   WHERE p.shelf = v.shelf::integer AND p.seq = v.seq::bigint AND p.kind = v.kind AND p.id = v.id`;
 
-/** Deletes parts that have given way, those of all runs together. */
+/** Deletes parts of any number of runs in one statement. */
 export const remove = ({ ask }: Pick<Tables, "ask">, gone: ReadonlyArray<Part>): Effect.Effect<void, SqlError> => {
   if (gone.length === 0) return Effect.void;
   const lists = listsOf(gone, 4, ({ id, kind, seq, shelf }) => [shelf, seq, kind, id]);

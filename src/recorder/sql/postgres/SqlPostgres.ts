@@ -1,8 +1,8 @@
 /**
- * Runs the store's transactions on PostgreSQL, and finds out what became of one whose connection broke at its COMMIT.
+ * Runs the store's transactions on PostgreSQL, and determines the outcome of one whose connection broke during COMMIT.
  *
- * Writes are SERIALIZABLE: the store decides by what it has read, and with less two processes may each decide by rows that
- * the other one changes. A transaction that PostgreSQL undoes for that is run again by its caller.
+ * Writes are SERIALIZABLE, because the store decides by what it has read: at a lower level, two processes may each decide by
+ * rows that the other one changes. The caller retries a transaction that PostgreSQL aborts for that.
  */
 import * as Clock from "effect/Clock";
 import * as Context from "effect/Context";
@@ -16,38 +16,38 @@ import { leavesOpen, OutcomeUnknown, sqlStateOf } from "./SqlState.ts";
 /** Runs a body as one transaction. */
 export type Transact = <A, E>(body: Effect.Effect<A, E>) => Effect.Effect<A, E | SqlError>;
 
-/** So long the server is asked what became of a transaction, before that counts as unknown, in milliseconds. */
+/** Time for which the server is asked for the outcome of a transaction before that counts as unknown, in milliseconds. */
 const askedMs = 5_000;
 
 /**
- * Longest that a statement which makes tables may take, and longest wait for a process that makes them, in milliseconds. No
- * statement takes longer.
+ * Timeout of a statement that creates tables, and of the wait for another process that does, in milliseconds. It is the
+ * longest timeout of any statement.
  */
 export const migrationMs = 18_000;
 
-/** From one such question to the next, in milliseconds. */
+/** Pause between two questions about an outcome, in milliseconds. */
 const askPauseMs = 100;
 
-/** Sees the database at one moment, however many tables are read, and takes no lock. */
+/** Reads a snapshot across all tables, without locks. */
 export const read =
   (sql: SqlClient.SqlClient): Transact =>
   (body) =>
     within(sql, body, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
 
 /**
- * Makes tables while no other process does. What another one has made until then is seen: this is the one transaction that
- * must see more than the moment in which it began.
+ * Runs a migration, one process at a time. This is the only transaction that must see commits after its start, because another
+ * process may have migrated meanwhile.
  *
- * @param name what the lock is called: the store's prefix
+ * @param name name of the lock: the store's prefix
  */
 export const migrate =
   (sql: SqlClient.SqlClient, name: string): Transact =>
   (body) => {
     const locked = Effect.gen(function* () {
       const limit = String(migrationMs);
-      // To make tables takes longer than a write waits, and so does it to wait for who makes them.
+      // Creating tables takes longer than a write may wait, and so does waiting for another process to create them.
       yield* sql`SELECT set_config('lock_timeout', ${limit}, true), set_config('statement_timeout', ${limit}, true)`;
-      // Stores of one name in two schemas are two stores.
+      // Stores with one prefix in two schemas are different stores.
       yield* sql`SELECT pg_advisory_xact_lock(hashtextextended(concat(current_schema(), '.', ${name}::text), 0))`;
       return yield* body;
     });
@@ -55,8 +55,8 @@ export const migrate =
   };
 
 /**
- * Runs a transaction that may write. It fails with `OutcomeUnknown`, as a defect, only where the server cannot be asked
- * whether it was committed; any other failure says that nothing was written.
+ * Runs a transaction that may write. It dies with `OutcomeUnknown` only if the server cannot tell the outcome. Any
+ * other failure means that nothing was written.
  */
 export const write = (sql: SqlClient.SqlClient): Transact => {
   let demanded = false;
@@ -88,7 +88,7 @@ export const write = (sql: SqlClient.SqlClient): Transact => {
     });
 };
 
-/** A transaction whose connection is lost cannot be undone either, and the loss comes back as a defect of its cleanup. */
+/** Runs a transaction. If its connection is lost, the rollback fails too, and the loss arrives as a defect of the cleanup. */
 const within = <A, E>(
   sql: SqlClient.SqlClient,
   body: Effect.Effect<A, E>,
@@ -112,19 +112,19 @@ const notSerializable = (level: string): RecorderError =>
     message: `the client began a transaction that is ${level === "" ? "of no known level" : level} where serializable was asked for: its withTransaction does not follow BeginTransaction of effect/sql. Use PgClient of @effect/sql-pg`,
   });
 
-/** Ids that a statement of the transaction has told, by its connection: each transaction has an object of its own for that. */
+/** Transaction ids by connection. Each transaction has its own connection object. */
 const told = new WeakMap<object, string>();
 
-/** When the server was started, as it says: another server, such as a standby that has taken over, says something else. */
+/** Start of the server, by its own clock. It differs on another server, for example on a promoted standby. */
 const startedAt = "extract(epoch FROM pg_postmaster_start_time())::text";
 
-/** Stands behind an id: when the transaction began by the server's clock, in seconds since the epoch, and when that server was started. */
+/** Suffix of an id: start of the transaction by the server's clock, in seconds since the epoch, and start of the server. */
 const sinceWhen = `'@' || extract(epoch FROM now())::text || '@' || ${startedAt}`;
 
-/** What a statement selects beside its own columns, so that the id need not be asked for; `note` takes it. */
+/** Extra column that saves a query for the id. `note` consumes it. */
 export const idColumn = `, pg_current_xact_id()::text || ${sinceWhen} AS xid`;
 
-/** Takes note of a transaction's id that one of its statements gave. */
+/** Remembers the transaction id that a statement returned. */
 export const note = (sql: SqlClient.SqlClient, xid: string | undefined): Effect.Effect<void> =>
   Effect.contextWith((context: Context.Context<never>) => {
     const [connection] = Context.getOrUndefined(context, sql.transactionService) ?? [];
@@ -132,7 +132,7 @@ export const note = (sql: SqlClient.SqlClient, xid: string | undefined): Effect.
     return Effect.void;
   });
 
-/** The transaction's id; undefined where it has written nothing. */
+/** Returns the transaction's id; undefined if it has written nothing. */
 const transactionId = (sql: SqlClient.SqlClient): Effect.Effect<string | undefined, SqlError> =>
   Effect.contextWith((context: Context.Context<never>) => {
     const [connection] = Context.getOrUndefined(context, sql.transactionService) ?? [];
@@ -145,27 +145,27 @@ const transactionId = (sql: SqlClient.SqlClient): Effect.Effect<string | undefin
     );
   });
 
-/** The code by which a server refuses to tell of a number that it has not given yet: the one parameter that may be invalid there. */
+/** Error code for an id that the server has not assigned yet: of the parameters there, only the id can be invalid. */
 const notGivenYet = "22023";
 
 type Outcome = "committed" | "aborted" | "unknown";
 
 /**
- * What became of a transaction, by the server's word. It is asked in real time: the socket is.
+ * Asks the server for the outcome of a transaction, in real time, as its socket is.
  *
- * A server that crashed gives numbers again whose transactions are not in its log: one that is committed under that number may be
- * another process's. So does a standby that has taken over without having heard of them. A server that starts again, or is another one, was started
- * at another time, and one that recovers by itself from a process that died begins its statistics anew.
+ * A crashed server reassigns ids whose transactions are not in its log, so a commit under that id may be another process's. So
+ * does a promoted standby that never received them. A restarted or different server has a different start time, and one that
+ * recovers from a dead backend resets its statistics.
  *
- * A number that such a server has not given yet is of a transaction that is not in its log, so that nothing of it can be there. A
- * standby does not know every number that its primary has given, and says nothing.
+ * An id that such a server has not assigned yet belongs to a transaction that is not in its log, so nothing of it can exist. A
+ * standby does not know all ids that its primary has assigned, so its answers do not count.
  *
- * @param xid its id, its beginning and its server's start, as `idColumn` gives them
+ * @param xid id and start of the transaction, and start of its server, as in `idColumn`
  */
 export const outcome = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, xid: string) {
   const begunAt = monotonicMs(realClock);
   const [id = "", at = "", started = ""] = xid.split("@");
-  // A question to a server that does not answer lasts as long as a connection is waited for.
+  // With an unresponsive server, a question lasts until the connection timeout.
   do {
     const rows = yield* Effect.catch(
       sql<{ readonly status: string | null; readonly crashed: boolean }>`
@@ -177,7 +177,7 @@ export const outcome = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, xi
     const status = rows[0]?.status;
     if (status === "committed") return (rows[0]?.crashed === false ? status : "unknown") satisfies Outcome;
     if (status === "aborted") return status satisfies Outcome;
-    // Too old for the server to know of it.
+    // The server no longer knows a transaction this old.
     if (status === null) return "unknown" satisfies Outcome;
     yield* inRealTime(askPauseMs);
   } while (monotonicMs(realClock) - begunAt < askedMs);

@@ -1,5 +1,5 @@
 /**
- * Finds out whether the server's disk has room for a run. A page that is there already takes a short change on a full disk too.
+ * Checks that the server's disk has room for a run. Even on a full disk, an existing page accepts a short change.
  */
 import * as Data from "effect/Data";
 import * as Effect from "effect/Effect";
@@ -7,10 +7,9 @@ import type { SqlClient } from "effect/sql/SqlClient";
 import type { SqlError } from "effect/sql/SqlError";
 import type { Fragment } from "effect/sql/Statement";
 
-/** How long the row is: no shorter than that of a run, and short enough to stand in its page. */
+/** Length of the row, in characters: at least that of a run, and short enough to stay in its page. */
 const recordCharacters = 1_800;
 
-/** The table of runs, and who asks. */
 interface Tables {
   readonly runs: Fragment;
   readonly sql: SqlClient;
@@ -18,7 +17,7 @@ interface Tables {
 
 class TakenBack extends Data.TaggedError("TakenBack") {}
 
-/** Writes a run's row within a transaction and takes it back. Its number is none of a run's. */
+/** Inserts a run's row in a transaction and rolls it back. No run has its number. */
 export const tried = ({ runs, sql }: Tables): Effect.Effect<void, SqlError> =>
   sql
     .withTransaction(

@@ -1,9 +1,9 @@
 /**
- * Says what PostgreSQL's codes of errors mean for the store (postgresql.org/docs/current/errcodes-appendix.html).
+ * Maps PostgreSQL's error codes to their meaning for the store (postgresql.org/docs/current/errcodes-appendix.html).
  */
 import { isSqlError } from "effect/sql/SqlError";
 
-/** What an error of PostgreSQL, or of the way to it, is for the store. */
+/** Meaning of an error of PostgreSQL, or of the connection to it, for the store. */
 export type ServerFailure =
   | "conflicted"
   | "server_locked"
@@ -24,19 +24,19 @@ export type ServerFailure =
   | "undecided"
   | "outcome_unknown";
 
-/** Whether a transaction was committed is not known: no word of that came back from its COMMIT, and the server could not be asked. */
+/** The outcome of a transaction is unknown: its COMMIT got no reply, and the server could not tell it later. */
 export class OutcomeUnknown extends Error {
   override readonly name = "OutcomeUnknown";
 }
 
-/** Codes that say more than their class. */
+/** Codes that are more specific than their class. */
 const byCode: ReadonlyMap<string, ServerFailure> = new Map([
   ["40001", "conflicted"],
   ["40P01", "conflicted"],
   ["40000", "conflicted"],
-  // What it had read is kept no longer; only servers before version 17 say so.
+  // The snapshot is too old. Only servers before version 17 report that.
   ["72000", "conflicted"],
-  // PostgreSQL itself never says that; what stands before it does, and so do databases that speak its protocol.
+  // PostgreSQL itself never reports this, but poolers and databases that speak its protocol do.
   ["40003", "undecided"],
   ["55P03", "server_locked"],
   ["53100", "server_disk_full"],
@@ -50,7 +50,7 @@ const byCode: ReadonlyMap<string, ServerFailure> = new Map([
   ["57014", "slow"],
   ["26000", "unprepared"],
   ["42P05", "unprepared"],
-  // The server closes the connection of a transaction that its client has left open.
+  // The server closes the connection of a transaction that its client left open.
   ["25P03", "away"],
   ["25P04", "away"],
   ["57P01", "away"],
@@ -60,7 +60,7 @@ const byCode: ReadonlyMap<string, ServerFailure> = new Map([
   ["57P05", "away"],
 ]);
 
-/** Classes of codes: what they begin with. */
+/** Classes of codes, by their first two characters. */
 const byClass: ReadonlyMap<string, ServerFailure> = new Map([
   ["08", "away"],
   ["28", "unauthenticated"],
@@ -68,20 +68,20 @@ const byClass: ReadonlyMap<string, ServerFailure> = new Map([
   ["58", "ailing"],
 ]);
 
-/** The code of an error that PostgreSQL has sent; undefined for any other error. */
+/** Returns the code of an error that PostgreSQL sent; undefined for any other error. */
 export const sqlStateOf = (error: unknown): string | undefined => {
   const cause = isSqlError(error) ? error.reason.cause : error;
   if (!(cause instanceof Error && "code" in cause && typeof cause.code === "string")) return undefined;
-  // Codes of Node look alike, and never come with a severity.
+  // Codes of Node look similar, but never come with a severity.
   return "severity" in cause && /^[\dA-Z]{5}$/.test(cause.code) ? cause.code : undefined;
 };
 
-/** Codes that say much else, and the places in the server that refuse every write with one. */
+/** Ambiguous codes with the server routine that refuses every write with them. */
 const byRoutine: ReadonlyMap<string, ServerFailure> = new Map([
-  // A standby refuses serialisable transactions: where one begins, and where one that begins by default reads.
+  // A standby refuses serialisable transactions, either at their start or at the first read of one that is so by default.
   ["0A000 call_enum_check_hook", "standby"],
   ["0A000 GetSerializableTransactionSnapshot", "standby"],
-  // Ids of transactions run out where nothing is vacuumed.
+  // Transaction ids run out if nothing is vacuumed.
   ["54000 GetNewTransactionId", "wrapping"],
   ["54000 GetNewMultiXactId", "wrapping"],
 ]);
@@ -91,7 +91,7 @@ const routineOf = (error: unknown): string => {
   return cause instanceof Error && "routine" in cause ? String(cause.routine) : "";
 };
 
-/** PgBouncer says much by this code, also that its server has crashed. This is a refusal that no later try gets around. */
+/** PgBouncer uses this code for many errors, including a crash of its server. This one is a refusal that no retry avoids. */
 const poolerCode = "08P01";
 
 const isOfPooler = (error: unknown): boolean => {
@@ -99,7 +99,7 @@ const isOfPooler = (error: unknown): boolean => {
   return cause instanceof Error && /unsupported startup parameter/.test(cause.message);
 };
 
-/** What an error of PostgreSQL is; undefined for errors that say nothing of the store as a whole, and for other databases. */
+/** Classifies an error of PostgreSQL; returns undefined for errors that do not concern the whole store, and for other databases. */
 export const failureOf = (error: unknown): ServerFailure | undefined => {
   if (error instanceof OutcomeUnknown) return "outcome_unknown";
   const state = sqlStateOf(error);
@@ -115,25 +115,25 @@ export const failureOf = (error: unknown): ServerFailure | undefined => {
 
 const codeOf = (cause: unknown): string => (cause instanceof Error && "code" in cause ? String(cause.code) : "");
 
-/** Whether the server has refused the certificate of this program's role, by an alert of TLS. */
+/** True if the server refused this program's client certificate with a TLS alert. */
 const isOfOwnCertificate = (cause: unknown): boolean =>
   /_ALERT_(?:ACCESS_DENIED|BAD_CERTIFICATE|CERTIFICATE|UNKNOWN_CA|UNSUPPORTED_CERTIFICATE)/.test(codeOf(cause));
 
-/** Whether a connection failed for the server's certificate, or because it speaks no TLS. To try again helps neither. */
+/** True if a connection failed because of the server's certificate or missing TLS. Retrying does not help. */
 const isOfTls = (cause: unknown): boolean => {
   if (!(cause instanceof Error)) return false;
   const code = codeOf(cause);
   return /CERT|_TLS_|_SSL_|SELF_SIGNED|UNABLE_TO_/.test(code) || /does not support TLS/.test(cause.message);
 };
 
-/** What says nothing of a COMMIT that was sent: poolers tell by codes of class 58 too that they have lost their server. */
+/** Failures that do not tell the outcome of a COMMIT. Poolers also use class 58 when they lose their server. */
 const silent: ReadonlySet<ServerFailure | undefined> = new Set(["ailing", "away", "undecided"]);
 
-/** Whether an error leaves open what became of a transaction whose COMMIT was sent: no word of the server on it came back. */
+/** True if an error leaves open the outcome of a transaction whose COMMIT was sent. */
 export const leavesOpen = (error: unknown): boolean => silent.has(failureOf(error));
 
-/** Whether an error leaves open what became of a statement that is a transaction by itself, although the server is there. */
+/** True if an error leaves open the outcome of a single-statement transaction, although the server is reachable. */
 export const isUndecided = (error: unknown): boolean => failureOf(error) === "undecided";
 
-/** Whether a statement failed because it names a table that is not there. */
+/** True if a statement failed because a table is missing. */
 export const isMissingTable = (error: unknown): boolean => sqlStateOf(error) === "42P01";

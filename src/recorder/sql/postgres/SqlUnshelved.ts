@@ -1,20 +1,19 @@
 /**
- * Keeps incidents and questions of runs whose records stand in their rows, each in a table of its own. Those of all runs of a transaction
- * share their statements.
+ * Keeps incidents and questions of runs whose records are in their rows, in two tables. All runs of a transaction share the statements.
  */
 import * as Effect from "effect/Effect";
 import type { RunRecord } from "../../RunRecord.ts";
 import { listsOf } from "./SqlLists.ts";
 import type { Tables } from "./SqlParts.ts";
 
-/** A run, as the transaction found it and as it leaves it. */
+/** A run before and after a transaction. */
 export interface Unshelved {
   readonly runId: string;
   readonly before: RunRecord | undefined;
   readonly after: RunRecord;
 }
 
-/** Writes what has changed of them; gives whether each row that was to be changed was there. */
+/** Writes the changed incidents and questions. Returns false if a row to change was missing. */
 export const save = Effect.fnUntraced(function* (tables: Pick<Tables, "ask">, runs: ReadonlyArray<Unshelved>) {
   const isThere = yield* saveIncidents(
     tables,
@@ -27,7 +26,7 @@ export const save = Effect.fnUntraced(function* (tables: Pick<Tables, "ask">, ru
   return isThere;
 });
 
-/** An incident is long and rarely changes: only those that did are written. */
+/** Writes only changed incidents, because an incident is long and rarely changes. */
 const saveIncidents = Effect.fnUntraced(function* ({ ask }: Pick<Tables, "ask">, runs: ReadonlyArray<Unshelved>) {
   const all = runs.map(incidentsOf);
   const [gone, changed, added] = [

@@ -1,52 +1,51 @@
 /**
- * Moves what was committed from the journal of a file into the file itself, in a thread of its own.
+ * Copies committed pages from a file's journal into the file itself, in a separate thread.
  *
- * SQLite does that in the commit that fills its journal, in the thread which commits: some milliseconds of copying, and two waits for the
- * disk, which on a busy disk take as long as the disk likes. Every stream of the process waits meanwhile. A connection of another thread
- * does the same beside the commits. What is on record, and when, stays as it is: a commit has reached the journal when it returns.
+ * By itself, SQLite does that in the commit that fills the journal, on the committing thread: some milliseconds of copying and
+ * two waits for the disk, which take long on a busy disk. Every stream of the process waits meanwhile. A connection in another
+ * thread does the same beside the commits. Durability does not change, because a commit returns once it is in the journal.
  *
- * Under an unbroken load a checkpoint in a thread never meets the end of the journal, and only then the journal begins anew. So the
- * connection that commits still does it, for a journal that has grown to `journalPagesMax`: most of it is in the file by then.
+ * Under constant load, a checkpoint in a thread never reaches the end of the journal, and only then does the journal restart.
+ * So the committing connection still does that once the journal reaches `journalPagesMax`; most of it is in the file by then.
  */
 import { pathToFileURL } from "node:url";
 import type { Worker } from "node:worker_threads";
 
-/** Rows that are written between two checkpoints: some four MB of journal, as with SQLite's own thousand pages. */
+/** Rows written between two checkpoints: about 4 MB of journal, like SQLite's default of 1,000 pages. */
 export const rowsBetween = 256;
 
-/** Pages of the journal at which the connection that commits copies them itself: 32 MB. Without a thread SQLite's own number stands. */
+/** Journal pages at which the committing connection copies them itself: 32 MB. Without a thread, SQLite's default applies. */
 export const journalPagesMax = 8_192;
 
-/** SQLite's own number of pages. */
 const journalPagesUsual = 1_000;
 
-/** How the file was opened. */
+/** Options with which the file was opened. */
 export interface CheckpointedFile {
   readonly file: string;
   readonly synchronous: "normal" | "full";
 }
 
-/** Checkpoints of one connection. Its thread begins with the first one: a command that writes a few rows has none. */
+/** Checkpoints of one connection. The thread starts with the first one, so a command that writes a few rows has none. */
 export class SqlCheckpoints {
   readonly #data: { readonly url: string; readonly synchronous: string };
-  /** Sets at how many pages of journal the connection itself copies them. */
+  /** Sets the number of journal pages at which the connection itself copies them. */
   readonly #copiesAt: (pages: number) => void;
   #pages: number | undefined;
   #rows = 0;
   #running: Worker | undefined;
-  /** The thread is at work. */
+  /** True while the thread is working. */
   #isAsked = false;
-  /** There is no thread to be had, or it has ended: the connection does it all. */
+  /** True if no thread is available or it has ended, so that the connection does all the work. */
   #isGivenUp = false;
 
   constructor({ file, synchronous }: CheckpointedFile, copiesAt: (pages: number) => void) {
-    // The thread begins later, when the folder of the process may be another one. Only a file that is there is opened: one that was moved
-    // away must not be made anew.
+    // Absolute, because the thread starts later, when the working directory may differ. `mode=rw` opens only an existing file,
+    // so that one that was moved away is not created again.
     this.#data = { url: `${pathToFileURL(file).href}?mode=rw`, synchronous };
     this.#copiesAt = copiesAt;
   }
 
-  /** Rows were committed. */
+  /** Counts committed rows, and starts a checkpoint if one is due. */
   committed(rows: number): void {
     this.#rows += rows;
     if (this.#rows < rowsBetween || this.#isAsked || this.#isGivenUp) return;
@@ -61,10 +60,10 @@ export class SqlCheckpoints {
   }
 
   /**
-   * Ends the thread. The connection has closed before, so that the thread's is the last one and cleans up behind both, and copies what
-   * is left of the journal beside this process's other work.
+   * Ends the thread. Call it after the connection has closed: the thread's connection is then the last one. It copies the rest
+   * of the journal and cleans up, beside this process's other work.
    *
-   * @returns done once the thread holds the file no more; undefined where there is none
+   * @returns resolves once the thread has released the file; undefined without a thread
    */
   end(): Promise<void> | undefined {
     const running = this.#running;
@@ -84,17 +83,17 @@ export class SqlCheckpoints {
       name: "checkpoints",
       workerData: this.#data,
       execArgv: ["--no-warnings"],
-      // What NODE_OPTIONS has a process load first is not for this thread: it would run a second time, in little memory.
+      // The thread must not run the preloads of NODE_OPTIONS a second time, in its limited memory.
       env: {},
       resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2 },
     });
     worker.unref();
     worker.on("message", (isDone: boolean) => {
       this.#isAsked = false;
-      // On a full disk the connection does what it can, and the thread is asked again.
+      // On a full disk, the connection does as much as it can, and the thread is asked again later.
       if (this.#running === worker) this.#copy(isDone ? journalPagesMax : journalPagesUsual);
     });
-    // Its end follows; without a listener the error would be the process's own.
+    // An exit follows. Without a listener, the error would be thrown in the process.
     worker.on("error", () => undefined);
     worker.once("exit", () => this.#giveUp());
     return worker;
@@ -114,7 +113,7 @@ export class SqlCheckpoints {
   }
 }
 
-/** What the thread runs. It is a text, because a bundle has no file for it. */
+/** Program of the thread. It is a string, because a bundle has no file for it. */
 const program = `
 const { parentPort, workerData } = process.getBuiltinModule("node:worker_threads");
 const { DatabaseSync } = process.getBuiltinModule("node:sqlite");

@@ -1,27 +1,27 @@
 /**
- * Finds, makes and watches the file of the SQLite store: only its owner reads it, and one that was moved away is noticed.
+ * Finds, creates and watches the file of the SQLite store. Only its owner can read it, and a moved file is detected.
  */
-import { closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, statSync, watch } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 
-/** Mode of a new database file: only its owner may read facts about their work. */
+/** Mode of a new database file. Only its owner may read facts about their work. */
 const fileMode = 0o600;
 
-/** Mode of a new folder for it. */
+/** Mode of a new folder for the database file. */
 const folderMode = 0o700;
 
-/** A store that lives as long as its connection, for tests. */
+/** An in-memory store, which lives as long as its connection. For tests. */
 const inMemory = ":memory:";
 
-/** The file was deleted, moved or replaced while it was open: what would be written now would be lost. */
+/** The file was deleted, moved or replaced while it was open, so a write would be lost. */
 export class FileGone extends Error {
   override readonly name = "FileGone";
 }
 
 /**
- * The file of the store when none is named: `$STREAM_RECOVERY_DB`; else `stream-recovery/runs.db` below `%LOCALAPPDATA%` on
- * Windows and below `$XDG_STATE_HOME` elsewhere (XDG Base Directory Specification; `~/.local/state` when it is not set).
+ * Returns the default file of the store: `$STREAM_RECOVERY_DB`, or else `stream-recovery/runs.db` in `%LOCALAPPDATA%` on
+ * Windows and in `$XDG_STATE_HOME` elsewhere (XDG Base Directory Specification; `~/.local/state` if unset).
  */
 export const defaultFile = (
   env: Readonly<Record<string, string | undefined>> = process.env,
@@ -31,7 +31,7 @@ export const defaultFile = (
   return named === "" ? ownFile(env, platform) : named;
 };
 
-/** The file in the user's state folder, also where the environment names another store. */
+/** Returns the file in the user's state folder, even if the environment names another store. */
 export const ownFile = (
   env: Readonly<Record<string, string | undefined>> = process.env,
   platform: NodeJS.Platform = process.platform,
@@ -43,19 +43,19 @@ export const ownFile = (
   return join(own === undefined || own === "" ? fallback : own, "stream-recovery", "runs.db");
 };
 
-/** Whether the name is that of a file; `:memory:` and `file:` URIs are SQLite's own. */
+/** True if the name is that of a file. `:memory:` and `file:` URIs have a special meaning in SQLite. */
 export const isFile = (name: string): boolean => name !== inMemory && !name.startsWith("file:");
 
 /**
- * Says why a name is no file's, where it is an address: SQLite would make a file of that name. An address may hold a
- * password, so only its scheme is told.
+ * Returns an error message for an address, because SQLite would create a file of that name. An address may contain a password,
+ * so the message has only its scheme.
  *
- * @param expected what is taken in its place
- * @returns undefined for a path, and for SQLite's own `:memory:` and `file:`
+ * @param expected accepted kinds of names, for the message
+ * @returns undefined for a path, and for `:memory:` and `file:`
  */
 export const problem = (name: string, expected: string): string | undefined => {
   if (/^\s+[a-z][a-z\d+.-]+:/i.test(name)) return "expected a name of a store without blanks in front of it";
-  // One letter is a drive of Windows.
+  // A single letter is a Windows drive.
   const scheme = (/^([a-z][a-z\d+.-]+):\/\//i.exec(name) ??
     /^(jdbc|sqlite|mysql|mariadb|libsql|postgres|postgresql):/i.exec(name))?.[1];
   return scheme === undefined || scheme.toLowerCase() === "file"
@@ -64,9 +64,9 @@ export const problem = (name: string, expected: string): string | undefined => {
 };
 
 /**
- * Makes the file and its folder where they are not there yet.
+ * Creates the file and its folder if they are missing.
  *
- * @throws NodeJS.ErrnoException why that was not possible
+ * @throws NodeJS.ErrnoException if that fails
  */
 export const prepare = (file: string): void => {
   if (existsSync(file)) return;
@@ -75,7 +75,24 @@ export const prepare = (file: string): void => {
   closeSync(openSync(file, "a", fileMode));
 };
 
-/** Which file stands at a path now; undefined when none does. */
+/**
+ * Calls a listener when any process writes to the journal of an open file.
+ *
+ * @returns a function that stops watching; undefined if the system cannot watch
+ */
+export const watchJournal = (file: string, listener: () => void): (() => void) | undefined => {
+  // Windows may report a write only after it is flushed.
+  if (!isFile(file) || process.platform === "win32") return undefined;
+  try {
+    const watcher = watch(`${file}-wal`, { persistent: false }, listener);
+    watcher.on("error", listener);
+    return () => watcher.close();
+  } catch {
+    return undefined;
+  }
+};
+
+/** Identifies the file that is at a path now; returns undefined if there is none. */
 export const identity = (file: string): string | undefined => {
   const found = statSync(file, { throwIfNoEntry: false, bigint: true });
   return found === undefined ? undefined : `${found.dev}:${found.ino}`;

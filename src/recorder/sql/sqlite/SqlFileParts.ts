@@ -1,19 +1,19 @@
 /**
- * Keeps incidents and questions of runs in a file, each in a table of its own. A statement is no way to a server there: each row has one.
+ * Keeps incidents and questions of runs in a file, in two tables. A statement on a file is no round trip, so each row has its own.
  */
 import * as Effect from "effect/Effect";
 import type { SqlClient } from "effect/sql/SqlClient";
 import type { Fragment } from "effect/sql/Statement";
 import type { RunRecord } from "../../RunRecord.ts";
 
-/** The tables that this needs; `SqlTables` says what they are. */
+/** The tables that this module needs; see `SqlTables`. */
 export interface Tables {
   readonly sql: SqlClient;
   readonly incidents: Fragment;
   readonly questions: Fragment;
 }
 
-/** Writes what has changed of them; gives whether each row that was to be changed was there. */
+/** Writes the changed incidents and questions. Returns false if a row to change was missing. */
 export const save = Effect.fnUntraced(function* (
   tables: Tables,
   runId: string,
@@ -34,7 +34,7 @@ export const save = Effect.fnUntraced(function* (
   return isThere;
 });
 
-/** An incident is long and rarely changes: only those that did are written. */
+/** Writes only changed incidents, because an incident is long and rarely changes. */
 const saveIncidents = Effect.fnUntraced(function* (
   { incidents, sql }: Tables,
   runId: string,

@@ -1,17 +1,17 @@
 /**
- * Says how the row of a run is written: what its columns hold, and the statements of a file, each of which writes one row.
+ * Builds the row of a run: the values of its columns, and the statements for a file, each of which writes one row.
  */
 import type { RunRecord } from "../../RunRecord.ts";
 
-/** What is written of a run. */
+/** A run to be written. */
 export interface RowOfRun {
   readonly runId: string;
   readonly record: RunRecord;
-  /** The lease of the process that drives it. */
+  /** Lease of the driving process. */
   readonly owner: string | undefined;
 }
 
-/** What its row says before. */
+/** Previous state of the row. */
 export interface RowBefore extends Pick<RowOfRun, "owner" | "record"> {
   readonly version: number;
 }
@@ -22,8 +22,7 @@ const isOfVersion = "WHERE run_id = ? AND version = ?";
 const updated = "UPDATE {runs} SET version = ?, state = ?, record = ?";
 
 /**
- * Templates, as `SqlTables.ask` takes them. Each is a text that is made once: one that is put together anew is read through before its
- * statement is found.
+ * Templates for `SqlTables.ask`. Each is a constant string: the lookup of a statement would have to read a newly concatenated one in full.
  */
 export const templates = {
   insert: `${inserted} VALUES (?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -33,20 +32,20 @@ export const templates = {
 
 type Template = keyof typeof templates;
 
-/** The same statements, which write nothing where a condition does not hold. */
+/** Adds a condition to the statements, which write nothing if it does not hold. */
 export const templatesWhere = (condition: string): Readonly<Record<Template, string>> => ({
   insert: `${inserted} SELECT ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ? WHERE ${condition}`,
   update: `${templates.update} AND ${condition}`,
   updateAll: `${templates.updateAll} AND ${condition}`,
 });
 
-/** A statement by its name, with its values. */
+/** A template's name and its values. */
 export type Values = readonly [Template, ReadonlyArray<string | number | null>];
 
 /**
- * The statement that adds the row of a run.
+ * Returns the statement that inserts a run's row.
  *
- * @param kept a text as a column keeps it
+ * @param kept converts a text to a form that a column can store
  */
 export const inserting = ({ owner, record, runId }: RowOfRun, kept: (text: string) => string): Values => {
   const { id, model } = record.provider;
@@ -70,17 +69,17 @@ export const inserting = ({ owner, record, runId }: RowOfRun, kept: (text: strin
   ];
 };
 
-/** The statement that changes the row of a run, where it is of the version that was read. */
+/** Returns the statement that updates a run's row if it has the version that was read. */
 export const updating = (before: RowBefore, { owner, record, runId }: RowOfRun): Values => {
   const [kept, next] = [columns(before.record, before.owner), columns(record, owner)];
   const written = [before.version + 1, record.state, encode(record)];
-  // A column that an index names costs a write of that index, also where its value stays.
+  // Setting an indexed column costs an index write, even if the value does not change.
   return next.every((value, index) => value === kept[index])
     ? ["update", [...written, runId, before.version]]
     : ["updateAll", [...written, ...next, runId, before.version]];
 };
 
-/** The columns that indexes name. */
+/** Returns the indexed columns. */
 export const columns = (record: RunRecord, owner: string | undefined): ReadonlyArray<string | number | null> => [
   record.state === "ended" ? null : (owner ?? null),
   record.parked ?? null,
@@ -88,13 +87,13 @@ export const columns = (record: RunRecord, owner: string | undefined): ReadonlyA
   record.incidents.length,
 ];
 
-/** Whether a process has to drive the run: it has not ended and was not parked. */
+/** True if the run needs a driver: it has not ended and is not parked. */
 export const isDriven = (record: RunRecord): boolean => record.state !== "ended" && record.parked === undefined;
 
-/** Records are plain data already: what the schema would encode to is what they are. */
+/** Encodes a record. Records are plain data, so the schema would change nothing. */
 const encode = (record: RunRecord): string =>
   JSON.stringify(
-    // Nearly every record has none of them, and needs no copy.
+    // Nearly every record has neither and needs no copy.
     record.incidents.length === 0 && record.questions.length === 0
       ? record
       : { ...record, incidents: [], questions: [] },

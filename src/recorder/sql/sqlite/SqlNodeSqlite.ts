@@ -1,7 +1,7 @@
 /**
- * Speaks SQLite for `effect/sql` over `node:sqlite`, which is part of Node.
+ * Implements the SQLite client of `effect/sql` over Node's built-in `node:sqlite`.
  *
- * One connection a process: SQLite has one writer at a time anyway, and a commit takes less than a turn to another thread.
+ * It has one connection per process: SQLite has only one writer at a time, and a commit is faster than a switch to another thread.
  */
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import * as Context from "effect/Context";
@@ -18,44 +18,46 @@ import { classifySqliteError, SqlError } from "effect/sql/SqlError";
 import * as Statement from "effect/sql/Statement";
 import { endsWithin } from "../../MonotonicTime.ts";
 import { SqlCheckpoints } from "./SqlCheckpoints.ts";
-import { FileGone, identity, isFile, prepare } from "./SqlFile.ts";
+import { FileGone, identity, isFile, prepare, watchJournal } from "./SqlFile.ts";
 
-/** How the file is opened. */
+/** Options for opening the file. */
 export interface NodeSqliteOptions {
   /** A path, `:memory:`, or a `file:` URI of SQLite. */
   readonly file: string;
   /**
-   * `full` survives a power loss with every commit, `normal` a crash of the process only (SQLite, PRAGMA synchronous).
-   * Default `full`: a tool that was started must be on record whatever happens (law L8).
+   * `full` survives a power loss with every commit, `normal` only a crash of the process (SQLite, PRAGMA synchronous). Default
+   * `full`: a tool that was started must be on record whatever happens (law L8).
    */
   readonly synchronous?: "normal" | "full";
 }
 
 /**
- * How long a statement blocks the thread for another process's lock, in milliseconds; a commit takes less. A caller that
- * meets a longer lock waits without blocking and tries again.
+ * Time for which a statement blocks the thread on another process's lock, in milliseconds. A commit takes less. On a longer
+ * lock, the caller waits without blocking and retries.
  */
 const blockingMs = 20;
 
-/** Most prepared statements kept; lists of values make a statement a length. */
+/** Maximum cached prepared statements. Lists of values make one statement per length. */
 const statementsMax = 256;
 
-/** The journal is cut back to this many bytes after a checkpoint. */
+/** Size to which the journal is truncated after a checkpoint, in bytes. */
 const journalBytes = 16 * 1024 * 1024;
 
-/** Longest that who closes a file waits for a thread, in milliseconds: there is a journal of `journalPagesMax` to copy at most. */
+/** Maximum time that closing a file waits for a thread, in milliseconds. The thread has at most `journalPagesMax` pages to copy. */
 const threadMs = 5_000;
 
 /** SQLite's codes for a lock of another connection: busy, locked. */
 const lockCodes: ReadonlySet<number> = new Set([5, 6]);
 
-/** SQLite's codes after which a connection is opened anew: readonly, I/O error, corrupt, cannot open, not a database. */
+/** SQLite's codes after which a connection is reopened: readonly, I/O error, corrupt, cannot open, not a database. */
 const staleCodes: ReadonlySet<number> = new Set([8, 10, 11, 14, 26]);
 
-/** As `layer`, for a store that waits for a lock by itself: a statement that meets one fails at once, and blocks nothing. */
+/** Provides a client for a store that waits for locks itself. A statement that meets one fails at once instead of blocking. */
 export const layerOfStore = (options: NodeSqliteOptions): Layer.Layer<SqlClient.SqlClient> => layerOf(options, 0);
 
-/** A client over one file. It is opened when it is first used, and again when it was replaced or an error left it useless. */
+/**
+ * Provides a client for one file. It opens the file on first use, and again if it was replaced or an error made the connection unusable.
+ */
 export const layer = (options: NodeSqliteOptions): Layer.Layer<SqlClient.SqlClient> => layerOf(options, blockingMs);
 
 const layerOf = (options: NodeSqliteOptions, lockMs: number): Layer.Layer<SqlClient.SqlClient> =>
@@ -77,12 +79,16 @@ const make = Effect.fnUntraced(function* (options: NodeSqliteOptions, lockMs: nu
     ...acquirers,
     compiler: Statement.makeCompilerSqlite(),
     driver: "node-sqlite",
-    // A transaction that reads first and writes later would fail when another one has written in between.
+    // A transaction that reads first and writes later would fail if another one has written in between.
     beginTransaction: begin,
     prepareTransactionControls: true,
     spanAttributes: [["db.system.name", "sqlite"]],
   });
   steps.set(client, (rows) => holder.idle?.step(rows) ?? false);
+  changes.set(client, {
+    version: () => holder.idle?.version,
+    onWrite: (listener) => watchJournal(options.file, listener),
+  });
   inOneStep.set(client, (body) =>
     Effect.flatMap(
       semaphore.withPermitsIfAvailable(1)(stepped(client, holder, body)),
@@ -101,29 +107,47 @@ type Transact = <A, E>(body: Effect.Effect<A, E>) => Effect.Effect<A, E | SqlErr
 const inOneStep = new WeakMap<SqlClient.SqlClient, Transact>();
 
 /**
- * Gives what runs a transaction of a client in one step, where its connection is free: the fibers, spans and scopes of a
- * transaction that may wait cost several times what SQLite takes for it. Its body waits for nothing but statements.
+ * Returns a function that runs a client's transaction synchronously if its connection is free. The fibers, spans and scopes of
+ * an asynchronous one cost several times SQLite's own work. Its body must wait for nothing but statements.
  *
- * @param client any client; one that another driver made gives its own `withTransaction`
+ * @param client any client; one of another driver returns its own `withTransaction`
  */
 export const transactionOf = (client: SqlClient.SqlClient): Transact => inOneStep.get(client) ?? client.withTransaction;
 
-/** A statement that changes one row, or none where that row is not as it was known. */
+/** A statement that changes one row, or none if the row is not as expected. */
 export type RowStatement = readonly [sql: string, params: ReadonlyArray<string | number | null>];
 
 /**
- * Commits statements now: all of them, or nothing where one does not change its row. False says that nothing is committed: one did not
- * fit, or the database is in use by another transaction or broken, which a transaction that may wait finds out. `locked` says that
- * nothing is committed because another process writes, which takes it less than a millisecond.
+ * Commits statements synchronously: all of them, or none if one does not change its row. False means that nothing is committed,
+ * because a row did not match or the database is busy or broken; an asynchronous transaction will report that. `locked` means
+ * that nothing is committed because another process is writing, which takes it less than a millisecond.
  */
 export type Step = (rows: ReadonlyArray<RowStatement>) => boolean | "locked";
 
 const steps = new WeakMap<SqlClient.SqlClient, Step>();
 
-/** Gives what runs a transaction of a client without any effect; undefined for a client that another driver made. */
+/** Returns the synchronous commit of a client; undefined for another driver's client. */
 export const stepOf = (client: SqlClient.SqlClient): Step | undefined => steps.get(client);
 
-/** @returns `withTransaction` where the connection is inside of a transaction that could not be undone, which it knows */
+/** Detects writes to the file by other connections. */
+export interface Changes {
+  /**
+   * Reads a number that changes after a write by another connection; undefined while this connection is in use or closed. It
+   * does not open the file, so that the next user of the file gets the error.
+   */
+  readonly version: () => number | undefined;
+  /**
+   * Calls a listener when any connection writes, including this one. Returns a function that stops it; undefined if the system cannot watch.
+   */
+  readonly onWrite: (listener: () => void) => (() => void) | undefined;
+}
+
+const changes = new WeakMap<SqlClient.SqlClient, Changes>();
+
+/** Returns the change detection of a client's file; undefined for another driver's client. */
+export const changesOf = (client: SqlClient.SqlClient): Changes | undefined => changes.get(client);
+
+/** @returns `withTransaction` if the connection is inside a transaction that could not be rolled back */
 const stepped = <A, E>(
   client: SqlClient.SqlClient,
   holder: Holder,
@@ -144,10 +168,10 @@ const stepped = <A, E>(
     }),
   );
 
-/** Holds the open connection, and lets go of one that is of no use any more. */
+/** Holds the open connection, and replaces it when it becomes unusable. */
 class Holder {
   #open: Connection | undefined;
-  /** Done once the threads of all connections that were closed have ended. */
+  /** Resolves once the threads of all closed connections have ended. */
   #threads: Promise<void> | undefined;
   readonly #options: NodeSqliteOptions;
   readonly #lockMs: number;
@@ -168,7 +192,7 @@ class Holder {
     return this.#open;
   }
 
-  /** The connection that is open, where it is good and in no transaction. What is wrong with it, `take` says and mends. */
+  /** The open connection if it is usable and in no transaction. `take` reports and repairs problems with it. */
   get idle(): Connection | undefined {
     const open = this.#open;
     if (open === undefined || open.isStale || open.isTransaction) return undefined;
@@ -181,12 +205,12 @@ class Holder {
     if (thread !== undefined) this.#threads = (this.#threads ?? Promise.resolve()).then(() => thread);
   }
 
-  /** Closes what is open; done once no thread holds a file any more, or has had its time. */
+  /** Closes the connection. Done once no thread holds a file, or at the timeout. */
   end(): Effect.Effect<void> {
     this.close();
     const threads = this.#threads;
     if (threads === undefined) return Effect.void;
-    // Nothing else is held up, and nothing is lost where a disk takes longer.
+    // Nothing is lost if a disk takes longer.
     return Effect.asVoid(
       endsWithin(
         Effect.promise(() => threads),
@@ -200,9 +224,8 @@ class Connection implements SqlConnection.Connection {
   isStale = false;
   readonly identity: string | undefined;
   readonly #db: DatabaseSync;
-  /** At most `statementsMax`. */
   readonly #statements = new Map<string, StatementSync>();
-  /** Left out where there is no file. */
+  /** Undefined without a file. */
   readonly #checkpoints: SqlCheckpoints | undefined;
 
   constructor({ file, synchronous = "full" }: NodeSqliteOptions, lockMs: number) {
@@ -227,14 +250,23 @@ class Connection implements SqlConnection.Connection {
     return this.#db.isOpen && this.#db.isTransaction;
   }
 
-  /** @returns done once the thread of its checkpoints has ended; undefined where there is none */
+  /** @returns resolves once the checkpoint thread has ended; undefined without one */
   close(): Promise<void> | undefined {
     this.#statements.clear();
     if (this.#db.isOpen) this.#db.close();
     return this.#checkpoints?.end();
   }
 
-  /** Runs a body that is over when it returns, and commits where it has succeeded. */
+  /** SQLite's `data_version`, which other connections' writes change. */
+  get version(): number | undefined {
+    try {
+      return Number(this.#prepared("PRAGMA data_version").get()?.data_version);
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Runs a synchronous body, and commits if it succeeds. */
   transaction<A, E>(body: () => Exit.Exit<A, E>): Exit.Exit<A, E | SqlError> {
     try {
       this.#prepared(begin).run();
@@ -248,10 +280,10 @@ class Connection implements SqlConnection.Connection {
     }
   }
 
-  /** Commits statements that change a row each, or nothing of them. */
+  /** Commits statements that each change one row, or none of them. */
   step(rows: ReadonlyArray<RowStatement>): boolean | "locked" {
     try {
-      // A statement outside of a transaction is one by itself: none has to be begun and committed for it.
+      // A single statement is its own transaction and needs neither BEGIN nor COMMIT.
       const [only] = rows;
       const isMade = rows.length === 1 && only !== undefined ? this.#changesOne(only) : this.#together(rows);
       if (isMade) this.#checkpoints?.committed(rows.length);
@@ -276,11 +308,11 @@ class Connection implements SqlConnection.Connection {
   }
 
   #changesOne([sql, params]: RowStatement): boolean {
-    // To have it return the row costs half as much again.
+    // A RETURNING clause would cost half as much again.
     return Number(this.#prepared(sql).run(...params).changes) === 1;
   }
 
-  /** SQLite may have undone it already; a connection that cannot is closed, which undoes it. */
+  /** Rolls back. SQLite may already have done so; if that fails, the connection becomes stale and closing it rolls back. */
   #undo(): void {
     try {
       if (this.isTransaction) this.#prepared("ROLLBACK").run();
@@ -303,10 +335,10 @@ class Connection implements SqlConnection.Connection {
 
   executeValues: SqlConnection.Connection["executeValues"] = (sql, params) =>
     this.#run(() => {
-      // Not the kept statement: how its rows come out is a setting of the statement.
+      // Not the cached statement, because the row format is a setting of the statement.
       const statement = this.#db.prepare(sql);
       statement.setReturnArrays(true);
-      // The declaration knows rows as objects only.
+      // The declaration only has rows as objects.
       return statement.all(...values(params)) as unknown as ReadonlyArray<ReadonlyArray<unknown>>;
     });
 
@@ -340,11 +372,11 @@ const identityOf = (file: string): string | undefined => (isFile(file) ? identit
 // Statements of this package bind strings, numbers and null; anything else is refused by SQLite's own check.
 const values = (params: ReadonlyArray<unknown>) => params as ReadonlyArray<string | number | null>;
 
-/** SQLite's primary result code of an error of `node:sqlite`; undefined for other errors. */
+/** Returns SQLite's primary result code of a `node:sqlite` error; undefined for other errors. */
 export const primaryCode = (cause: unknown): number | undefined =>
   cause instanceof Error && "errcode" in cause && typeof cause.errcode === "number" ? cause.errcode & 0xff : undefined;
 
-/** Effect reads SQLite's code from `errno`; Node writes it to `errcode`. */
+/** Converts an error. Effect reads SQLite's code from `errno`, but Node writes it to `errcode`. */
 const failed = (cause: unknown, operation: string): SqlError => {
   if (cause instanceof Error && "errcode" in cause) Object.assign(cause, { errno: cause.errcode });
   const message = cause instanceof Error ? cause.message : String(cause);
@@ -352,10 +384,10 @@ const failed = (cause: unknown, operation: string): SqlError => {
 };
 
 /**
- * Loads `node:sqlite`. Where it still counts as experimental Node says so once a process, on the user's terminal: that one
- * warning is left out, and only while it loads.
+ * Loads `node:sqlite`. While it is experimental, Node prints a warning once per process on the user's terminal. This suppresses
+ * that warning, and only while loading.
  *
- * @throws Error where this Node has no SQLite
+ * @throws Error if this Node has no SQLite
  */
 const sqlite = (): typeof import("node:sqlite") => {
   const emit = process.emitWarning;
@@ -363,7 +395,7 @@ const sqlite = (): typeof import("node:sqlite") => {
     const [warning, kind] = all;
     if (!(String(kind) === "ExperimentalWarning" && /\bSQLite\b/i.test(String(warning)))) emit.apply(process, all);
   };
-  // The declaration has overloads, which no single function can state.
+  // The declaration has overloads, which no single function can satisfy.
   process.emitWarning = filtered as typeof emit;
   try {
     const module = process.getBuiltinModule("node:sqlite");

@@ -1,10 +1,11 @@
 /** JsonScan.test.ts and the outlines of BodyOutline.test.ts over many more texts. */
 import { assert, describe, it } from "@effect/vitest";
+import { campaign } from "../../../Campaigns.ts";
 import { compareOutlines } from "../../../gateway/body/OutlineCases.ts";
 import { compare } from "./JsonScanCases.ts";
 
 const from = 100_000;
-const texts = 300_000;
+const texts = campaign(40_000);
 
 describe("a campaign of texts that are JSON, or nearly", () => {
   it(`${texts} of the seeds from ${from} on are taken and refused as JSON.parse does`, { timeout: 900_000 }, () => {

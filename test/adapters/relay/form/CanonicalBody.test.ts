@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest";
-import { canonical, depthMax, stepsMax } from "../../../../src/adapters/relay/form/CanonicalBody.ts";
+import { canonical, canonicalValue, depthMax, stepsMax } from "../../../../src/adapters/relay/form/CanonicalBody.ts";
 import { seeded } from "../../../Seeded.ts";
+import { anyTree, type Random, reference, spelt, type Tree } from "./Spellings.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 
@@ -132,9 +133,50 @@ describe("a body's canonical form", () => {
       assert.strictEqual(form(Buffer.from(spelt, "latin1")), spelt, `seed ${seed}: it is its own form`);
     }
   });
+
+  it("is the value's own for each of its spellings, and for no other value", () => {
+    const forms = new Set<string>();
+    const made = (text: string) => Buffer.from(form(text) ?? assert.fail(text), "latin1").toString();
+    for (let seed = 1; seed <= 3_000; seed += 1) {
+      const random = seeded(seed);
+      const tree: Tree = { kind: "object", members: new Map([["top", anyTree(random, 4)]]) };
+      const expected = reference(tree);
+      for (let spelling = 0; spelling < 3; spelling += 1)
+        assert.strictEqual(made(spelt(tree, random)), expected, `seed ${seed}`);
+      const changed: Tree = { kind: "object", members: new Map([["top", mutated(tree.members.get("top"), random)]]) };
+      if (reference(changed) !== expected)
+        assert.notStrictEqual(made(spelt(changed, random)), expected, `seed ${seed}`);
+      forms.add(expected);
+    }
+    assert.isAbove(forms.size, 1_500);
+  });
+
+  it("of a value that is no object is made in the same way", () => {
+    const value = (text: string) => {
+      const made = canonicalValue(bytes(text));
+      return made && Buffer.from(made).toString();
+    };
+    assert.strictEqual(value(' [ {"b":1, "a":2}, "\\u0041", -1.0 ] '), '[{"a":2,"b":1},"\\u0041",-1.0]');
+    for (const same of ["7", '"text"', "null", "[]", "{}"]) assert.strictEqual(value(same), same);
+    for (const none of ["", "[1] 2", '{"a":1,"a":1}', "truex"]) assert.isUndefined(value(none), none);
+  });
 });
 
-type Random = () => number;
+/** A value with one difference somewhere in it. */
+const mutated = (tree: Tree | undefined, random: Random): Tree => {
+  if (tree === undefined || random() < 0.2) return anyTree(random, 2);
+  if (tree.kind === "text") return { kind: "text", text: `${tree.text}\u0000` };
+  if (tree.kind === "word") return { kind: "word", word: tree.word === "0" ? "-0" : "0" };
+  if (tree.kind === "list") {
+    const at = Math.floor(random() * tree.items.length);
+    return { kind: "list", items: tree.items.map((item, index) => (index === at ? mutated(item, random) : item)) };
+  }
+  const at = Math.floor(random() * tree.members.size);
+  const members = [...tree.members].map(([key, item], index) =>
+    index === at ? ([random() < 0.3 ? `${key}!` : key, mutated(item, random)] as const) : ([key, item] as const),
+  );
+  return { kind: "object", members: new Map(members) };
+};
 
 const anything = (random: Random, depth: number): unknown => {
   const kind = Math.floor(random() * (depth > 0 ? 7 : 5));

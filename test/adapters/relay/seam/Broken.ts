@@ -1,5 +1,5 @@
 /**
- * Plays recorded streams to the relay, broken at a byte behind some text, and goes on with them as an honest model of their protocol.
+ * Plays recorded streams to the relay, broken at a byte after some text, and continues them like an honest model of their protocol.
  */
 import { Effect } from "effect";
 import type { RelayPlan } from "../../../../src/adapters/relay/RelayPlan.ts";
@@ -20,14 +20,14 @@ import { spliceReaders } from "../../../provider/seam/SpliceReaders.ts";
 import { askedBy } from "./HonestModel.ts";
 import { type Played, played, requests } from "./SeamCases.ts";
 
-/** Where the bytes of a recording break. */
+/** The break in the bytes of a recording. */
 export interface Break {
   /** The last whole event is that of this part, counted from 1. */
   readonly behind: number;
   readonly place: "behind the event" | "in the next event" | "in the line end";
 }
 
-/** Where a recording may be broken: at so many of its pieces of text, in every way. */
+/** The possible breaks of a recording: at several of its pieces of text, in every way. */
 export const breaksOf = ({ parts }: Pick<Stream, "parts">, most: number): ReadonlyArray<Break> => {
   const said = parts.flatMap((part, at) => (textOf(part.content) !== "" && at < parts.length - 1 ? [at + 1] : []));
   const step = Math.max(1, Math.ceil(said.length / most));
@@ -56,7 +56,7 @@ const bytesBefore = ({ bytes, parts }: Stream, { behind, place }: Break): Uint8A
 const CR = 13;
 const LF = 10;
 
-/** What an honest model says behind a quote, event by event. */
+/** An honest model's text after a quote, event by event. */
 type Rest = (stream: Stream, shown: number, quote: string) => ReadonlyArray<string>;
 
 const textBefore = ({ parts }: Stream, count: number): string =>
@@ -95,7 +95,7 @@ const rests = (protocol: WireProtocol): Rest => {
   return byProtocol[protocol.id as ProtocolId]; // the protocols of this file are those of the package
 };
 
-/** How many parts had been shown when a request quotes their end: a call is held, and what stands behind it. */
+/** Number of parts shown before a request quotes their end. A call and the parts after it are held. */
 const shownAt = (stream: Stream, most: number, quote: string): number => {
   const call = stream.parts.findIndex(({ observation }) => observation.calls.length > 0);
   for (const from of [call === -1 ? most : Math.min(call, most), most])
@@ -103,9 +103,9 @@ const shownAt = (stream: Stream, most: number, quote: string): number => {
   throw new Error(`${stream.name}: the quote is not of what was shown: ${JSON.stringify(quote)}`);
 };
 
-/** What became of a broken recording. */
+/** The result of a broken recording. */
 export interface BrokenRun extends Played {
-  /** How many requests asked for the rest of what was shown. */
+  /** Number of requests for the rest of the shown text. */
   readonly quoted: number;
 }
 
@@ -157,7 +157,7 @@ const piecesOf = (bytes: Uint8Array, size: number): Array<Uint8Array<ArrayBuffer
     (_, at) => new Uint8Array(bytes.slice(at * size, (at + 1) * size)),
   );
 
-/** Why a response did not go on: by the seam of what its client has read, by the fault of its rest, or by the rule that ended it. */
+/** The reason why a response was not continued: the seam in its client's text, the fault of its rest, or the rule that ended it. */
 export const reasonOf = (protocol: WireProtocol, { end, events, quoted, text }: BrokenRun): string => {
   const failures = events.flatMap((event) => (event._tag === "RunInterrupted" ? [event.failure] : []));
   const fault = failures.find((failure) => failure?.kind === "protocol" && failure.reason === "seam_unproven");
@@ -169,7 +169,7 @@ export const reasonOf = (protocol: WireProtocol, { end, events, quoted, text }: 
   return typeof plan === "string" ? plan : end;
 };
 
-/** What the official client of a protocol puts together, without what counts of two requests; undefined where it throws. */
+/** The result of a protocol's official client, without counts of two requests; undefined if it throws. */
 export const readBy = (id: ProtocolId, bytes: Uint8Array): Promise<unknown> => {
   switch (id) {
     case "anthropic-messages":

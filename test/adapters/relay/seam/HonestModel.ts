@@ -1,6 +1,6 @@
 /**
- * A model server that knows its whole answer: it gives it, breaks where it is told to, and goes on with it honestly where a request
- * asks for that, by an anchor or by a prefill. It can be told to answer a continuation in another way, too.
+ * A model server that knows its whole answer. It gives the answer, breaks at a chosen event, and honestly continues it on request, with
+ * an anchor or a prefill. A test can make it answer a continuation in another way, too.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -15,17 +15,17 @@ export interface Asked {
   readonly path: string;
   readonly headers: IncomingMessage["headers"];
   readonly body: unknown;
-  /** What it asks to begin with; undefined where it asks anew. */
+  /** The quote with which its answer must begin; undefined if it requests a new answer. */
   readonly quote: string | undefined;
-  /** Its last message is the assistant's: the text that is to be gone on with. */
+  /** The assistant's last message, which is the text to continue. */
   readonly prefill: string | undefined;
 }
 
-/** What a request gets. */
+/** The response to a request. */
 export interface Reply {
-  /** The events, each as it stands on the wire. */
+  /** The events in their wire format. */
   readonly events: ReadonlyArray<string>;
-  /** The connection is closed behind so many of them; left out, the response is whole. */
+  /** Number of events after which the connection is closed; by default the response is whole. */
   readonly breakAt?: number | undefined;
   /** In place of a stream. */
   readonly refused?: { readonly status: number; readonly body: string };
@@ -38,7 +38,7 @@ export interface ModelServer {
   readonly asked: ReadonlyArray<Asked>;
 }
 
-/** What a model says to each request, numbered from 1. */
+/** The model's response to each request, numbered from 1. */
 export type Replies = (asked: Asked, number: number) => Reply;
 
 /** Serves it on a real socket. */
@@ -119,7 +119,7 @@ const answer = (response: ServerResponse, { breakAt, events, refused }: Reply): 
   response.write(sent, () => response.socket?.destroy());
 };
 
-/** What an honest model says to a request: all of its answer, or what stands from the quote on, or behind the prefill. */
+/** An honest model's text for a request: its whole answer, or the rest from the quote on, or after the prefill. */
 export const honestly = (answer: Said, { prefill, quote }: Pick<Asked, "prefill" | "quote">): Said => {
   if (quote !== undefined) {
     const from = answer.text.indexOf(quote);
@@ -132,9 +132,9 @@ export const honestly = (answer: Said, { prefill, quote }: Pick<Asked, "prefill"
 };
 
 /**
- * A model that answers honestly and breaks: the first response behind `breaks[0]` events, the second behind `breaks[1]`, and so on.
+ * A model that answers honestly and breaks: the first response after `breaks[0]` events, the second after `breaks[1]`, and so on.
  *
- * @param first the events of a response that is asked for anew, where they are recorded ones
+ * @param first recorded events of a new response, if there are any
  */
 export const honest =
   (
@@ -150,7 +150,7 @@ export const honest =
     return { events, breakAt: breaks[number - 1] };
   };
 
-/** The same model without a socket: every event is a chunk of its own. */
+/** The same model without a socket, with a separate chunk for each event. */
 export const transportOf = (reply: Replies): { readonly transport: RelayTransport; readonly asked: Array<Asked> } => {
   const asked: Array<Asked> = [];
   const open: RelayTransport["open"] = (request, reporters) => {

@@ -46,7 +46,7 @@ export const planOf = (
   return plan;
 };
 
-/** What a client got. */
+/** The response that a client got. */
 export interface Played {
   readonly text: string;
   /** `end`, or the rule by which it broke. */
@@ -92,7 +92,7 @@ const eager = (() => {
   return { nextIntUnsafe: next, nextDoubleUnsafe: () => next() / 2 ** 32 };
 })();
 
-/** What a client reads in the bytes that it got. */
+/** The content that a client reads from its bytes. */
 export const readAs = (protocol: ProtocolId, text: string) => {
   const decoder = Decoder.make(protocols.get(protocol));
   const first = decoder.push(new TextEncoder().encode(text));

@@ -1,9 +1,9 @@
 /**
- * Writes a response in the words of each protocol, as a model server of that protocol does. It shares no code with what is tested.
+ * Writes a response in the format of each protocol, as a model server would. It shares no code with the tested sources.
  */
 import type { ProtocolId } from "../../../../src/provider/Protocols.ts";
 
-/** What a model says. */
+/** The content of a response. */
 export interface Said {
   /** Thoughts in front of the text. */
   readonly thought?: string | undefined;
@@ -11,11 +11,11 @@ export interface Said {
   readonly call?: { readonly name: string; readonly input: object } | undefined;
 }
 
-/** How it is written. */
+/** Options of the format. */
 export interface Writing {
   /** The number of the response: its ids have it. */
   readonly number: number;
-  /** Longest piece of text in one event, in UTF-16 code units; pieces may cut a character in half. */
+  /** Maximum length of text in one event, in UTF-16 code units; a cut may split a character. */
   readonly piece: number;
 }
 
@@ -207,6 +207,6 @@ const writers: Readonly<Record<ProtocolId, typeof chat>> = {
   "google-gemini": gemini,
 };
 
-/** The events of a response, each as it stands on the wire. */
+/** The events of a response in their wire format. */
 export const written = (protocol: ProtocolId, said: Said, writing: Writing): ReadonlyArray<string> =>
   writers[protocol](said, writing);

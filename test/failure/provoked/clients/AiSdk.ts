@@ -1,5 +1,5 @@
 /**
- * The AI SDK's `streamText`, with its gateway provider and with a model that reports errors as its provider packages do.
+ * The AI SDK's `streamText`, with its gateway provider and with a model that reports errors like its provider packages.
  */
 import {
   APICallError,
@@ -16,7 +16,7 @@ import { bundledAgent, type NodeDispatcher, using } from "./NodeFetch.ts";
 type Model = Exclude<LanguageModel, string>;
 type CallOptions = Parameters<Model["doStream"]>[0];
 
-/** `doStream` as the provider packages write it: an APICallError for what answers no stream, error parts for what breaks in one. */
+/** `doStream` as in the provider packages: an APICallError for an answer that is no stream, error parts for a break within one. */
 export const model = (ask: Ask, dispatcher: NodeDispatcher): Model => ({
   specificationVersion: "v3",
   provider: "test",
@@ -79,7 +79,7 @@ const stream = async (languageModel: Model, ask: Ask): Promise<undefined> => {
     model: languageModel,
     prompt: "hello",
     maxRetries: 0,
-    onError: () => undefined, // the error part says it too; the default prints it
+    onError: () => undefined, // the error part has it, too, and the default prints it
     ...(ask.signal === undefined ? {} : { abortSignal: ask.signal }),
     ...(ask.timeoutMs === undefined ? {} : { timeout: ask.timeoutMs }),
   });
@@ -89,7 +89,6 @@ const stream = async (languageModel: Model, ask: Ask): Promise<undefined> => {
   }
 };
 
-/** Both kinds of providers of the AI SDK. */
 export const aiSdkClients: ReadonlyArray<Client> = [
   {
     name: "AI SDK",
@@ -111,7 +110,7 @@ export const aiSdkClients: ReadonlyArray<Client> = [
   },
 ];
 
-/** The AI SDK's own retries: gives its RetryError when they are used up. */
+/** Calls with the AI SDK's own retries, and returns its RetryError when they are exhausted. */
 export const generateWithRetries = (url: string, maxRetries: number): Promise<unknown> =>
   using(bundledAgent({ url }), (dispatcher) =>
     generateText({ model: model({ url }, dispatcher), prompt: "hello", maxRetries }),

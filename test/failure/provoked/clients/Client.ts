@@ -1,50 +1,48 @@
 /**
- * What every client here can be asked: one streaming request to a server of ours, and what it says when that breaks.
+ * The interface of all clients: one streaming request to a server of ours, and the error when it breaks.
  */
 import type { Failure } from "../../../../src/domain/Failure.ts";
 import type { ErrorResponse } from "../../../../src/failure/FailureClassifier.ts";
 import { classify, classifyResponse } from "../../../../src/failure/FailureClassifier.ts";
 
-/** One provocation, as a client sees it. Limits are in milliseconds and left to the client's own defaults when left out. */
+/** One provocation, as a client sees it. Limits are in milliseconds; the client's own defaults apply if they are omitted. */
 export interface Ask {
   readonly url: string;
   /** A certificate to trust, PEM. */
   readonly ca?: string;
-  /** A signal of ours. */
+  /** The test's own signal. */
   readonly signal?: AbortSignal;
-  /** Speak HTTP/2, where the client can. */
+  /** True to speak HTTP/2, if the client can. */
   readonly http2?: boolean;
   readonly connectMs?: number;
   readonly headMs?: number;
   readonly bodyMs?: number;
-  /** The client's own limit for the whole request, where it has one. */
+  /** Limit of the whole request, if the client has one. */
   readonly timeoutMs?: number;
-  /** Called when the head of the answer has come. */
+  /** Called when the head of the answer has arrived. */
   readonly onHead?: () => void;
-  /** Called when the first bytes of the answer have come. */
+  /** Called when the first bytes of the answer have arrived. */
   readonly onBytes?: () => void;
 }
 
 /** A client that streams one answer to its end. */
 export interface Client {
   readonly name: string;
-  /** The dialect in which its provider speaks; undefined where it hands over bytes. */
+  /** The dialect of its provider; undefined if the client returns bytes. */
   readonly protocol?: "openai-chat" | "anthropic-messages" | "ai-gateway";
-  /** Rejects as the client does; gives a response that a client without opinions hands over as it is. */
+  /** Rejects with the client's own error. A client that does not judge responses returns them. */
   readonly ask: (ask: Ask) => Promise<ErrorResponse | undefined>;
 }
 
-/** What was provoked: the thrown value beside its classification, or neither where the client saw a clean end. */
+/** The thrown value beside its classification; neither if the client saw a clean end. */
 export interface Provoked {
   readonly error?: unknown;
   readonly failure?: Failure;
 }
 
 /**
- * Asks and classifies, as an attempt does: a thrown value by `classify`, a response that is none by `classifyResponse`.
- *
- * @param client that asks
- * @param ask what
+ * Sends a request and classifies the result as an attempt would: a thrown value with `classify`, a failed response with
+ * `classifyResponse`.
  */
 export const provoke = async (client: Client, ask: Ask): Promise<Provoked> => {
   try {
@@ -55,10 +53,9 @@ export const provoke = async (client: Client, ask: Ask): Promise<Provoked> => {
   }
 };
 
-/** The body that every client sends; no server here reads it. */
+/** The body that every client sends; no server in these tests reads it. */
 export const body = JSON.stringify({ model: "test", stream: true, messages: [{ role: "user", content: "hello" }] });
 
-/** The headers of that body. */
 export const headers = { "content-type": "application/json" };
 
 /** Reads bytes to their end. */

@@ -1,5 +1,5 @@
 /**
- * Expected of what gathers: the SDKs' collecting calls, and the AI SDK's retries.
+ * Expected outcomes of the SDKs' collecting calls and of the AI SDK's retries.
  */
 
 import { events, limitedTwice, statuses } from "../Answers.ts";

@@ -1,5 +1,5 @@
 /**
- * The conveniences of the SDKs that collect a whole stream: what they say when one ends before its time.
+ * The convenience calls of the SDKs that collect a whole stream, and their errors when it ends early.
  */
 import Anthropic from "@anthropic-ai/sdk";
 import { streamText } from "ai";

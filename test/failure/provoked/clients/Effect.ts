@@ -26,7 +26,6 @@ const over = <E>(ask: Ask, layer: Layer.Layer<HttpClient.HttpClient, E>): Promis
     ask.signal === undefined ? {} : { signal: ask.signal },
   );
 
-/** The three backends. */
 export const effectClients: ReadonlyArray<Client> = [
   {
     name: "Effect HttpClient (fetch)",

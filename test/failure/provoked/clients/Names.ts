@@ -1,5 +1,5 @@
 /**
- * Every client of the HTTP/1.1 tables, and the groups that mostly say the same.
+ * Every client of the HTTP/1.1 tables, in groups that usually agree.
  */
 import { aiSdkClients } from "./AiSdk.ts";
 import type { Client } from "./Client.ts";
@@ -7,7 +7,6 @@ import { effectClients } from "./Effect.ts";
 import { rawClients } from "./Raw.ts";
 import { sdkClients } from "./Sdk.ts";
 
-/** Every client. */
 export const clients: ReadonlyArray<Client> = [...rawClients, ...effectClients, ...sdkClients, ...aiSdkClients];
 
 const names = (list: ReadonlyArray<Client>): ReadonlyArray<string> => list.map(({ name }) => name);
@@ -22,11 +21,10 @@ export const aiSdk = names(aiSdkClients);
 export const bytes = [...raw, ...effect];
 export const events = [...sdks, ...aiSdk];
 
-/** Clients whose provider speaks as OpenAI does and that hand over its body. */
+/** Clients that expose the body of a provider with OpenAI's dialect. */
 export const openai = [...raw, "openai", "AI SDK"];
 export const anthropic = ["@anthropic-ai/sdk"];
 export const gateway = ["AI SDK gateway"];
 
-/** All but some. */
 export const except = (list: ReadonlyArray<string>, ...left: ReadonlyArray<string>): ReadonlyArray<string> =>
   list.filter((name) => !left.includes(name));

@@ -1,5 +1,5 @@
 /**
- * Clients that hand over bytes: node:http, undici 8, and fetch over the undici of this Node and over undici 8.
+ * Clients that return bytes: node:http, undici 8, and fetch over the undici of this Node and over undici 8.
  */
 import * as http from "node:http";
 import * as https from "node:https";
@@ -66,12 +66,12 @@ const globalFetch: Client = {
   ask: (ask) => using(bundledAgent(ask), (dispatcher) => fetchOver(dispatcher, ask)),
 };
 
-/** What a process gets that imports undici 8 before it fetches: Node's fetch over undici 8's connections. */
+/** Node's fetch over the connections of undici 8, as in a process that imports undici 8 before it fetches. */
 const mixedFetch: Client = {
   name: "global fetch over undici 8",
   ask: (ask) =>
     using(new Undici.Dispatcher1Wrapper(new Undici.Agent(limits(ask))), (dispatcher) =>
-      // The wrapper exists to be taken for an undici 7 dispatcher; its types are undici 8's.
+      // The wrapper poses as an undici 7 dispatcher; its types are those of undici 8.
       fetchOver(dispatcher as unknown as NodeDispatcher, ask),
     ),
 };
@@ -82,5 +82,5 @@ const fetchOver = async (dispatcher: NodeDispatcher, ask: Ask): Promise<ErrorRes
 const ofSignal = (ask: Ask): { readonly signal?: AbortSignal } =>
   ask.signal === undefined ? {} : { signal: ask.signal };
 
-/** Node's own first, so that its undici is loaded before the other. */
+/** Node's own clients come first, so that its undici is loaded before the other. */
 export const rawClients: ReadonlyArray<Client> = [nodeHttp, globalFetch, mixedFetch, undiciRequest, undiciFetch];

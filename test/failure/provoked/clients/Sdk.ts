@@ -1,5 +1,5 @@
 /**
- * The OpenAI and Anthropic SDKs, streaming, without retries of their own.
+ * The OpenAI and Anthropic SDKs, streaming, without their own retries.
  */
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
@@ -8,7 +8,6 @@ import { bundledAgent, type NodeDispatcher, using } from "./NodeFetch.ts";
 
 const messages = [{ role: "user" as const, content: "hello" }];
 
-/** Options of both SDKs. */
 export const options = (ask: Ask, dispatcher: NodeDispatcher) => ({
   apiKey: "a key of a test",
   baseURL: ask.url,
@@ -28,7 +27,7 @@ const drained = async (events: AsyncIterable<unknown>, ask: Ask): Promise<undefi
 
 const ofSignal = (ask: Ask) => (ask.signal === undefined ? {} : { signal: ask.signal });
 
-/** Both SDKs on Node's own fetch, as they come. */
+/** Both SDKs over Node's own fetch. */
 export const sdkClients: ReadonlyArray<Client> = [
   {
     name: "openai",

@@ -1,5 +1,5 @@
 /**
- * Measures the picture: where bars, gaps and ticks stand.
+ * Measures the picture: the positions of bars, gaps and ticks.
  */
 import { assert, describe, it } from "@effect/vitest";
 import { timelineOf } from "../../../../src/gateway/page/geometry/Timeline.ts";
@@ -11,7 +11,7 @@ import * as Runs from "../PageRuns.ts";
 const startedAt = 1_790_000_000_000;
 
 describe("the timeline of a run", () => {
-  it("has a bar an attempt, from its start to its break or the end, and the waits between", () => {
+  it("has a bar per attempt, from its start to its break or the end, with the waits between them", () => {
     const { bars, gaps, total } = timelineOf(runStory(folded(Runs.recovered("run_a", startedAt)), startedAt + 99_000));
     assert.deepStrictEqual(
       bars.map(({ end, from, to }) => [from, to, end]),
@@ -31,7 +31,7 @@ describe("the timeline of a run", () => {
     assert.strictEqual(total, 32_610);
   });
 
-  it("lets what is under way last until now, and an ended run no longer than it did", () => {
+  it("lets a pending attempt last until now, and an ended run no longer than it did", () => {
     const record = folded(Runs.running("run_a", startedAt));
     for (const ms of [5_000, 60_000]) {
       const [bar] = timelineOf(runStory(record, startedAt + ms)).bars;
@@ -79,7 +79,7 @@ describe("the timeline of a run", () => {
     }
   });
 
-  it("goes on behind a gap of hours, with ticks on both sides", () => {
+  it("continues after a gap of hours, with ticks on both sides", () => {
     const hour = 3_600_000;
     const record = folded([
       ...Runs.asking("run_a", startedAt),

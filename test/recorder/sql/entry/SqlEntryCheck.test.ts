@@ -10,7 +10,7 @@ import * as E from "../../Entries.ts";
 import { record } from "../../suite/Bench.ts";
 import * as Folder from "../SqlFolder.ts";
 
-/** What a program in JavaScript may hand over: the types would refuse some of it. */
+/** An entry that an untyped program may pass and the types would refuse. */
 const entry = (fields: object): RunRecord.Entry => fields as RunRecord.Entry;
 
 const started = (fields: object) => entry({ ...E.begun("r"), ...fields });
@@ -58,9 +58,9 @@ const unreadable: Readonly<Record<string, readonly [RunRecord.Entry, RegExp]>> =
   "what is no data": [started({ budget: { toJSON: () => 1n } }), /RunStarted/],
 };
 
-describe("what could not be read back is refused when it is written (L7, L8)", () => {
+describe("an entry that could not be read back is refused when it is written (L7, L8)", () => {
   for (const [name, [wrong, field]] of Object.entries(unreadable)) {
-    it.effect(`${name}: the message names the field, nothing of the write is taken and the run can be read`, () =>
+    it.effect(`${name}: the message names the field, nothing of the write is stored and the run can be read`, () =>
       Effect.gen(function* () {
         const recorder = yield* Folder.open({ file: yield* Folder.emptyPath });
         const starts = wrong._tag === "RunStarted";
@@ -83,7 +83,7 @@ describe("what could not be read back is refused when it is written (L7, L8)", (
     );
   }
 
-  it.effect("what JSON makes whole is taken: fields that are undefined are left out", () =>
+  it.effect("an entry that JSON completes is accepted: undefined fields are omitted", () =>
     Effect.gen(function* () {
       const recorder = yield* Folder.open({ file: yield* Folder.emptyPath });
       yield* recorder.write("r", [started({ provider: { id: "x", model: undefined }, retry_of: undefined })]);
@@ -96,7 +96,7 @@ describe("what could not be read back is refused when it is written (L7, L8)", (
   );
 
   const seed = Number(process.env.STREAM_RECOVERY_SEED ?? 20_261_122);
-  it(`whatever is done to an entry, the record of what is let through can be read; seed ${seed}`, () => {
+  it(`whatever is done to an entry, the record of the accepted ones can be read; seed ${seed}`, () => {
     const random = seeded(seed);
     const decode = Schema.decodeUnknownSync(RunRecord.RunRecord);
     let taken = 0;
@@ -120,9 +120,9 @@ describe("what could not be read back is refused when it is written (L7, L8)", (
   });
 });
 
-describe("the plain question that each entry is asked gives the answers of its schema", () => {
+describe("the quick check of each entry agrees with its schema", () => {
   const seed = Number(process.env.STREAM_RECOVERY_SEED ?? 20_261_123);
-  it(`of 100,000 entries to which something was done; seed ${seed}`, () => {
+  it(`for each of 100,000 entries to which something was done; seed ${seed}`, () => {
     const random = seeded(seed);
     const [shape, schema] = [shapeOf(RunRecord.Entry), Schema.is(RunRecord.Entry)];
     const whole = full();
@@ -138,7 +138,7 @@ describe("the plain question that each entry is asked gives the answers of its s
     assert.isAbove(answers.no, 10_000);
   });
 
-  it("asks for bounds as Schema.is does, at their edges and for those that it does not know", () => {
+  it("asks for bounds as Schema.is does, at their edges and for unknown checks", () => {
     const atLeast = (least: number) => Schema.isGreaterThanOrEqualTo(least);
     const schemas: ReadonlyArray<Schema.Constraint> = [
       Schema.String.check(Schema.isMaxLength(3)),
@@ -209,7 +209,7 @@ describe("the plain question that each entry is asked gives the answers of its s
   }
 });
 
-/** A life with every field that an entry may have. */
+/** A life with every field that an entry can have. */
 const full = (): ReadonlyArray<RunRecord.Entry> => [
   ...E.life("r"),
   started({
@@ -236,7 +236,7 @@ const full = (): ReadonlyArray<RunRecord.Entry> => [
   E.ended(),
 ];
 
-/** The record as far as its entries fit. */
+/** The record of the entries that fit. */
 const fold = (entries: ReadonlyArray<RunRecord.Entry>): RunRecord.RunRecord | undefined => {
   let record: RunRecord.RunRecord | undefined;
   for (const it of entries) {
@@ -263,7 +263,7 @@ const wrongs = [
   0,
 ];
 
-/** Puts something else into one place of a value. */
+/** Replaces a part of a value with another value. */
 const damage = (value: unknown, random: () => number): unknown => {
   const isLeaf = typeof value !== "object" || value === null || Object.keys(value).length === 0;
   if (isLeaf || random() < 0.1) return wrongs[Math.floor(random() * wrongs.length)];

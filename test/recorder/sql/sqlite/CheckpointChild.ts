@@ -1,5 +1,5 @@
 /**
- * A process of its own that commits rows to a file until it is told to close, and tells how many are on record.
+ * A separate process that commits rows to a file until it must close, and reports how many are on record.
  */
 import { Effect, ManagedRuntime } from "effect";
 import { SqlClient } from "effect/sql/SqlClient";
@@ -7,13 +7,13 @@ import * as SqlNodeSqlite from "../../../../src/recorder/sql/sqlite/SqlNodeSqlit
 
 const [file = "", name = ""] = process.argv.slice(2);
 
-/** Rows of one turn of the event loop, each in a commit of its own. */
+/** Rows per turn of the event loop, each in a separate commit. */
 const rowsInTurn = 16;
 
 const runtime = ManagedRuntime.make(SqlNodeSqlite.layerOfStore({ file, synchronous: "normal" }));
 const sql = await runtime.runPromise(SqlClient);
 const step = SqlNodeSqlite.stepOf(sql);
-// The connection is opened by the first statement.
+// The first statement opens the connection.
 await runtime.runPromise(sql`SELECT 1`);
 
 let [row, isClosing] = [0, false];

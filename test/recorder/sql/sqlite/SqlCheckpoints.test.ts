@@ -1,6 +1,6 @@
 /**
- * Checkpoints of a file in a thread of its own: what was committed reaches the file while its connection goes on, and the thread lets go of
- * the file before the connection does.
+ * Checkpoints of a file in a separate thread: committed data reaches the file while its connection works, and the thread closes the
+ * file before the connection does.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
@@ -16,17 +16,17 @@ import * as SqlNodeSqlite from "../../../../src/recorder/sql/sqlite/SqlNodeSqlit
 import { filled, smallDisk } from "../../../SmallDisk.ts";
 import * as Folder from "../SqlFolder.ts";
 
-/** Waits for what a thread brings about, however busy the machine is. */
+/** Waits for an effect of a thread, however busy the machine is. */
 const until = (isSo: () => boolean) =>
   Effect.promise(async () => {
     for (let times = 0; !isSo() && times < 6_000; times += 1) await pause(10);
     assert.isTrue(isSo());
   });
 
-/** Bytes of each row: a row is a page at least. */
+/** Size of each row in bytes, at least a page. */
 const rowBytes = 5_000;
 
-/** A file with a journal, as a store has it. */
+/** A file with a journal, like that of a store. */
 const journaled = (file: string): DatabaseSync => {
   const database = new DatabaseSync(file);
   database.exec("PRAGMA journal_mode = WAL; CREATE TABLE t (process TEXT, n INTEGER, body TEXT)");
@@ -41,12 +41,12 @@ const insert = (body: string): string => `INSERT INTO t VALUES ('test', 0, '${bo
 
 interface Committing {
   readonly process: ChildProcess;
-  /** Rows that it has told of: all of them are on record. */
+  /** Rows that it has reported, all of which are on record. */
   rows: number;
   readonly over: Promise<string | number | null>;
 }
 
-/** Starts a process that commits rows until it is told to close. */
+/** Starts a process that commits rows until it must close. */
 const committing = (
   file: string,
   name: string,
@@ -83,35 +83,33 @@ const closed = (it: Committing): Effect.Effect<string | number | null> =>
   });
 
 describe("checkpoints in a thread", () => {
-  it.live(
-    "bring what was committed into the file, and nothing of the thread is left when the connection is closed",
-    () =>
-      Effect.gen(function* () {
-        const file = yield* Folder.emptyPath;
-        const written = Effect.gen(function* () {
-          const sql = yield* SqlClient;
-          yield* sql`CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT)`;
-          const step = SqlNodeSqlite.stepOf(sql);
-          // Fewer pages than a commit copies by itself: only a thread does it.
-          for (let row = 0; row < rowsBetween; row += 1)
-            step?.([["INSERT INTO t VALUES (?, ?)", [row, "x".repeat(rowBytes)]]]);
-          yield* until(() => statSync(file).size > (rowsBetween * rowBytes) / 2);
-          const pages = sql<{ readonly wal_autocheckpoint: number }>`PRAGMA wal_autocheckpoint`;
-          yield* Effect.repeat(
-            Effect.map(pages, ([row]) => row?.wal_autocheckpoint === journalPagesMax),
-            { until: (isSet) => isSet },
-          );
-        });
-        const layer = SqlNodeSqlite.layerOfStore({ file, synchronous: "normal" });
-        yield* Effect.scoped(Effect.provide(written, layer));
-        assert.deepStrictEqual(readdirSync(dirname(file)), ["runs.db"]);
-        const other = new DatabaseSync(file, { readOnly: true });
-        assert.deepStrictEqual({ ...other.prepare("SELECT count(*) AS rows FROM t").get() }, { rows: rowsBetween });
-        other.close();
-      }),
+  it.live("bring what was committed into the file, and the thread has ended when the connection is closed", () =>
+    Effect.gen(function* () {
+      const file = yield* Folder.emptyPath;
+      const written = Effect.gen(function* () {
+        const sql = yield* SqlClient;
+        yield* sql`CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT)`;
+        const step = SqlNodeSqlite.stepOf(sql);
+        // Fewer pages than a commit copies by itself, so only a thread does.
+        for (let row = 0; row < rowsBetween; row += 1)
+          step?.([["INSERT INTO t VALUES (?, ?)", [row, "x".repeat(rowBytes)]]]);
+        yield* until(() => statSync(file).size > (rowsBetween * rowBytes) / 2);
+        const pages = sql<{ readonly wal_autocheckpoint: number }>`PRAGMA wal_autocheckpoint`;
+        yield* Effect.repeat(
+          Effect.map(pages, ([row]) => row?.wal_autocheckpoint === journalPagesMax),
+          { until: (isSet) => isSet },
+        );
+      });
+      const layer = SqlNodeSqlite.layerOfStore({ file, synchronous: "normal" });
+      yield* Effect.scoped(Effect.provide(written, layer));
+      assert.deepStrictEqual(readdirSync(dirname(file)), ["runs.db"]);
+      const other = new DatabaseSync(file, { readOnly: true });
+      assert.deepStrictEqual({ ...other.prepare("SELECT count(*) AS rows FROM t").get() }, { rows: rowsBetween });
+      other.close();
+    }),
   );
 
-  it.live("that no thread can make are left to the connection, and a file that is gone is not made anew", () =>
+  it.live("that no thread can make are left to the connection, and a file that is gone is not created again", () =>
     Effect.gen(function* () {
       const file = join(yield* Folder.folder, "gone.db");
       const copied: Array<number> = [];
@@ -125,7 +123,7 @@ describe("checkpoints in a thread", () => {
     }),
   );
 
-  it.live("end behind a connection that closes while its thread begins", () =>
+  it.live("end after a connection that closes while its thread starts", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const database = journaled(file);
@@ -139,7 +137,7 @@ describe("checkpoints in a thread", () => {
     }),
   );
 
-  it.live("that a full disk refuses are left to the connection, and are made again once there is room", () =>
+  it.live("that a full disk refuses are left to the connection, and are repeated once there is room", () =>
     Effect.gen(function* () {
       const disk = yield* smallDisk;
       if (disk === undefined) return;
@@ -151,7 +149,7 @@ describe("checkpoints in a thread", () => {
       checkpoints.committed(rowsBetween);
       yield* until(() => copied.length === 1);
       const room = filled(join(disk, "filler"));
-      // The journal begins anew, as all of it is in the file: what comes next has room in it, and none in the file.
+      // The journal restarts, because all of it is in the file: new rows have room in the journal, and none in the file.
       database.exec(insert(bytesOf(50)));
       checkpoints.committed(rowsBetween);
       yield* until(() => copied.length === 2);
@@ -165,7 +163,7 @@ describe("checkpoints in a thread", () => {
     }),
   );
 
-  it.live("of a file that was moved away leave the one in its place alone", () =>
+  it.live("of a file that was moved away do not affect the file that replaces it", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       const written = Effect.gen(function* () {
@@ -196,7 +194,7 @@ describe("checkpoints in a thread", () => {
 });
 
 describe("processes with checkpoints in threads", () => {
-  it.live("commit to one file side by side, and what one of them has told stands when it is killed", () =>
+  it.live("commit to one file side by side, and commits that one has reported are kept when it is killed", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       journaled(file).close();
@@ -236,14 +234,14 @@ describe("processes with checkpoints in threads", () => {
     }),
   );
 
-  it.live("go on without one where the process may have none", () =>
+  it.live("work without a thread if the process may have none", () =>
     Effect.gen(function* () {
       const file = yield* Folder.emptyPath;
       journaled(file).close();
       const permitted = ["--permission", "--allow-fs-read=*", "--allow-fs-write=*"];
       const it = yield* committing(file, "a", { execArgv: permitted });
       yield* until(() => it.rows > 8 * rowsBetween);
-      // SQLite's own checkpoints keep it as short as ever.
+      // SQLite's own checkpoints keep it as short as before.
       assert.isBelow(statSync(`${file}-wal`).size, 2 * 1_000 * 4_120);
       assert.strictEqual(yield* closed(it), 0);
       assert.deepStrictEqual(readdirSync(dirname(file)), ["runs.db"]);

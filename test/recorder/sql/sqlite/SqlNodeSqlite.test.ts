@@ -10,7 +10,7 @@ const provided = <A, E>(effect: Effect.Effect<A, E, SqlClient>) =>
   Effect.provide(effect, SqlNodeSqlite.layer({ file: ":memory:" }));
 
 describe("the driver over node:sqlite", () => {
-  it.effect("gives rows, values, raw results and streams", () =>
+  it.effect("returns rows, values, raw results and streams", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient;
       yield* sql`CREATE TABLE t (a TEXT, b INTEGER)`;
@@ -35,7 +35,7 @@ describe("the driver over node:sqlite", () => {
     }).pipe(provided),
   );
 
-  it.effect("rolls a failed transaction back and keeps a nested one's savepoint", () =>
+  it.effect("rolls a failed transaction back and keeps the savepoint of a nested one", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient;
       yield* sql`CREATE TABLE t (a INTEGER PRIMARY KEY)`;
@@ -51,7 +51,7 @@ describe("the driver over node:sqlite", () => {
     }).pipe(provided),
   );
 
-  it.effect("classifies SQLite's errors as Effect does", () =>
+  it.effect("classifies SQLite's errors like Effect", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient;
       yield* sql`CREATE TABLE t (a TEXT UNIQUE)`;
@@ -61,7 +61,7 @@ describe("the driver over node:sqlite", () => {
     }).pipe(provided),
   );
 
-  it.effect("a transaction in one step is undone where its body fails or dies, and where its commit is refused", () =>
+  it.effect("a transaction in one step is undone if its body fails or dies, or its commit is refused", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient;
       const transact = SqlNodeSqlite.transactionOf(sql);
@@ -79,7 +79,7 @@ describe("the driver over node:sqlite", () => {
   );
 
   it.effect(
-    "a lock blocks the thread for a program's statement a little, and for a store's not at all: that waits by itself",
+    "a lock blocks the thread briefly for a program's statement, and not at all for a store's, which waits asynchronously",
     () =>
       Effect.gen(function* () {
         const asked = Effect.flatMap(SqlClient, (sql) => sql<{ timeout: number }>`PRAGMA busy_timeout`);
@@ -90,7 +90,7 @@ describe("the driver over node:sqlite", () => {
       }),
   );
 
-  it.effect("a transaction in one step is no part of one that another fiber has open: it waits for that", () =>
+  it.effect("a transaction in one step waits for the open transaction of another fiber and is independent of it", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient;
       yield* sql`CREATE TABLE t (a INTEGER PRIMARY KEY)`;
@@ -115,7 +115,7 @@ describe("the driver over node:sqlite", () => {
     }).pipe(provided),
   );
 
-  it("says nothing on the terminal of a Node in which SQLite is experimental, and lets other warnings through", () => {
+  it("prints no warning in a Node in which SQLite is experimental, and lets other warnings through", () => {
     const driver = new URL("../../../../src/recorder/sql/sqlite/SqlNodeSqlite.ts", import.meta.url).href;
     const program = `
       const load = process.getBuiltinModule;

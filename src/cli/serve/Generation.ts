@@ -1,0 +1,14 @@
+/**
+ * Numbers the configurations of a gateway, so that an operator can see which one each worker uses after a change.
+ */
+import { type Effect, Metric } from "effect";
+
+/** Number of the configuration at the start; each accepted reload increments it. */
+export const first = 1;
+
+const generation = Metric.gauge("stream_recovery_gateway_config_generation", {
+  description: "The configuration that is served: 1 at the start, one more with each that was read again and taken",
+});
+
+/** Publishes the number of this process's configuration as a metric. */
+export const tell = (number: number): Effect.Effect<void> => Metric.update(generation, number);

@@ -1,0 +1,37 @@
+/**
+ * Validates the address at which other gateways reach this one.
+ */
+import { Schema } from "effect";
+
+/** Maximum length of an address, in characters. */
+const charactersMax = 512;
+
+const expected = "expected https://HOST[:PORT], or http://HOST[:PORT] of a loopback address, and nothing else";
+
+/** Responses cross a network in the clear unless TLS protects them, so plain HTTP is for one machine only. */
+const isAddress = (text: string): boolean => {
+  if (text.length > charactersMax || /[\s?#\\@]/.test(text) || !URL.canParse(text)) return false;
+  const { hostname, pathname, protocol } = new URL(text);
+  if (pathname !== "/") return false;
+  return protocol === "https:" || (protocol === "http:" && loopback.test(hostname));
+};
+
+/** Maximum characters of an invalid address that are quoted. */
+const shownMax = 80;
+
+const loopback = /^(?:localhost|\[::1\]|127(?:\.\d{1,3}){3})$/;
+
+/** Quotes an invalid address without its user, password, path and query, which may be secret. */
+const given = (text: string): string => {
+  if (!URL.canParse(text)) return "no URL";
+  const { host, protocol } = new URL(text);
+  const shown = `${protocol}//${host}`.slice(0, shownMax);
+  return text === shown ? shown : `${shown}…`;
+};
+
+/** The origin of a gateway: `https`, or `http` on the loopback interface. */
+export const GatewayAddress = Schema.String.check(
+  Schema.makeFilter((text: string) => isAddress(text) || `${expected}, got ${given(text)}`, {
+    toJsonSchema: () => ({ pattern: "^https?://[^/?#@\\s]+/?$" }),
+  }),
+);

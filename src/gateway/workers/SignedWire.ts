@@ -1,0 +1,263 @@
+/**
+ * Sends signed HTTP requests to other processes over the same store, and serves theirs. A process is reached over its Unix socket
+ * (`WorkerSockets`) or at its advertised address (`OtherGateways`), and each of the two has its own wire.
+ *
+ * Only queries and hops are served. The signature (`HopSignature`) is bound to the receiver's address, so that a request to one
+ * gateway is worthless at another.
+ *
+ * To add a query, define it with `query` next to its subject, send it with `ask`, and answer it with `replies`. The reader drops
+ * values that do not match the schema, so a schema bounds everything it describes (L11).
+ */
+import {
+  type ClientRequest,
+  request as httpRequest,
+  type IncomingMessage,
+  type RequestOptions,
+  type ServerResponse,
+} from "node:http";
+import { request as httpsRequest } from "node:https";
+import { Clock, Effect, FiberSet, Result, Schema, type Scope } from "effect";
+import { HopSignature, signatureHeader } from "./HopSignature.ts";
+import type { sharedKey } from "./SharedKey.ts";
+
+/** Header of a query between processes: its name and value, as JSON. */
+const askHeader = "x-recovery-ask";
+
+/** Header of a request for another process's run. */
+export const hopHeader = "x-recovery-hop";
+
+/** Path of all requests between processes. */
+export const hopPath = "/recovery/hop";
+
+/**
+ * Maximum size of a head between two processes, in bytes. It fits the head of a run in which every byte is percent-encoded as
+ * three, and more.
+ */
+export const hopHeadBytesMax = 1024 * 1024;
+
+/** Maximum size of a reply, in bytes. The series of a worker are the longest replies. */
+const replyBytesMax = 64 * 1024 * 1024;
+
+const replyMsDefault = 2_000;
+
+/** Silence after which the system probes a connection to another machine, in milliseconds. A machine that is gone is noticed soon after. */
+const probeMs = 10_000;
+
+/** A schema whose encoded form is JSON. */
+type JsonSchema<A> = Schema.Codec<A, unknown>;
+
+/** A query to one process. */
+export interface Query<A, B> {
+  readonly name: string;
+  readonly asked: JsonSchema<A>;
+  readonly replied: JsonSchema<B>;
+  readonly replyMs: number;
+}
+
+/** Defines a query. Its name must be unique. */
+export const query = <A, B>(
+  name: string,
+  asked: Schema.Codec<A, unknown>,
+  replied: Schema.Codec<B, unknown>,
+  replyMs = replyMsDefault,
+): Query<A, B> => ({ name, asked: Schema.toCodecJson(asked), replied: Schema.toCodecJson(replied), replyMs });
+
+/**
+ * A query has no reply. `gone`: the process does not run now. `late`: the reply timed out. `refused`: the process does not know
+ * the query or its signature.
+ */
+export class AskError extends Schema.TaggedError<AskError>()("AskError", {
+  reason: Schema.Literals(["gone", "late", "refused"]),
+  question: Schema.String,
+}) {}
+
+/** Serves the client of another process. */
+export type HopListener = (request: IncomingMessage, response: ServerResponse, word: string) => void;
+
+/**
+ * Address of a process: the path of its Unix socket, or the origin of its URL with the time by which its clock is ahead of this
+ * one's, in milliseconds.
+ */
+export type Destination = { readonly socketPath: string } | { readonly origin: string; readonly aheadMs: number };
+
+/** Destination and headers of a hop. */
+export interface HopTarget {
+  readonly to: Destination;
+  /** Returns the headers of a hop, including the signature. */
+  readonly headersOf: (word: string) => Record<string, string>;
+}
+
+/** Opens a request to a process, on its own connection. TLS trusts what Node trusts. */
+export const requestTo = (to: Destination, headers: Record<string, string>): ClientRequest => {
+  const options: RequestOptions = { agent: false, headers, path: hopPath, maxHeaderSize: hopHeadBytesMax };
+  if ("socketPath" in to) return httpRequest({ ...options, socketPath: to.socketPath });
+  const open = to.origin.startsWith("https:") ? httpsRequest : httpRequest;
+  const request = open(to.origin, options);
+  request.setSocketKeepAlive(true, probeMs);
+  return request;
+};
+
+type Replier = (asked: unknown) => Effect.Effect<string | undefined>;
+
+/** Sends and serves signed requests in one way. */
+export class SignedWire {
+  readonly #signature: HopSignature;
+  /** Origin at which requests arrive; undefined on a socket. */
+  readonly #origin: string | undefined;
+  readonly #run: (effect: Effect.Effect<void>) => void;
+  readonly #repliers = new Map<string, Replier>();
+  #hops: HopListener | undefined;
+
+  private constructor(signature: HopSignature, origin: string | undefined, run: (effect: Effect.Effect<void>) => void) {
+    this.#signature = signature;
+    this.#origin = origin;
+    this.#run = run;
+  }
+
+  /**
+   * Creates a wire. Its replies end with the scope.
+   *
+   * @param origin this process's own address; left out on a socket
+   */
+  static readonly make = Effect.fnUntraced(function* (
+    key: ReturnType<typeof sharedKey>,
+    origin?: string,
+  ): Effect.fn.Return<SignedWire, never, Scope.Scope> {
+    const clock = yield* Clock.Clock;
+    const run = yield* Effect.flatMap(FiberSet.make<void>(), (fibers) => FiberSet.runtime(fibers)<never>());
+    return new SignedWire(new HopSignature(key, () => clock.currentTimeMillisUnsafe()), origin, run);
+  });
+
+  /** Asks a process. */
+  ask<A, B>(query: Query<A, B>, value: A, to: Destination): Effect.Effect<B, AskError> {
+    return Effect.suspend(() => {
+      // The value may contain client input, so a value that does not match the schema is not a defect.
+      const body = Schema.encodeResult(query.asked)(value);
+      if (Result.isFailure(body)) return Effect.fail(new AskError({ reason: "refused", question: query.name }));
+      const word = written({ name: query.name, body: body.success });
+      return asking(query, to, { [askHeader]: word, [signatureHeader]: this.#sign(word, to) });
+    });
+  }
+
+  hopTo(to: Destination): HopTarget {
+    return { to, headersOf: (word) => ({ [hopHeader]: word, [signatureHeader]: this.#sign(word, to) }) };
+  }
+
+  #sign(word: string, to: Destination): string {
+    return "origin" in to
+      ? this.#signature.of(bound(word, to.origin), to.aheadMs)
+      : this.#signature.of(bound(word, undefined));
+  }
+
+  /** Answers a query while the scope is open. */
+  replies<A, B>(
+    { asked, name, replied }: Query<A, B>,
+    reply: (value: A) => Effect.Effect<B>,
+  ): Effect.Effect<void, never, Scope.Scope> {
+    return Effect.acquireRelease(
+      Effect.sync(() => void this.#repliers.set(name, replierOf(asked, replied, reply))),
+      () => Effect.sync(() => void this.#repliers.delete(name)),
+    );
+  }
+
+  /** Serves the hops of other processes while the scope is open. */
+  serveHops(listener: HopListener): Effect.Effect<void, never, Scope.Scope> {
+    const set = (hops: HopListener | undefined) =>
+      Effect.sync(() => {
+        this.#hops = hops;
+      });
+    return Effect.acquireRelease(set(listener), () => set(undefined));
+  }
+
+  /** Serves a request, or refuses it. Returns true if its signature is valid. */
+  take(request: IncomingMessage, response: ServerResponse): boolean {
+    response.sendDate = false;
+    const { [askHeader]: asks, [hopHeader]: hop, [signatureHeader]: signed } = request.headers;
+    const word = asks ?? hop;
+    if (typeof word !== "string" || !this.#signature.isOf(bound(word, this.#origin), signed)) {
+      refuse(response, 403);
+      return false;
+    }
+    if (asks !== undefined) this.#reply(word, response);
+    else if (this.#hops === undefined) refuse(response, 404);
+    else this.#hops(request, response, word);
+    return true;
+  }
+
+  #reply(word: string, response: ServerResponse): void {
+    const { body, name } = readAsked(word) ?? {};
+    const reply = this.#repliers.get(name ?? "")?.(body) ?? Effect.undefined;
+    this.#run(
+      Effect.map(reply, (text) => {
+        response.writeHead(text === undefined ? 400 : 200, { "content-type": "application/json" });
+        response.end(text);
+      }),
+    );
+  }
+}
+
+/** Binds a word to its receiver. An origin has no line break, so no two receivers share a bound word. */
+const bound = (word: string, origin: string | undefined): string =>
+  origin === undefined ? word : `${origin}\n${word}`;
+
+const refuse = (response: ServerResponse, status: number): void => {
+  response.writeHead(status, { connection: "close" }).end();
+};
+
+const replierOf =
+  <A, B>(asked: JsonSchema<A>, replied: JsonSchema<B>, reply: (value: A) => Effect.Effect<B>): Replier =>
+  (body) => {
+    const read = Schema.decodeUnknownResult(asked)(body);
+    if (Result.isFailure(read)) return Effect.undefined;
+    return Effect.map(reply(read.success), (value) => JSON.stringify(Schema.encodeSync(replied)(value))).pipe(
+      Effect.catchCause((cause) => Effect.as(Effect.logWarning("a query of another process failed", cause), undefined)),
+    );
+  };
+
+const Asked = Schema.fromJsonString(Schema.Struct({ name: Schema.String, body: Schema.Unknown }));
+
+const written = (asked: typeof Asked.Type): string => encodeURIComponent(JSON.stringify(asked));
+
+const readAsked = (word: string): typeof Asked.Type | undefined => {
+  try {
+    const read = Schema.decodeUnknownResult(Asked)(decodeURIComponent(word));
+    return Result.isSuccess(read) ? read.success : undefined;
+  } catch {
+    return undefined;
+  }
+};
+
+const asking = <A, B>(
+  { name, replied, replyMs }: Query<A, B>,
+  to: Destination,
+  headers: Record<string, string>,
+): Effect.Effect<B, AskError> => {
+  const failed = (reason: AskError["reason"]) => new AskError({ reason, question: name });
+  const reply = Effect.callback<string, AskError>((resume) => {
+    const request = requestTo(to, headers);
+    request.on("error", () => resume(Effect.fail(failed("gone"))));
+    request.on("response", (response) => {
+      const chunks: Array<Buffer> = [];
+      let bytes = 0;
+      response.on("data", (chunk: Buffer) => {
+        bytes += chunk.byteLength;
+        if (bytes > replyBytesMax) request.destroy();
+        else chunks.push(chunk);
+      });
+      response.on("error", () => undefined);
+      response.on("close", () => {
+        if (!response.complete) resume(Effect.fail(failed("gone")));
+        else if (response.statusCode !== 200) resume(Effect.fail(failed("refused")));
+        else resume(Effect.succeed(Buffer.concat(chunks).toString()));
+      });
+    });
+    request.end();
+    return Effect.sync(() => void request.destroy());
+  });
+  return reply.pipe(
+    Effect.timeoutOrElse({ duration: replyMs, orElse: () => Effect.fail(failed("late")) }),
+    Effect.flatMap((text) =>
+      Effect.mapError(Schema.decodeUnknownEffect(Schema.fromJsonString(replied))(text), () => failed("refused")),
+    ),
+  );
+};

@@ -1,0 +1,136 @@
+/**
+ * Lets each worker of `serve --workers` query its siblings over Unix sockets, and serve their queries.
+ *
+ * The sockets are in a folder that no other user can enter, and each request is signed (`SignedWire`). A worker has no list of
+ * living siblings: it asks all of them, and a dead one refuses the connection at once. State that must hold for all workers is a
+ * row of the store. Queries are for what only one worker knows: its current activity, and the bytes of its runs.
+ */
+import { rmSync } from "node:fs";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { join } from "node:path";
+import { Context, Effect, Layer, type Scope } from "effect";
+import { RunRecorder } from "../../recorder/RunRecorder.ts";
+import { sharedKey } from "./SharedKey.ts";
+import { AskError, type HopListener, type HopTarget, hopHeadBytesMax, type Query, SignedWire } from "./SignedWire.ts";
+
+/** Position of a worker within its gateway. */
+export interface WorkerNumber {
+  /** Number from 1 to the number of workers. A replacement has the number of the worker that died. */
+  readonly self: number;
+  /** Number of workers, by which limits for all of them are divided. */
+  readonly workers: number;
+  /** Folder of the sockets; undefined if it could not be created, and then no worker reaches another. */
+  readonly folder: string | undefined;
+}
+
+/** Reply of one worker. */
+export interface Told<A> {
+  readonly worker: number;
+  readonly value: A;
+}
+
+/** The sockets of all workers, as seen by one of them. A single-process gateway does not have this service. */
+export class WorkerSockets extends Context.Service<
+  WorkerSockets,
+  WorkerNumber & {
+    /** Numbers of the siblings in order, without this worker; empty without a folder. */
+    readonly others: ReadonlyArray<number>;
+    readonly ask: <A, B>(query: Query<A, B>, value: A, to: number) => Effect.Effect<B, AskError>;
+    /** Queries all siblings at once, and returns the replies that arrived, in order. */
+    readonly askOthers: <A, B>(query: Query<A, B>, value: A) => Effect.Effect<ReadonlyArray<Told<B>>>;
+    /** Answers a query while the scope is open. */
+    readonly replies: <A, B>(
+      query: Query<A, B>,
+      reply: (value: A) => Effect.Effect<B>,
+    ) => Effect.Effect<void, never, Scope.Scope>;
+    /** Serves the hops of siblings while the scope is open. */
+    readonly serveHops: (listener: HopListener) => Effect.Effect<void, never, Scope.Scope>;
+    readonly hopTo: (worker: number) => HopTarget;
+  }
+>()("effect-stream-recovery/gateway/WorkerSockets") {
+  /** Listens on the worker's own socket while the scope is open. */
+  static readonly layer = (place: WorkerNumber): Layer.Layer<WorkerSockets, never, RunRecorder> =>
+    Layer.effect(
+      WorkerSockets,
+      Effect.flatMap(RunRecorder, ({ shared }) => make(place, shared && sharedKey(shared.secret, "hop"))),
+    );
+}
+
+/** Returns the path of a worker's socket. */
+export const socketOf = (folder: string, worker: number): string => join(folder, `${worker}.sock`);
+
+/**
+ * Creates the service.
+ *
+ * @param key signs the messages between workers; undefined if the store has no secret, and then no worker reaches another
+ */
+export const make = Effect.fnUntraced(function* (
+  place: WorkerNumber,
+  key: ReturnType<typeof sharedKey> | undefined,
+): Effect.fn.Return<WorkerSockets["Service"], never, Scope.Scope> {
+  const { folder, self, workers } = place;
+  if (folder === undefined || key === undefined) return alone(place);
+  const wire = yield* SignedWire.make(key);
+  yield* listening(socketOf(folder, self), (request, response) => void wire.take(request, response));
+  const others = Array.from({ length: workers }, (_, at) => at + 1).filter((it) => it !== self);
+  const to = (worker: number) => ({ socketPath: socketOf(folder, worker) });
+  const ask = <A, B>(query: Query<A, B>, value: A, worker: number) => wire.ask(query, value, to(worker));
+  return WorkerSockets.of({
+    ...{ ...place, others, ask },
+    hopTo: (worker) => wire.hopTo(to(worker)),
+    askOthers: (query, value) =>
+      Effect.forEach(
+        others,
+        (worker) => Effect.option(Effect.map(ask(query, value, worker), (replied) => ({ worker, value: replied }))),
+        { concurrency: "unbounded" },
+      ).pipe(Effect.map((all) => all.flatMap((it) => (it._tag === "Some" ? [it.value] : [])))),
+    replies: (query, reply) => wire.replies(query, reply),
+    serveHops: (listener) => wire.serveHops(listener),
+  });
+});
+
+/** A worker that reaches no other. */
+const alone = (place: WorkerNumber): WorkerSockets["Service"] =>
+  WorkerSockets.of({
+    ...{ ...place, others: [] },
+    ask: ({ name }) => Effect.fail(new AskError({ reason: "gone", question: name })),
+    askOthers: () => Effect.succeed([]),
+    replies: () => Effect.void,
+    serveHops: () => Effect.void,
+    hopTo: (worker) => ({ to: { socketPath: socketOf(place.folder ?? "", worker) }, headersOf: () => ({}) }),
+  });
+
+const listening = (
+  socket: string,
+  taken: (request: IncomingMessage, response: ServerResponse) => void,
+): Effect.Effect<void, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.callback<{ readonly server: Server; readonly wrong?: string }>((resume) => {
+      const server = createServer({ maxHeaderSize: hopHeadBytesMax, requestTimeout: 0 }, taken);
+      const failed = (error: unknown) => resume(Effect.succeed({ server, wrong: codeOf(error) }));
+      server.once("error", failed);
+      try {
+        // A worker that died leaves its socket behind.
+        rmSync(socket, { force: true });
+      } catch (error) {
+        return resume(Effect.succeed({ server, wrong: codeOf(error) }));
+      }
+      server.listen(socket, () => {
+        server.off("error", failed).on("error", () => undefined);
+        resume(Effect.succeed({ server }));
+      });
+    }),
+    ({ server }) =>
+      Effect.sync(() => {
+        server.close();
+        server.closeAllConnections();
+      }),
+  ).pipe(
+    Effect.flatMap(({ wrong }) =>
+      wrong === undefined
+        ? Effect.void
+        : Effect.logWarning("clients of the other workers cannot attach to the runs of this one", { code: wrong }),
+    ),
+  );
+
+const codeOf = (error: unknown): string => (error instanceof Error && "code" in error ? String(error.code) : "unknown");

@@ -1,0 +1,100 @@
+/**
+ * Assigns the text of a continuation to the blocks that it came in. The gate returns text later than it takes it and drops the text
+ * before the seam, so the text that leaves may belong to an earlier block than the newest.
+ */
+import type * as Json from "../../domain/Json.ts";
+import type { AttemptGate } from "./AttemptGate.ts";
+
+/** A text block of a continuation. */
+export interface TextBlock {
+  /** Position of the block in the continuation's text. */
+  readonly start: number;
+  /** True for the first block: with a prefill it begins at the seam and continues the open block. */
+  readonly first: boolean;
+}
+
+/** Writes text into its block. `name` and `frame` are those of the event that brought it; omitted if no event did. */
+type WriteText<B> = (block: B, text: string, name?: string, frame?: Json.JsonRecord) => void;
+
+/** The text blocks of one continuation. */
+export class TextBlocks<B extends TextBlock> {
+  readonly #gate: AttemptGate;
+  readonly #write: WriteText<B>;
+  /** Blocks that have not fully left. */
+  #blocks: Array<B> = [];
+  #joining: B | undefined;
+  /** Amounts of text given to the gate and received from it, in UTF-16 code units. */
+  #fed = 0;
+  #out = 0;
+
+  constructor(gate: AttemptGate, write: WriteText<B>) {
+    this.#gate = gate;
+    this.#write = write;
+  }
+
+  /** True if text of the continuation has left. A block that begins after that is written whole, as the provider's own. */
+  get hasLeft(): boolean {
+    return this.#out > 0;
+  }
+
+  /** The block that continues the last one the client has read, known once the seam is proven. */
+  findJoining(): B | undefined {
+    if (!this.#gate.joined) return undefined;
+    this.#joining ??= this.#blocks.findLast((block) => block.first || block.start < this.#gate.cut);
+    return this.#joining;
+  }
+
+  /**
+   * The position of a block that begins now.
+   *
+   * @param isIdle true for a block that can be forgotten, if it is the newest and has no text
+   */
+  next(isIdle: (block: B) => boolean): TextBlock {
+    const newest = this.#blocks.at(-1);
+    if (newest?.start === this.#fed && isIdle(newest)) this.#blocks.pop();
+    return { start: this.#fed, first: this.#blocks.length === 0 && this.#joining === undefined };
+  }
+
+  add(block: B): void {
+    this.#blocks.push(block);
+  }
+
+  /** Passes a piece of text of the newest block through the gate. Its event is the template for the events written for it. */
+  take(piece: string, name?: string, frame?: Json.JsonRecord): void {
+    if (piece === "") return;
+    this.#fed += piece.length;
+    this.#leave(this.#gate.text(piece), name, frame);
+  }
+
+  /** Writes the text that the gate still holds. */
+  close(): void {
+    this.#leave(this.#gate.close());
+  }
+
+  /** Writes held text, because something that is not text follows. False if the seam is not proven, which fails the attempt. */
+  closeForOther(): boolean {
+    this.#leave(this.#gate.behindText() ?? "");
+    return this.#gate.joined;
+  }
+
+  /** Writes text that passed the gate into the blocks it belongs to. */
+  #leave(text: string, name?: string, frame?: Json.JsonRecord): void {
+    let rest = text;
+    while (rest !== "") {
+      const from = this.#gate.cut + this.#out;
+      // It must be found while it is still listed.
+      this.findJoining();
+      const at = this.#blocks.findLastIndex((block) => block.start <= from);
+      this.#blocks = this.#blocks.slice(Math.max(at, 0));
+      const [block, next] = this.#blocks;
+      if (block === undefined) {
+        this.#gate.fail("unwritable");
+        return;
+      }
+      const piece = next === undefined ? rest : rest.slice(0, Math.max(1, next.start - from));
+      rest = rest.slice(piece.length);
+      this.#out += piece.length;
+      this.#write(block, piece, name, frame);
+    }
+  }
+}

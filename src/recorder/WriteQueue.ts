@@ -1,0 +1,623 @@
+/**
+ * Writes the entries of volatile runs after their acts (L8): the run continues at once, and the store gets its entries in
+ * order.
+ *
+ * Entries queued within `behindMs` become one write of a run, and the writes of many runs share a commit. So a short run costs
+ * one share of a commit, and a killed process loses at most its last moments. While the store accepts nothing, the queue keeps
+ * up to `queueBytesMax`, for at most `queueAgeMsMax`.
+ */
+import * as Clock from "effect/Clock";
+import * as Context from "effect/Context";
+import * as Deferred from "effect/Deferred";
+import * as Duration from "effect/Duration";
+import * as Effect from "effect/Effect";
+import * as Layer from "effect/Layer";
+import * as Metric from "effect/Metric";
+import type * as Scope from "effect/Scope";
+import { join } from "../facts/Growth.ts";
+import { type BoundedRecorder, bounded } from "./BoundedRecorder.ts";
+import { endsWithin, inRealTime, monotonicMs } from "./MonotonicTime.ts";
+import { isOfStore, type RecorderError } from "./RecorderError.ts";
+import { isListed, type RunQuery } from "./RunFilter.ts";
+import * as RunRecord from "./RunRecord.ts";
+import { type Commit, listLimitDefault, RunRecorder } from "./RunRecorder.ts";
+import { OutageLog, saidAgainMs } from "./shared/OutageLog.ts";
+
+/** Maximum size of all entries in the queue, in bytes (estimated): 64 MiB. */
+export const queueBytesMax = 64 * 1024 * 1024;
+
+/** Share of `queueBytesMax` to which a full queue is evicted. */
+const evictedTo = 7 / 8;
+
+/** Maximum time that an entry waits for the store, in milliseconds: 10 minutes. */
+export const queueAgeMsMax = 600_000;
+
+/**
+ * Time for which entries gather for one write, in milliseconds. An entry is written one to two of these after it was queued, so
+ * a lookup by another process that waits for a second finds it.
+ */
+export const behindMs = 250;
+
+/** Time after which a run that is not on record counts as unknown, in milliseconds. Another process may still have it queued. */
+export const lateRecordMs = 1_000;
+
+/** Reads one run, and reads again later if another process may not have written it yet. */
+export const findLate = (
+  recorder: Pick<RunRecorder["Service"], "durable" | "run">,
+  runId: string,
+): Effect.Effect<RunRecord.RunRecord | undefined, RecorderError> =>
+  Effect.flatMap(recorder.run(runId), (record) =>
+    record === undefined && recorder.durable
+      ? Effect.delay(recorder.run(runId), Duration.millis(lateRecordMs))
+      : Effect.succeed(record),
+  );
+
+/**
+ * Time without a successful write, while one was due, after which the store counts as unavailable, in milliseconds (DESIGN
+ * section 18).
+ */
+export const awayMs = 10_000;
+
+/** First and maximum pause before an unavailable store is tried again, in milliseconds. */
+const pauseMs = 250;
+const pauseMsMax = 2_000;
+
+/**
+ * Maximum duration of one round of writes while the process runs, in milliseconds. A longer one means that the process was
+ * suspended.
+ */
+const roundMsMax = 30_000;
+
+/** Maximum runs in one group of writes. A file blocks this thread while it commits; a server is remote and takes many at once. */
+const groupRunsMax = { file: 16, server: 256 };
+
+/** Maximum time that a closing queue keeps writing, in milliseconds, unless its owner says otherwise. */
+export const lastWritesMs = 3_000;
+
+/** Unwritten entries of one run. */
+export interface Unwritten {
+  readonly runId: string;
+  readonly entries: ReadonlyArray<RunRecord.Entry>;
+}
+
+/** Keeps the entries that a closing queue could not write. Returns the number of entries that are lost nevertheless. */
+export type Spill = (unwritten: ReadonlyArray<Unwritten>) => Effect.Effect<number>;
+
+interface QueuedRun {
+  readonly runId: string;
+  waiting: Array<RunRecord.Entry>;
+  /** Entries of the write in flight; empty without one. */
+  writing: ReadonlyArray<RunRecord.Entry>;
+  bytes: number;
+  /** Monotonic time of the oldest entry, in milliseconds. */
+  since: number;
+  /** True if a caller waits for the run, which is then written now. */
+  isDue: boolean;
+  /** Callers that wait for everything they queued, with the number of entries that were queued by then. */
+  waiters: Array<{ readonly through: number; readonly done: Deferred.Deferred<boolean> }>;
+  queued: number;
+  written: number;
+}
+
+/** Maximum refused runs that are remembered. */
+const refusedRunsMax = 10_000;
+
+const nothing: ReadonlyArray<RunRecord.Entry> = [];
+
+/** Estimated size of the entries in the queue, in bytes. */
+export const queuedBytes = Metric.gauge("stream_recovery.queue_bytes", {
+  description: "Estimated size of the entries that wait to be recorded",
+});
+
+/** Entries that will never be on record, by `stream_recovery.reason` (overflow, invalid, refused, shutdown). */
+export const lostEntries = Metric.counter("stream_recovery.lost_entries", {
+  description: "Entries of runs that could not be recorded and were given up",
+  incremental: true,
+});
+
+/** The queue of a process. The processor adds to it, and the page reads from it. */
+export class WriteQueue extends Context.Service<WriteQueue, Queue>()("effect-stream-recovery/WriteQueue") {
+  /**
+   * Puts a queue in front of a recorder. Reads through this layer's recorder include queued entries.
+   *
+   * @param recorder recorder that the queue writes to
+   * @param spill keeps entries that a closing queue could not write; without it they are lost, and logged
+   */
+  static readonly over = <Provided, E, R>(
+    recorder: Layer.Layer<RunRecorder | Provided, E, R>,
+    spill?: Spill,
+  ): Layer.Layer<RunRecorder | Provided | WriteQueue, E, R> =>
+    Layer.effectContext(
+      Effect.gen(function* () {
+        const inner = yield* RunRecorder;
+        const queue = yield* make(inner, spill);
+        return Context.make(RunRecorder, withQueue(inner, queue)).pipe(Context.add(WriteQueue, queue));
+      }),
+    ).pipe(Layer.provideMerge(recorder));
+}
+
+/** Creates a queue in front of a recorder. It writes the rest when the scope closes. */
+export const make = (recorder: RunRecorder["Service"], spill?: Spill): Effect.Effect<Queue, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const services = yield* Effect.context<never>();
+    const answers = recorder.write.commit?.answers;
+    const queue = new Queue(bounded(recorder), yield* Clock.Clock, services, { answers, spill });
+    yield* Effect.addFinalizer(() => queue.close(lastWritesMs));
+    yield* Effect.forkScoped(queue.work);
+    return queue;
+  });
+
+/** Queue of the entries of volatile runs. */
+export class Queue {
+  readonly #recorder: BoundedRecorder;
+  readonly #clock: Clock.Clock;
+  readonly #services: Context.Context<never>;
+  readonly #spill: Spill | undefined;
+  readonly #groupRuns: number;
+  /** True if the store commits before the call returns. Nothing is queued then. */
+  readonly #isAtOnce: boolean;
+  readonly #runs = new Map<string, QueuedRun>();
+  /** Runs that the store will never have completely, at most `refusedRunsMax`. */
+  readonly #refusedRuns = new Set<string>();
+  #bytes = 0;
+  #wake = Deferred.makeUnsafe<void>();
+  /** Done when a caller waits for a write, so that the next group starts at once. */
+  #hurry = Deferred.makeUnsafe<void>();
+  #isClosed = false;
+  /** Monotonic time since which a write is due without a success, in milliseconds; undefined if none is due. */
+  #dueSince: number | undefined;
+  #lost = { entries: 0, run_id: "", saidAt: Number.NEGATIVE_INFINITY };
+  readonly #outage = new OutageLog({
+    away: "runs cannot be recorded; what happens is kept until the store takes it",
+    back: "runs are recorded again",
+  });
+
+  constructor(
+    recorder: BoundedRecorder,
+    clock: Clock.Clock,
+    services: Context.Context<never>,
+    { answers, spill }: { readonly answers: Commit["answers"] | undefined; readonly spill: Spill | undefined },
+  ) {
+    this.#recorder = recorder;
+    this.#groupRuns = answers === "late" ? groupRunsMax.server : groupRunsMax.file;
+    this.#isAtOnce = answers === "at_once";
+    this.#clock = clock;
+    this.#services = services;
+    this.#spill = spill;
+  }
+
+  /** True if a write has been due for `awayMs` without a success. */
+  get isAway(): boolean {
+    return this.#dueSince !== undefined && this.#now() - this.#dueSince >= awayMs;
+  }
+
+  /** Runs with entries in the queue. */
+  get size(): number {
+    return this.#runs.size;
+  }
+
+  /** Estimated size of all entries, in bytes. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  #now(): number {
+    return monotonicMs(this.#clock);
+  }
+
+  /**
+   * Queues entries of one run, in the order in which they happened. It never waits and never refuses.
+   *
+   * @param runId run whose first entry is `RunStarted`, unless it is already on record
+   */
+  add(runId: string, entries: ReadonlyArray<RunRecord.Entry>): void {
+    if (entries.length === 0) return;
+    if (this.#isAtOnce) {
+      this.#recorder.commit(runId, entries, { services: this.#services }, (why) => {
+        if (why !== undefined) this.#say(this.#refused(runId, entries.length, why));
+      });
+      return;
+    }
+    // The store lacks the beginning of this run, so it cannot accept the rest.
+    if (this.#refusedRuns.has(runId)) {
+      this.#count("refused", entries.length, runId);
+      return;
+    }
+    const now = this.#now();
+    const known = this.#runs.get(runId);
+    const run = known ?? emptyRun(runId, now);
+    if (known === undefined) this.#runs.set(runId, run);
+    else if (run.waiting.length === 0 && run.writing.length === 0) run.since = now;
+    for (const entry of entries) this.#join(run, entry);
+    if (this.#bytes > queueBytesMax) this.#evict();
+    if (this.#isClosed) this.#say(this.#pass(this.#groupRuns));
+    else if (known === undefined) this.#ring();
+  }
+
+  /** Adds an entry. Facts of one attempt are joined into one entry, because they only grow (L1). */
+  #join(run: QueuedRun, given: RunRecord.Entry): void {
+    const at = given._tag === "FactsRaised" ? run.waiting.findLastIndex((it) => raisesSame(it, given)) : -1;
+    const before = at < 0 ? undefined : run.waiting[at];
+    let entry = given;
+    if (before?._tag === "FactsRaised" && given._tag === "FactsRaised") {
+      entry = { ...given, facts: join(before.facts, given.facts) };
+      run.waiting.splice(at, 1);
+      run.queued -= 1;
+      this.#weigh(run, -weightOf(before));
+    }
+    run.waiting.push(entry);
+    run.queued += 1;
+    this.#weigh(run, weightOf(entry));
+  }
+
+  #weigh(run: QueuedRun, bytes: number): void {
+    run.bytes += bytes;
+    this.#bytes += bytes;
+  }
+
+  #ring(): void {
+    Deferred.doneUnsafe(this.#wake, Effect.void);
+  }
+
+  /**
+   * Waits until everything that was queued for a run is on record.
+   *
+   * @param ms maximum wait, in milliseconds
+   * @returns false if the store did not take it in time, or refused it
+   */
+  recorded(runId: string, ms: number): Effect.Effect<boolean> {
+    return Effect.suspend(() => {
+      const run = this.#runs.get(runId);
+      if (run === undefined) return Effect.succeed(!this.#refusedRuns.has(runId));
+      const done = Deferred.makeUnsafe<boolean>();
+      run.waiters.push({ through: run.queued, done });
+      run.isDue = true;
+      this.#ring();
+      Deferred.doneUnsafe(this.#hurry, Effect.void);
+      return Effect.timeoutOrElse(Deferred.await(done), {
+        duration: Duration.millis(ms),
+        orElse: () => Effect.succeed(false),
+      });
+    });
+  }
+
+  /** True while entries of a run wait for the store. */
+  has(runId: string): boolean {
+    return this.#runs.has(runId);
+  }
+
+  /** Returns the stored record of a run with its queued entries folded in. */
+  overlay(runId: string, stored: RunRecord.RunRecord | undefined): RunRecord.RunRecord | undefined {
+    const run = this.#runs.get(runId);
+    if (run === undefined) return stored;
+    const folded = RunRecord.applyAll(stored, [...run.writing, ...run.waiting]);
+    return typeof folded === "string" ? stored : folded;
+  }
+
+  /** Records of runs whose beginning is still queued, newest first. */
+  get unstored(): ReadonlyArray<RunRecord.RunRecord> {
+    return [...this.#runs.values()].reverse().flatMap(({ runId, waiting, writing }) => {
+      const first = writing[0] ?? waiting[0];
+      const record = first?._tag === "RunStarted" ? this.overlay(runId, undefined) : undefined;
+      return record === undefined ? [] : [record];
+    });
+  }
+
+  /** Writes due entries for as long as the scope lives. */
+  readonly work: Effect.Effect<never> = Effect.gen({ self: this }, function* () {
+    let pause = 0;
+    while (true) {
+      if (this.#runs.size === 0) yield* Deferred.await(this.#wake);
+      this.#wake = Deferred.makeUnsafe<void>();
+      const from = this.#now();
+      const gathers = Effect.sleep(Math.max(behindMs, pause));
+      // A caller that waits for its write skips the gathering, unless the store is unavailable.
+      yield* pause === 0 ? Effect.raceFirst(gathers, Deferred.await(this.#hurry)) : gathers;
+      this.#hurry = Deferred.makeUnsafe<void>();
+      const isBack = yield* Effect.catchCause(this.#pass(pause > 0 ? 1 : this.#groupRuns), (cause) =>
+        Effect.as(Effect.logError("a defect kept runs from being recorded; they are tried again", cause), false),
+      );
+      this.#discount(this.#now() - from - roundMsMax);
+      pause = isBack ? 0 : Math.min(Math.max(pauseMs, pause * 2), pauseMsMax);
+      if (pause > 0) this.#forgetOld();
+      yield* Metric.update(queuedBytes, this.#bytes);
+    }
+  });
+
+  /**
+   * Writes the due runs, group by group, until the store fails.
+   *
+   * @param first maximum runs of the first group; one is enough to probe an unavailable store
+   * @returns true if the store accepted everything
+   */
+  #pass(first: number): Effect.Effect<boolean> {
+    return Effect.gen({ self: this }, function* () {
+      for (let max = first; ; max = this.#groupRuns) {
+        const group = this.#due(max);
+        if (group.length === 0) {
+          this.#dueSince = undefined;
+          return true;
+        }
+        this.#dueSince ??= this.#now();
+        if (!(yield* this.#write(group))) return false;
+        this.#dueSince = this.#now();
+        yield* Effect.yieldNow;
+      }
+    });
+  }
+
+  /** Returns the runs whose entries have gathered long enough or that a caller waits for, oldest first. */
+  #due(max: number): ReadonlyArray<QueuedRun> {
+    const found: Array<QueuedRun> = [];
+    const gathered = this.#now() - behindMs;
+    for (const run of this.#runs.values()) {
+      if (found.length >= max) break;
+      const isFree = run.writing.length === 0 && run.waiting.length > 0;
+      if (isFree && (run.isDue || this.#isClosed || run.since <= gathered)) found.push(run);
+    }
+    return found;
+  }
+
+  /**
+   * Writes the entries of these runs. Returns true if the store accepted or refused all of them, false if it could not take one
+   * now.
+   */
+  #write(group: ReadonlyArray<QueuedRun>): Effect.Effect<boolean> {
+    return Effect.suspend(() => {
+      const over = Deferred.makeUnsafe<boolean>();
+      let left = group.length;
+      let isTaken = true;
+      const told = (run: QueuedRun, why: RecorderError | undefined): void => {
+        if (!this.#wrote(run, why)) isTaken = false;
+        left -= 1;
+        if (left === 0) Deferred.doneUnsafe(over, Effect.succeed(isTaken));
+      };
+      for (const run of group) {
+        run.writing = run.waiting;
+        run.waiting = [];
+        run.isDue = false;
+        this.#recorder.commit(run.runId, run.writing, { services: this.#services }, (why) => told(run, why));
+      }
+      return Deferred.await(over);
+    });
+  }
+
+  /** Handles the result of a write. Returns false if the store could not take it now; its entries are then queued again. */
+  #wrote(run: QueuedRun, why: RecorderError | undefined): boolean {
+    const { writing } = run;
+    run.writing = nothing;
+    if (why === undefined) {
+      if (this.#outage.isOn) this.#say(this.#outage.worked);
+      this.#done(run, writing);
+      return true;
+    }
+    const misfit = why.reason === "invalid" ? writing[why.entry ?? -1] : undefined;
+    if (misfit !== undefined) {
+      this.#count("invalid", 1, run.runId);
+      this.#say(
+        Effect.logError(`an entry of a run could not be recorded, and will not be: ${why.message}`, {
+          run_id: run.runId,
+          entry: misfit._tag,
+        }),
+      );
+      run.queued -= 1;
+      this.#weigh(run, -weightOf(misfit));
+      run.waiting = [...writing.filter((it) => it !== misfit), ...run.waiting];
+      run.isDue = true;
+      if (run.waiting.length === 0) this.#done(run, nothing);
+      else this.#ring();
+      return true;
+    }
+    if (!isOfStore(why)) {
+      this.#say(this.#refused(run.runId, writing.length + run.waiting.length, why));
+      this.#forget(run);
+      return true;
+    }
+    run.waiting = [...writing, ...run.waiting];
+    run.isDue = true;
+    // Next time another run goes first, so that a run that the store never takes does not hold up the others.
+    this.#runs.delete(run.runId);
+    this.#runs.set(run.runId, run);
+    this.#say(Effect.annotateLogs(this.#outage.failed(why.message), { run_id: run.runId }));
+    return false;
+  }
+
+  #done(run: QueuedRun, written: ReadonlyArray<RunRecord.Entry>): void {
+    for (const entry of written) this.#weigh(run, -weightOf(entry));
+    run.written += written.length;
+    run.since = this.#now();
+    const isHeard = ({ through }: QueuedRun["waiters"][number]) => Math.min(through, run.queued) <= run.written;
+    for (const waiter of run.waiters) if (isHeard(waiter)) Deferred.doneUnsafe(waiter.done, Effect.succeed(true));
+    run.waiters = run.waiters.filter((it) => !isHeard(it));
+    if (run.waiting.length === 0) this.#runs.delete(run.runId);
+  }
+
+  /**
+   * Forgets a run that the store will never have completely.
+   *
+   * @param isRefused true if no more of it can be recorded
+   */
+  #forget(run: QueuedRun, isRefused = true): void {
+    this.#bytes -= run.bytes;
+    this.#runs.delete(run.runId);
+    if (isRefused) this.#refusedRuns.add(run.runId);
+    for (const oldest of this.#refusedRuns) {
+      if (this.#refusedRuns.size > refusedRunsMax) this.#refusedRuns.delete(oldest);
+      break;
+    }
+    for (const { done } of run.waiters) Deferred.doneUnsafe(done, Effect.succeed(false));
+  }
+
+  #refused(run_id: string, entries: number, { message, reason }: RecorderError): Effect.Effect<void> {
+    this.#count("refused", entries, run_id);
+    return Effect.logError(`a run could not be recorded, and will not be: ${message}`, { run_id, reason, entries });
+  }
+
+  /** Evicts evidence first, then runs that started and ended in the queue, then unended runs, and finally runs with an end. */
+  #evict(): void {
+    // Frees more than is needed now, so that not every entry has to scan all runs.
+    const roomy = () => this.#bytes <= queueBytesMax * evictedTo;
+    for (const run of this.#runs.values()) {
+      if (roomy()) return;
+      this.#drop(
+        run,
+        run.waiting.filter(({ _tag }) => _tag === "EvidenceNoted"),
+      );
+    }
+    const orders = [(run: QueuedRun) => begins(run) && ends(run), (run: QueuedRun) => !ends(run), () => true];
+    for (const goes of orders)
+      for (const run of [...this.#runs.values()]) {
+        if (roomy()) return;
+        if (run.writing.length === 0 && goes(run)) this.#giveUp(run, "overflow");
+      }
+  }
+
+  #drop(run: QueuedRun, dropped: ReadonlyArray<RunRecord.Entry>): void {
+    if (dropped.length === 0) return;
+    const gone = new Set(dropped);
+    run.waiting = run.waiting.filter((it) => !gone.has(it));
+    run.queued -= dropped.length;
+    for (const entry of dropped) this.#weigh(run, -weightOf(entry));
+    this.#count("overflow", dropped.length, run.runId);
+    if (run.waiting.length === 0 && run.writing.length === 0) this.#done(run, nothing);
+  }
+
+  #giveUp(run: QueuedRun, why: string): void {
+    this.#count(why, run.waiting.length, run.runId);
+    // A run whose beginning is on record may still get its end.
+    this.#forget(run, begins(run));
+  }
+
+  /** Excludes time for which the process was suspended, because the store was not tried during it. */
+  #discount(ms: number): void {
+    if (ms <= 0) return;
+    const now = this.#now();
+    for (const run of this.#runs.values()) run.since = Math.min(now, run.since + ms);
+    if (this.#dueSince !== undefined) this.#dueSince = Math.min(now, this.#dueSince + ms);
+  }
+
+  /** Drops runs that have waited too long. */
+  #forgetOld(): void {
+    const old = this.#now() - queueAgeMsMax;
+    for (const run of [...this.#runs.values()])
+      if (run.since < old && run.writing.length === 0) this.#giveUp(run, "overflow");
+  }
+
+  /** Counts entries that will never be on record. Overflows are logged at most once a minute. */
+  #count(reason: string, entries: number, run_id: string): void {
+    if (entries === 0) return;
+    Metric.withAttributes(lostEntries, { "stream_recovery.reason": reason }).updateUnsafe(entries, this.#services);
+    if (reason !== "overflow") return;
+    const now = this.#now();
+    this.#lost.entries += entries;
+    if (now - this.#lost.saidAt < saidAgainMs) return;
+    this.#say(
+      Effect.logError("entries of runs could not be recorded and are given up", {
+        why: reason,
+        entries: this.#lost.entries,
+        run_id,
+      }),
+    );
+    this.#lost = { entries: 0, run_id, saidAt: now };
+  }
+
+  #say(words: Effect.Effect<unknown>): void {
+    Effect.runForkWith(this.#services)(words);
+  }
+
+  /**
+   * Writes the rest, then spills what is left. Entries that come later are written at once or spilled.
+   *
+   * @param ms maximum time, in milliseconds of real time; a process that exits does not wait for a test's clock
+   */
+  close(ms: number): Effect.Effect<void> {
+    return Effect.gen({ self: this }, function* () {
+      if (this.#isClosed) return;
+      this.#isClosed = true;
+      yield* Effect.ignore(endsWithin(this.#drain, ms));
+      const left = [...this.#runs.values()].map(
+        ({ runId, waiting, writing }): Unwritten => ({ runId, entries: [...writing, ...waiting] }),
+      );
+      if (left.length === 0) return;
+      const entries = left.reduce((sum, run) => sum + run.entries.length, 0);
+      const lost = this.#spill === undefined ? entries : yield* this.#spill(left);
+      if (lost > 0) {
+        this.#count("shutdown", lost, left[0]?.runId ?? "");
+        yield* Effect.logError("entries of runs could not be recorded and are given up", {
+          why: "shutdown",
+          runs: left.length,
+          entries: lost,
+          run_id: left[0]?.runId,
+        });
+      }
+    });
+  }
+
+  get #drain(): Effect.Effect<void> {
+    return Effect.gen({ self: this }, function* () {
+      while (this.#runs.size > 0) {
+        const isBack = yield* this.#pass(this.#groupRuns);
+        // A write that was in flight when the queue closed ends by itself.
+        if (this.#runs.size > 0) yield* inRealTime(isBack ? 1 : pauseMs);
+      }
+    });
+  }
+}
+
+const emptyRun = (runId: string, since: number): QueuedRun => ({
+  ...{ runId, since, waiting: [], writing: nothing, bytes: 0, isDue: false, waiters: [], queued: 0, written: 0 },
+});
+
+const raisesSame = (entry: RunRecord.Entry, { attempt }: { readonly attempt: number }): boolean =>
+  entry._tag === "FactsRaised" && entry.attempt === attempt;
+
+const begins = ({ waiting }: QueuedRun): boolean => waiting[0]?._tag === "RunStarted";
+
+const ends = ({ waiting }: QueuedRun): boolean => waiting.some(({ _tag }) => _tag === "RunEnded");
+
+/** Estimates the size of an entry in memory, in bytes. The limits of records bound the rest. */
+const weightOf = (entry: RunRecord.Entry): number => {
+  switch (entry._tag) {
+    case "FactsRaised":
+    case "AttemptStarted":
+      return 1_024 + 256 * entry.facts.tools.length;
+    case "IncidentOpened":
+      return 4_096 + 256 * entry.incident.facts.tools.length;
+    default:
+      return 512;
+  }
+};
+
+/** Wraps the recorder so that its reads include queued entries. */
+const withQueue = (recorder: RunRecorder["Service"], queue: Queue): RunRecorder["Service"] => {
+  const around: RunRecorder["Service"] = {
+    ...recorder,
+    run: (runId) =>
+      recorder.run(runId).pipe(
+        Effect.map((stored) => queue.overlay(runId, stored)),
+        // A run that started while the store was unavailable is known from the queue alone.
+        Effect.catch((error) => {
+          const known = queue.overlay(runId, undefined);
+          return known === undefined ? Effect.fail(error) : Effect.succeed(known);
+        }),
+      ),
+    incidents: (runId) => Effect.map(around.run(runId), (record) => record?.incidents ?? []),
+    runs: (query = {}) => Effect.map(recorder.runs(query), (stored) => listed(queue, stored, query)),
+  };
+  return around;
+};
+
+const listed = (
+  queue: Queue,
+  stored: ReadonlyArray<RunRecord.RunRecord>,
+  query: RunQuery,
+): ReadonlyArray<RunRecord.RunRecord> => {
+  if (queue.size === 0) return stored;
+  const known = new Set(stored.map(({ run_id }) => run_id));
+  // The page keeps the length that the store gave it, because a page shorter than its limit counts as the last.
+  const seen = stored.map((record) => queue.overlay(record.run_id, record) ?? record);
+  // A later page starts after a run in the store, and queued runs are newer.
+  const queued = query.before === undefined ? queue.unstored.filter(({ run_id }) => !known.has(run_id)) : [];
+  const fitting = queued.filter((record) => isListed(record, query));
+  return [...fitting, ...seen].slice(0, query.limit ?? listLimitDefault);
+};

@@ -1,0 +1,27 @@
+/** Options of a run that has ended: what its late decisions read stays, and nothing else (L11). */
+import { assert, it } from "@effect/vitest";
+import { Effect } from "effect";
+import { letGo } from "../../../src/runtime/contract/RunOptions.ts";
+import * as S from "../Scripted.ts";
+
+it("keep what a late decision reads, and let go of the request", () => {
+  const bare = S.options(S.scripted());
+  assert.hasAllKeys(letGo(bare), ["provider", "tools", "attempt", "observe"]);
+  const full = {
+    ...bare,
+    ...S.options(S.scripted(), { canContinue: true }),
+    continueText: "auto" as const,
+    seam: () => assert.fail("an ended run joins nothing"),
+    group: "g",
+    refreshCredentials: Effect.die("an ended run refreshes nothing"),
+    requestTokens: 7,
+  };
+  const kept = letGo(full);
+  assert.strictEqual(kept.requestTokens, 7);
+  assert.strictEqual(kept.group, "g");
+  assert.strictEqual(kept.continueText, "auto");
+  for (const name of ["attempt", "observe", "canContinue", "refreshCredentials", "seam"] as const) {
+    assert.isDefined(kept[name], name);
+    assert.notStrictEqual<unknown>(kept[name], full[name], name);
+  }
+});
