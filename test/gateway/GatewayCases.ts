@@ -68,7 +68,8 @@ export const front = (
     );
     const gateway = Context.get(services, Gateway);
     const recorder = Context.get(services, RunRecorder);
-    const runs = Effect.orDie(recorder.runs());
+    // A test may have more runs than a page has by default.
+    const runs = Effect.orDie(recorder.runs({ limit: 10_000 }));
     const until = <A>(look: (runs: ReadonlyArray<RunRecord>) => A | undefined): Effect.Effect<A> =>
       found(Effect.map(runs, look));
     return { url: gateway.url, gateway, services, runs, until };
