@@ -1,5 +1,5 @@
 /**
- * Lists the tests that prove each law. docs/laws.md is printed from this list, and a test checks it.
+ * Lists the tests that prove each law. docs/recovery.md is printed from this list, and a test checks it.
  *
  * A listed file must have a test with the law's number in its title.
  */
@@ -10,7 +10,7 @@ export type Law = "L1" | "L2" | "L3" | "L4" | "L5" | "L6" | "L7" | "L8" | "L9" |
 /** A law and the files whose tests prove it, as paths from the root of the repository, the plainest first. */
 export interface LawTests {
   readonly name: string;
-  /** Printed in docs/laws.md. */
+  /** Printed in docs/recovery.md. */
   readonly statement: string;
   readonly tests: readonly [string, ...Array<string>];
 }

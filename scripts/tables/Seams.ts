@@ -1,5 +1,5 @@
 /**
- * Prints the tables of docs/seam.md: reasons why a text is not continued, reasons why new text is not joined, and support for prefills.
+ * Prints the tables of docs/continue.md: reasons why a text is not continued, reasons why new text is not joined, and support for prefills.
  */
 import { SeamFault, SeamProof, SeamRefusal } from "../../src/domain/SeamWords.ts";
 import { seamFaults } from "../../src/policy/Explanation.ts";

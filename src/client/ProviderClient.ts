@@ -35,7 +35,7 @@ import {
   sizeOf,
 } from "./ResponseReader.ts";
 
-/** Default of the `connect` clock, in milliseconds, for name lookup, TCP and TLS together; docs/clocks.md. */
+/** Default of the `connect` clock, in milliseconds, for name lookup, TCP and TLS together; docs/stream-processor.md. */
 export const connectMsDefault = 30_000;
 
 /** Connection options of a client. All other clocks belong to the watchdog of a run. */

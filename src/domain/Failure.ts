@@ -12,7 +12,7 @@ import { TransportOperation } from "./TransportCodes.ts";
 
 export { TransportOperation } from "./TransportCodes.ts";
 
-/** The clock that ran out. See docs/clocks.md for defaults and meaning. */
+/** The clock that ran out. See docs/stream-processor.md for defaults and meaning. */
 export const ClockName = Schema.Literals(["connect", "first_progress", "idle", "silence", "attempt", "run"]);
 export type ClockName = typeof ClockName.Type;
 

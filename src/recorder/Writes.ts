@@ -2,7 +2,7 @@
  * Describes every write to the store: its content, its occasions, and what waits for it (law L8). Nothing waits for a write of
  * a volatile run unless `isForEveryRun` is set.
  *
- * A new kind of entry or call does not compile until it is described here. docs/writes.md is generated from this file.
+ * A new kind of entry or call does not compile until it is described here. docs/recovery.md is generated from this file.
  */
 import type { Entry } from "./RunRecord.ts";
 import type { RunRecorder } from "./RunRecorder.ts";

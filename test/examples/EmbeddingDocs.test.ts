@@ -1,5 +1,5 @@
 /**
- * Holds docs/embedding.md to the example that it explains: every excerpt stands in its file, word for word. Holds the examples to
+ * Holds docs/stream-processor.md to the example that it explains: every excerpt stands in its file, word for word. Holds the examples to
  * their size, and to the public entry points.
  */
 import { globSync, readFileSync } from "node:fs";
@@ -7,10 +7,10 @@ import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 import { root } from "./Program.ts";
 
-const chapter = readFileSync(join(root, "docs/embedding.md"), "utf8");
+const chapter = readFileSync(join(root, "docs/stream-processor.md"), "utf8");
 const excerpts = [...chapter.matchAll(/<!-- (\S+) -->\n```ts norun\n([\s\S]*?)```/g)];
 
-describe("docs/embedding.md", () => {
+describe("docs/stream-processor.md", () => {
   it("has no excerpt that is not held", () => {
     assert.strictEqual(excerpts.length, chapter.split("```ts norun").length - 1);
     assert.isAbove(excerpts.length, 3);

@@ -39,7 +39,7 @@ export const exportCommand = Command.make(
   (options) => withStore("runs export", options.db, () => chosen(options)),
 ).pipe(
   Command.withDescription(
-    `Print a run as JSON without secrets, prompts, paths or ids, for a bug report (docs/incident-export.md); or with --all every run as it is, a line each, for another store (docs/postgres-operation.md).${exitCodesHelp}`,
+    `Print a run as JSON without secrets, prompts, paths or ids, for a bug report (docs/observability.md); or with --all every run as it is, a line each, for another store (docs/postgres.md).${exitCodesHelp}`,
   ),
   Command.withShortDescription("Print a run as JSON that can be shared, or all runs for another store"),
   Command.withExamples([

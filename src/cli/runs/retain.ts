@@ -38,7 +38,7 @@ export const retainCommand = Command.make(
   ({ db, ...options }) => withStore("runs retain", db, () => retain(options)),
 ).pipe(
   Command.withDescription(
-    `Forget ended runs as \`serve\` does by itself, once: for a timer (docs/postgres-operation.md). A run that has not ended is never forgotten, and gateways may serve meanwhile.${exitCodesHelp}`,
+    `Forget ended runs as \`serve\` does by itself, once: for a timer (docs/postgres.md). A run that has not ended is never forgotten, and gateways may serve meanwhile.${exitCodesHelp}`,
   ),
   Command.withShortDescription("Forget ended runs once as `serve` does by itself, for a timer"),
   Command.withExamples([

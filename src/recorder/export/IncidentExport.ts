@@ -3,7 +3,7 @@
  *
  * The encoder is an allow-list. Every field is named (`ExportValues`), every name consists of known words or is numbered
  * (`ExportLabel`), messages are generated again from the policy's fixed set, and the result is validated against the document's
- * schema. docs/incident-export.md describes the JSON.
+ * schema. docs/observability.md describes the JSON.
  */
 import * as Result from "effect/Result";
 import * as Schema from "effect/Schema";

@@ -83,7 +83,7 @@ const ofServer: Readonly<Record<ServerFailure, readonly [reason: RecorderError["
   ],
   pooled: [
     "bad_option",
-    "is behind a pooler that refuses the parameters of a connection of this program: let its ignore_startup_parameters name them. docs/postgres-operation.md has its settings",
+    "is behind a pooler that refuses the parameters of a connection of this program: let its ignore_startup_parameters name them. docs/postgres.md has its settings",
   ],
   unprepared: [
     "bad_option",

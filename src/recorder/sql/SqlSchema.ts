@@ -231,7 +231,7 @@ const third = Effect.fnUntraced(function* ({ dialect, facts, groups, meta, prefi
   yield* sql`INSERT INTO ${meta} (name, value) VALUES ('shared_key', ${secret})`;
 });
 
-/** Adds the tables of the delivery log. Only older programs use them, which may run beside this one: docs/postgres-operation.md. */
+/** Adds the tables of the delivery log. Only older programs use them, which may run beside this one: docs/postgres.md. */
 const deliveries = ({ dialect, prefix, sql }: SqlTables.SqlTables): Effect.Effect<void, SqlError> => {
   if (dialect.name !== "postgres") return Effect.void;
   const [all, parts] = [sql.literal(`${prefix}deliveries`), sql.literal(`${prefix}deliveryparts`)];
@@ -291,7 +291,7 @@ const waiting: Migration = ({ dialect, prefix, runs, sql }) =>
 
 /**
  * Makes PostgreSQL delete ended runs by age, as a file does. Versions 5 and 6 kept parts in partitions: their content stays there, and the
- * newest partition takes all new parts. An operator of a large store creates the index beforehand: docs/postgres-operation.md.
+ * newest partition takes all new parts. An operator of a large store creates the index beforehand: docs/postgres.md.
  */
 const unpartitioned: Migration = ({ dialect, prefix, runs, shelves, sql }) => {
   if (dialect.name !== "postgres") return Effect.void;

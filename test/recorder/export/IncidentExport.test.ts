@@ -170,7 +170,7 @@ describe("IncidentExport", () => {
   });
 
   it("is the document shown in the documentation", () => {
-    const page = readFileSync(new URL("../../../docs/incident-export.md", import.meta.url), "utf8");
+    const page = readFileSync(new URL("../../../docs/observability.md", import.meta.url), "utf8");
     const [, json] = /```json\n([^`]*)```/.exec(page) ?? [];
     assert.deepStrictEqual(
       JSON.parse(json ?? ""),

@@ -105,7 +105,7 @@ const listening = async (child: ChildProcess, path: string): Promise<void> => {
 
 let made = 0;
 
-/** Settings of the role, as in docs/postgres-operation.md. */
+/** Settings of the role, as in docs/postgres.md. */
 export const kept: Readonly<Record<string, string>> = {
   lock_timeout: "5s",
   statement_timeout: "15s",

@@ -128,7 +128,7 @@ describe("partitions of version 6 in PostgreSQL", () => {
       assert.deepStrictEqual(places, [{ name: "stream_recovery_parts_3" }]);
       assert.strictEqual(yield* recorder.prune({ keep: 0 }), 11);
       assert.deepStrictEqual(yield* partitions, before);
-      // As docs/postgres-operation.md describes for a partition that no run uses any more.
+      // As docs/postgres.md describes for a partition that no run uses any more.
       yield* recorder.answer({ run_id: "second", revision: 1, choice: "stop", by: "person" });
       yield* recorder.claim("second");
       yield* recorder.write("second", [{ _tag: "RunResumed" }, E.ended()]);

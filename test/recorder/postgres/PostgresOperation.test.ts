@@ -1,5 +1,5 @@
 /**
- * Runs the commands that docs/postgres.md and docs/postgres-operation.md give an operator, on a separate server.
+ * Runs the commands that docs/postgres.md gives an operator, on a separate server.
  */
 import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -57,7 +57,7 @@ const done = (commands: string, role?: string): string => {
 
 const dayMs = 24 * 60 * 60 * 1_000;
 
-const grants = (): string => told("postgres.md", "sql")[0] ?? "";
+const grants = (): string => told("postgres.md", "sql", "role")[0] ?? "";
 
 const opened = (role = "recovery") => Databases.open({ address: as(role), leaseMs: 600 });
 
@@ -127,7 +127,7 @@ describe("the commands that the PostgreSQL docs give an operator", () => {
     Effect.gen(function* () {
       const recorder = yield* opened();
       yield* recorder.write("seen", [E.begun("seen"), E.attempt(1)]);
-      const queries = told("postgres-operation.md", "sql");
+      const queries = told("postgres.md", "sql");
       assert.isAtLeast(queries.length, 9);
       const found = queries.map((query) => ({ query, rows: cluster.psql("recovery", query) }));
       const rowsOf = (text: string) => found.find(({ query }) => query.includes(text))?.rows ?? "none such";
@@ -152,7 +152,7 @@ describe("the commands that the PostgreSQL docs give an operator", () => {
   it.live("delete old runs on a timer with the role of the gateways, beside a serving one", () =>
     Effect.gen(function* () {
       const recorder = yield* opened();
-      const [dry = "", wet = "", ...more] = told("postgres-operation.md", "sh", "retain").join("\n").trim().split("\n");
+      const [dry = "", wet = "", ...more] = told("postgres.md", "sh", "retain").join("\n").trim().split("\n");
       assert.lengthOf(more, 0);
       done(wet);
       yield* recorder.write("old", [E.begun("old"), E.attempt(1)]);
@@ -188,7 +188,7 @@ describe("the commands that the PostgreSQL docs give an operator", () => {
       const forgotten = yield* Scope.make();
       const goesOn = yield* Scope.provide(opened(), forgotten);
       yield* goesOn.write("goes on", [E.begun("goes on"), E.attempt(1)]);
-      for (const command of told("postgres-operation.md", "sh")) done(command);
+      for (const command of told("postgres.md", "sh")) done(command);
       yield* goesOn.write("goes on", [E.noted(1)]);
       assert.isTrue(existsSync(join(folder, "base", "PG_VERSION")));
       // Facts that the dump lacks: in its record of this run no tool has begun, and nothing was shown.
@@ -196,14 +196,14 @@ describe("the commands that the PostgreSQL docs give an operator", () => {
       yield* before.write("later", E.life("later"));
       const digest = yield* before.digest("x");
       yield* Scope.close(scope, Exit.void);
-      for (const command of told("postgres-operation.md", "sh", "restore")) done(command);
+      for (const command of told("postgres.md", "sh", "restore")) done(command);
       // A program that was never stopped: the store has forgotten its acknowledged entries, and it continues anyway.
       yield* goesOn.write("goes on", [E.noted(2)]);
       const left = E.folded([E.begun("goes on"), E.attempt(1), E.noted(2)]);
       assert.deepStrictEqual(yield* record(goesOn, "goes on"), left);
       yield* Scope.close(forgotten, Exit.void);
       for (const then of ["restored", "ended"]) {
-        for (const command of told("postgres-operation.md", "sh", then)) done(command);
+        for (const command of told("postgres.md", "sh", then)) done(command);
       }
       const after = yield* opened();
       assert.deepStrictEqual(yield* record(after, "over"), E.folded(E.life("over")));

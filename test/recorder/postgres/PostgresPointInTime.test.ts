@@ -1,5 +1,5 @@
 /**
- * Restores an earlier moment of a server from its base backup and its archived log, as described in docs/postgres-operation.md.
+ * Restores an earlier moment of a server from its base backup and its archived log, as described in docs/postgres.md.
  */
 import { execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";

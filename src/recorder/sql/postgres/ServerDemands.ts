@@ -61,7 +61,7 @@ const warnings = (
     ...(longer.length === 0
       ? []
       : [
-          `gives connections longer limits than were asked for, as a pooler does that drops them (ms: ${longer.join(", ")}): a process that stands still may hold up all others. Let the role keep them: docs/postgres-operation.md#poolers`,
+          `gives connections longer limits than were asked for, as a pooler does that drops them (ms: ${longer.join(", ")}): a process that stands still may hold up all others. Let the role keep them: docs/postgres.md#poolers`,
         ]),
     ...(of("synchronous_commit") === "off"
       ? [
