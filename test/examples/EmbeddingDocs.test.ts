@@ -1,6 +1,6 @@
 /**
- * Holds docs/stream-processor.md to the example that it explains: every excerpt stands in its file, word for word. Holds the examples to
- * their size, and to the public entry points.
+ * Holds docs/stream-processor.md to the example that it explains: every excerpt stands in its file, word for word. Holds the
+ * examples to their size, and to the public entry points.
  */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
