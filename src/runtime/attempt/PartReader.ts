@@ -4,6 +4,7 @@
  * `readStream` is a plain function over the attempt, because many runs wait at once and each would hold another object.
  */
 import type * as Cause from "effect/Cause";
+import * as Channel from "effect/Channel";
 import * as Effect from "effect/Effect";
 import * as Exit from "effect/Exit";
 import type * as Scope from "effect/Scope";
@@ -30,7 +31,7 @@ export const readStream = <P, E, R>(
   reader: PartReader<P>,
   options: RunOptions<P, E, R>,
 ): Effect.Effect<void, E | Cause.Done, R | Scope.Scope> =>
-  Effect.flatMap(Stream.toPull(stream), (pull) => {
+  Effect.flatMap(openPull(stream), (pull) => {
     const parked = parkedOf(reader);
     reader.pulls();
     return Effect.whileLoop({
@@ -41,6 +42,10 @@ export const readStream = <P, E, R>(
       },
     });
   });
+
+/** Opens a stream in the current scope. `Stream.toPull` would guard each pull against concurrent ones, and there are none. */
+const openPull = <P, E, R>(stream: Stream.Stream<P, E, R>) =>
+  Effect.flatMap(Effect.scope, (scope) => Channel.toPullScoped(Stream.toChannel(stream), scope));
 
 /** Input of a direct reading, held until it is over. */
 interface Reading<P, E, R> {
