@@ -32,7 +32,7 @@ export const readStream = <P, E, R>(
   options: RunOptions<P, E, R>,
 ): Effect.Effect<void, E | Cause.Done, R | Scope.Scope> =>
   Effect.flatMap(openPull(stream), (pull) => {
-    const parked = parkedOf(reader);
+    const parked = awaitFreeSlot(reader);
     reader.pulls();
     return Effect.whileLoop({
       while: () => !reader.over,
@@ -75,7 +75,7 @@ export class DirectReading<P, E, R> {
   close(): void {
     if (this.#reading === undefined) return;
     this.#reading = undefined;
-    this.#lets();
+    this.#closeReader();
   }
 
   /** Reads everything available, then waits for more. If the source throws, this ends it, because no caller would see the error. */
@@ -87,12 +87,12 @@ export class DirectReading<P, E, R> {
         this.#reader = reading.source.open();
         // Opening the source may end this attempt.
         if (this.isOver) {
-          this.#lets();
+          this.#closeReader();
           return;
         }
         this.#owner.pulls();
       }
-      this.#reads(this.#reader, reading);
+      this.#readAvailable(this.#reader, reading);
     } catch (defect) {
       if (this.#reading === undefined) return;
       this.close();
@@ -100,7 +100,7 @@ export class DirectReading<P, E, R> {
     }
   };
 
-  #reads(reader: PolledReader<P>, { ended, options, source }: Reading<P, E, R>): void {
+  #readAvailable(reader: PolledReader<P>, { ended, options, source }: Reading<P, E, R>): void {
     const owner = this.#owner;
     let polled = owner.over ? undefined : reader.poll();
     while (polled?._tag === "chunk") {
@@ -122,8 +122,8 @@ export class DirectReading<P, E, R> {
     ended(exit);
   }
 
-  /** Closes the reader. An error of the close is dropped: the attempt waits for nothing more of its source. */
-  #lets(): void {
+  /** An error of the close is dropped: the attempt waits for nothing more of its source. */
+  #closeReader(): void {
     const reader = this.#reader;
     this.#reader = undefined;
     try {
@@ -134,8 +134,7 @@ export class DirectReading<P, E, R> {
   }
 }
 
-/** Waits until the reader has taken the slot. */
-const parkedOf = <P>(reader: PartReader<P>): Effect.Effect<ReadonlyArray<P>> =>
+const awaitFreeSlot = <P>(reader: PartReader<P>): Effect.Effect<ReadonlyArray<P>> =>
   Effect.callback((resume) => {
     if (!reader.flow.full) return resume(Effect.succeed([]));
     return reader.park(() => resume(Effect.succeed([])));
