@@ -5,7 +5,7 @@ import type { ClientRow, Treatment } from "../../src/gateway/clients/ClientRow.t
 import { clientRows, unknownRow, unknownTreatment } from "../../src/gateway/clients/ClientRows.ts";
 import { shippedTreatment } from "../../src/gateway/clients/ClientTable.ts";
 import { protocols } from "../../src/provider/Protocols.ts";
-import { written } from "../../src/provider/protocol/StreamEvent.ts";
+import { encodeEvent } from "../../src/provider/protocol/StreamEvent.ts";
 import { code, table } from "./Markdown.ts";
 
 const rows: ReadonlyArray<ClientRow> = [...clientRows, unknownRow];
@@ -51,7 +51,7 @@ export const ownEvents = (): string =>
       const writes = protocol.givenUp.ending("…", {}, run);
       return [
         protocol.name,
-        line(written(protocol.noOp({}, run))),
+        line(encodeEvent(protocol.noOp({}, run))),
         writes.map(({ pauseMs, text }) => `${line(text)}, ${pauseMs} ms`).join(", "),
       ];
     }),

@@ -7,7 +7,7 @@ import { Rule } from "../domain/Decision.ts";
 import * as Json from "../domain/Json.ts";
 import { Budget } from "../domain/RunFacts.ts";
 import type { RecoveryPolicy } from "../policy/RecoveryPolicy.ts";
-import { runsOf } from "../recorder/RunPages.ts";
+import { streamRuns } from "../recorder/RunPages.ts";
 import { isIncomplete } from "../recorder/RunRecord.ts";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
 import { check, decideBy } from "./backtest/Redecision.ts";
@@ -102,7 +102,7 @@ const tallied = Effect.fnUntraced(function* (
 ) {
   const recorder = yield* RunRecorder;
   const tally = new Tally();
-  yield* Stream.runForEach(runsOf(recorder, { broken: true }, page), (record) =>
+  yield* Stream.runForEach(streamRuns(recorder, { broken: true }, page), (record) =>
     Effect.sync(() => {
       if (isIncomplete(record)) return;
       const chosen = record.incidents.filter(

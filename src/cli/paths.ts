@@ -53,7 +53,7 @@ export const pathsCommand = Command.make(
   },
   Effect.fn("paths")(function* ({ json, token, try: tried, url }) {
     const gateway = yield* gatewayOf(url, token);
-    const paths = Option.isSome(tried) ? [yield* asked(gateway, tried.value)] : yield* known(gateway);
+    const paths = Option.isSome(tried) ? [yield* tryPath(gateway, tried.value)] : yield* known(gateway);
     if (json) yield* Console.log(JSON.stringify({ paths }, null, 2));
     else if (paths.length > 0) {
       const screen = yield* Screen.make();
@@ -100,10 +100,10 @@ const known = ({ headers, url }: GatewayAddress) =>
   Effect.flatMap(fetched(`${url}/recovery/api/paths`, { headers }, url), ({ body, status }) =>
     status === 200
       ? Effect.map(read(body, Schema.Struct({ paths: Schema.Array(PathViewSchema) }), url), ({ paths }) => paths)
-      : refused(status, url),
+      : failOnStatus(status, url),
   );
 
-const asked = ({ headers, url }: GatewayAddress, path: string): Effect.Effect<PathView, Failed> =>
+const tryPath = ({ headers, url }: GatewayAddress, path: string): Effect.Effect<PathView, Failed> =>
   Effect.flatMap(
     fetched(
       `${url}/recovery/api/paths/try`,
@@ -121,7 +121,7 @@ const asked = ({ headers, url }: GatewayAddress, path: string): Effect.Effect<Pa
           "negative",
           `the gateway knows no path ${JSON.stringify(path)}; \`paths\` prints those that it knows`,
         );
-      return refused(status, url);
+      return failOnStatus(status, url);
     },
   );
 
@@ -168,7 +168,7 @@ const read = <S extends Schema.Top & { readonly DecodingServices: never }>(body:
     Effect.catch(() => fail("refused", `what answers at ${url} is no gateway of this version`)),
   );
 
-const refused = (status: number, url: string) =>
+const failOnStatus = (status: number, url: string) =>
   fail(
     "refused",
     status === 401 || status === 403

@@ -6,10 +6,10 @@ import { Command, Flag } from "effect/cli";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
 import * as CrashRecovery from "../runtime/crash/CrashRecovery.ts";
 import { type RunStatus, runStatuses } from "../story/RunStatus.ts";
-import { counted } from "../story/Times.ts";
+import { formatCount } from "../story/Times.ts";
 import { capital } from "../story/Words.ts";
 import { exitCodesHelp } from "./command/CommandFailed.ts";
-import { dbFlag, jsonFlag, toldToWait, withStore } from "./command/Store.ts";
+import { dbFlag, jsonFlag, withStore, withWaitNotice } from "./command/Store.ts";
 import type { Tone } from "./terminal/Ink.ts";
 import { quoted, type Screen } from "./terminal/Screen.ts";
 import { type Cell, table } from "./terminal/Table.ts";
@@ -56,7 +56,7 @@ export const recover = Effect.fn("cli.recover")(function* (json: boolean, screen
   const recorder = yield* RunRecorder;
   // Watch the silent owners first, so that recovery does not wait for them. This includes processes that may have died a moment
   // ago: after a crash, a person wants their runs and not a message that the process is alive.
-  yield* toldToWait("recover", recorder.orphans(1, { waits: "all" }), lately);
+  yield* withWaitNotice("recover", recorder.orphans(1, { waits: "all" }), lately);
   const report = yield* CrashRecovery.recover({
     restored,
     onProgress: (runs) =>
@@ -70,7 +70,7 @@ export const recover = Effect.fn("cli.recover")(function* (json: boolean, screen
   const silent = yield* recorder.orphans(silentMax, { waits: false });
   const known = new Set(report.runs.map(({ run_id }) => run_id));
   const left = silent.filter(({ run_id }) => !known.has(run_id)).length;
-  if (left > 0) yield* Console.error(`recover: ${leftText(left)}`);
+  if (left > 0) yield* Console.error(`recover: ${remainingText(left)}`);
   if (restored && report.counts.asked > 0) yield* Console.error(`recover: ${lessText}`);
   yield* Console.log(json ? JSON.stringify(report, null, 2) : recoverText(report, screen, left));
 });
@@ -86,8 +86,8 @@ const lessText =
 /** Maximum runs of silent processes that are counted. */
 const silentMax = 1_000;
 
-const leftText = (runs: number): string =>
-  `${runs === silentMax ? `${runs} runs or more` : counted(runs, "run")} of a process that is silent and whose lease is longer than this waits; run it again later`;
+const remainingText = (runs: number): string =>
+  `${runs === silentMax ? `${runs} runs or more` : formatCount(runs, "run")} of a process that is silent and whose lease is longer than this waits; run it again later`;
 
 /** Maximum runs listed; `runs list` shows them all. */
 const listedMax = 30;
@@ -166,7 +166,7 @@ const summary = ({ counts, runs }: CrashRecovery.Report): string => {
     [counts.skipped, "held by another process"],
   ] as const;
   const parts = told.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`);
-  return `${capital(counted(runs.length, "run"))}: ${parts.join(", ")}.`;
+  return `${capital(formatCount(runs.length, "run"))}: ${parts.join(", ")}.`;
 };
 
 const questions = (rows: ReadonlyArray<CrashRecovery.Row>, { ink, type }: Screen): ReadonlyArray<string> => {

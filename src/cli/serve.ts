@@ -30,7 +30,7 @@ export const serveCommand = Command.make(
     const read = yield* programOf(given);
     // An invalid configuration exits with the same code as a failed check, since a person has to fix the file.
     const reason = given.check || isConfigured(given) ? "negative" : "refused";
-    if ("wrong" in read) return yield* refused(reason, read.wrong);
+    if ("wrong" in read) return yield* failWithProblems(reason, read.wrong);
     const { program, warnings = [] } = read;
     for (const line of warnings) yield* Console.error(`serve: warning: ${line}`);
     const foreign = foreignStore(storeOf(program));
@@ -48,7 +48,7 @@ export const serveCommand = Command.make(
       Effect.catchTags({
         GatewayError: ({ message }) => fail("refused", message),
         ClientConfigError: ({ message }) => fail("refused", message),
-        RecorderError: (error) => refusedBy(refusalOf(error)),
+        RecorderError: (error) => failOnRefusal(refusalOf(error)),
       }),
     );
   }),
@@ -74,24 +74,24 @@ const severally = (given: Given, program: ProgramOptions, settings: GatewaySetti
     yield* Signals.endsNormally;
     const signals = isReread(given) ? yield* asked : undefined;
     const supervisor = yield* Supervisor.make(program, settings, workersOf(program));
-    if ("reason" in supervisor) return yield* ended(supervisor);
+    if ("reason" in supervisor) return yield* failOnGiveUp(supervisor);
     if (signals !== undefined) yield* Effect.forkScoped(rereading(signals, given, program, supervisor));
     yield* Console.log(`listening on ${supervisor.url}`);
-    yield* Effect.raceFirst(Effect.flatMap(supervisor.givenUp, ended), Signals.deserted);
+    yield* Effect.raceFirst(Effect.flatMap(supervisor.givenUp, failOnGiveUp), Signals.deserted);
   }).pipe(
     Effect.scoped,
     Effect.provide(GatewayLog.layer(program.logFormat ?? "text")),
     Effect.catchTag("GatewayError", ({ message }) => fail("refused", message)),
   );
 
-const ended = ({ message, reason }: Supervisor.GivenUp) =>
-  reason === "died" ? fail("negative", message) : refusedBy({ message, mayPass: reason === "store" });
+const failOnGiveUp = ({ message, reason }: Supervisor.GivenUp) =>
+  reason === "died" ? fail("negative", message) : failOnRefusal({ message, mayPass: reason === "store" });
 
 /**
  * Exits with a code that tells a service manager if a restart makes sense: only a start that failed because of the store may
  * succeed next time.
  */
-const refusedBy = ({ mayPass, message }: Refusal) => fail(mayPass ? "store" : "refused", message);
+const failOnRefusal = ({ mayPass, message }: Refusal) => fail(mayPass ? "store" : "refused", message);
 
 /**
  * True if SIGHUP reloads the configuration. Without a file there are still certificates to reload, and a service must survive a
@@ -103,7 +103,7 @@ const isReread = (given: Given): boolean => isConfigured(given) || process.stdin
 const isConfigured = ({ config }: Given): boolean => Option.getOrElse(config, () => "") !== "";
 
 /** Prints one line per problem, so that all can be fixed at once. */
-const refused = (reason: "negative" | "refused", wrong: ReadonlyArray<string>) =>
+const failWithProblems = (reason: "negative" | "refused", wrong: ReadonlyArray<string>) =>
   Effect.gen(function* () {
     const [last = "", ...others] = wrong.toReversed();
     for (const line of others.toReversed()) yield* Console.error(`serve: ${line}`);

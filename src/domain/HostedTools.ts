@@ -106,7 +106,7 @@ export const effectOf = (name: string, declared: ReadonlyArray<ToolBoundary> = [
 export const fromRequestTools = (body: unknown): ReadonlyArray<ToolBoundary> => {
   const request = Json.record(body);
   if (request === undefined) return [];
-  const keptContainer = namesContainer(request.container);
+  const keptContainer = isNamedContainer(request.container);
   const tools = Json.list(request.tools).flatMap((tool) => fromRequestTool(tool, keptContainer));
   const found = [...tools, ...outsideTools(request, tools)];
   const conversation = request.conversation;
@@ -144,7 +144,7 @@ const typed = (entry: Json.JsonRecord, type: string, keptContainer: boolean): To
     case "mcp_toolset":
       return mcp(Json.string(entry.server_label) || Json.string(entry.mcp_server_name));
     case "code_interpreter":
-      return boundary(own, namesContainer(entry.container) ? unknown : readOnly);
+      return boundary(own, isNamedContainer(entry.container) ? unknown : readOnly);
     case "code_execution":
       return boundary(own, keptContainer ? unknown : readOnly);
     case "shell":
@@ -191,7 +191,7 @@ const outsideTools = (request: Json.JsonRecord, tools: ReadonlyArray<ToolBoundar
     if (!tools.some((tool) => tool.name === server.name)) found.push(server);
   }
   // Anthropic: code that other tools run can also use a kept container (web_search filters its results with it).
-  if (namesContainer(request.container) && !tools.some((tool) => tool.name === "code_execution"))
+  if (isNamedContainer(request.container) && !tools.some((tool) => tool.name === "code_execution"))
     found.push(boundary("code_execution", unknown));
   // Chat: search models take search as an option (OpenAI), a parameter (xAI) or a plugin (OpenRouter).
   const xai = Json.record(request.search_parameters);
@@ -227,7 +227,7 @@ const customName = (entry: Json.JsonRecord): string =>
 /**
  * True for a container that the request names, which outlives the response. `{ "type": "auto" }` and skills without an id do not.
  */
-const namesContainer = (container: unknown): boolean =>
+const isNamedContainer = (container: unknown): boolean =>
   Json.string(container) !== "" ||
   Json.string(Json.record(container)?.id) !== "" ||
   Json.string(Json.record(container)?.container_id) !== "";

@@ -26,12 +26,12 @@ export class ObservationError extends Schema.TaggedError<ObservationError>()("Ob
  * @param given the return value of `observe`
  * @throws ObservationError naming the field and what was expected
  */
-export const read = (given: Observation): Observation => (fits(given) ? given : repaired(given));
+export const read = (given: Observation): Observation => (isValid(given) ? given : repaired(given));
 
 /** Returns the nearest count that a record can hold: 0 for a negative number and for NaN. */
 export const count = (given: number): number => (given >= 0 ? Math.min(Math.floor(given), Number.MAX_SAFE_INTEGER) : 0);
 
-const fits = (o: Observation): boolean => {
+const isValid = (o: Observation): boolean => {
   if (typeof o !== "object" || o === null) return false;
   const { calls, characters } = o;
   return (
@@ -44,11 +44,11 @@ const fits = (o: Observation): boolean => {
     characters >= 0 &&
     Array.isArray(calls) &&
     (calls.length === 0 || calls.every(isSignal)) &&
-    fitsOptional(o)
+    hasValidOptionals(o)
   );
 };
 
-const fitsOptional = (o: Observation): boolean =>
+const hasValidOptionals = (o: Observation): boolean =>
   (o.text_before_calls === undefined || isFlag(o.text_before_calls)) &&
   (o.terminal_at_end === undefined || isFlag(o.terminal_at_end)) &&
   (o.closes === undefined || o.closes === "later" || o.closes === "required" || o.closes === "now") &&

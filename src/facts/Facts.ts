@@ -139,11 +139,11 @@ class Fold implements FactsFold {
   }
 
   handedOver(o: Observation): boolean {
-    const shows = this.#shows(o);
+    const shows = this.#shownOf(o);
     let changed = false;
     if (shows === "text") {
       changed = this.#textAt();
-      if (o.calls.length > 0 && o.text_before_calls === true && this.#beginsCall(o.calls))
+      if (o.calls.length > 0 && o.text_before_calls === true && this.#hasNewCall(o.calls))
         this.#now.call_through = this.#next();
     }
     if (shows !== this.#now.shown && !chainAtMost(Shown, shows, this.#now.shown)) {
@@ -152,7 +152,7 @@ class Fold implements FactsFold {
     }
     if (o.calls.length > 0) {
       for (const signal of o.calls) {
-        if (counted(signal) && this.#raise(this.#handedRow(signal))) changed = true;
+        if (isCounted(signal) && this.#raise(this.#runtimeRow(signal))) changed = true;
       }
     }
     if (changed) this.#snapshot = undefined;
@@ -161,7 +161,7 @@ class Fold implements FactsFold {
 
   passed(parts: ReadonlyArray<Observation>): void {
     for (const o of parts) {
-      if (this.#repeats(o)) {
+      if (this.#isFurtherDelta(o)) {
         this.#counters.parts += 1;
         this.#counters.characters += o.characters;
       } else {
@@ -173,14 +173,14 @@ class Fold implements FactsFold {
   }
 
   wouldShow(o: Observation): boolean {
-    const shows = this.#shows(o);
+    const shows = this.#shownOf(o);
     if (shows !== this.#now.shown && !chainAtMost(Shown, shows, this.#now.shown)) return true;
     if (o.stores === true && !this.#stored) return true;
     // Text after a call or a settle is a transition too: the text that the call had closed is open again (row 18).
     if (shows === "text" && this.#now.text_through !== this.#moment) return true;
     if (o.calls.length === 0) return false;
     for (const signal of o.calls) {
-      if (counted(signal) && this.#ledger.wouldRaise(this.#handedRow(signal))) return true;
+      if (isCounted(signal) && this.#ledger.wouldRaise(this.#runtimeRow(signal))) return true;
       // Counted when decoded, but it must be on record before a caller can know of it.
       if (signal.executor === "provider" && this.#ledger.wouldRaise(this.#providerRow(signal))) return true;
     }
@@ -220,12 +220,12 @@ class Fold implements FactsFold {
 
   snapshot(): AttemptFacts {
     this.#tools ??= this.#ledger.rows.length === 0 ? noRows : this.#ledger.rows.slice();
-    this.#snapshot ??= { ...this.#now, tools: this.#tools, counters: this.#counted() };
+    this.#snapshot ??= { ...this.#now, tools: this.#tools, counters: this.#snapshotCounters() };
     return this.#snapshot;
   }
 
   /** True if a part, decoded and handed over, adds to the counters only: one more delta of the same block. */
-  #repeats(o: Observation): boolean {
+  #isFurtherDelta(o: Observation): boolean {
     return (
       o.progress === this.#now.progress &&
       o.shows === this.#now.shown &&
@@ -239,7 +239,7 @@ class Fold implements FactsFold {
     );
   }
 
-  #shows(o: Observation): Shown {
+  #shownOf(o: Observation): Shown {
     return this.#discardable || o.quiet ? o.shows : "text";
   }
 
@@ -248,7 +248,7 @@ class Fold implements FactsFold {
     let changed = false;
     for (const signal of signals) {
       const call = callKey(signal.choice, signal.ordinal);
-      if (this.#begins(signal, call)) {
+      if (this.#markBegun(signal, call)) {
         this.#now.call_through = this.#next();
         changed = true;
       }
@@ -261,8 +261,11 @@ class Fold implements FactsFold {
     return changed;
   }
 
-  /** Past the bound, only `input_started` counts as a beginning: a call that began late permits more (row 18). */
-  #begins(signal: CallSignal, call: string): boolean {
+  /**
+   * Returns true if the call was not marked before. Past the bound, only `input_started` counts as a beginning: a call that began late
+   * permits more (row 18).
+   */
+  #markBegun(signal: CallSignal, call: string): boolean {
     this.#begun ??= new Set();
     if (this.#begun.has(call)) return false;
     if (this.#begun.size >= toolRowsMax) return signal.phase === "input_started";
@@ -271,11 +274,11 @@ class Fold implements FactsFold {
   }
 
   /** True if a call of this part begins in it, as far as its rows show before the hand-over. */
-  #beginsCall(signals: ReadonlyArray<CallSignal>): boolean {
+  #hasNewCall(signals: ReadonlyArray<CallSignal>): boolean {
     return signals.some(
       (signal) =>
         signal.phase === "input_started" ||
-        (counted(signal) && this.#ledger.find("runtime", callKey(signal.choice, signal.ordinal)) === undefined),
+        (isCounted(signal) && this.#ledger.find("runtime", callKey(signal.choice, signal.ordinal)) === undefined),
     );
   }
 
@@ -284,13 +287,13 @@ class Fold implements FactsFold {
     return this.#row(callKey(signal.choice, signal.ordinal), signal.tool ?? "", "provider", phase);
   }
 
-  #handedRow(signal: CallSignal): ToolRow {
+  #runtimeRow(signal: CallSignal): ToolRow {
     const tool = signal.tool ?? "";
-    return this.#row(callKey(signal.choice, signal.ordinal), tool, "runtime", this.#handedPhase(signal, tool));
+    return this.#row(callKey(signal.choice, signal.ordinal), tool, "runtime", this.#runtimePhase(signal, tool));
   }
 
   /** The guard proves nothing about an undeclared tool: a caller that is handed such a call may run it. */
-  #handedPhase(signal: CallSignal, tool: string): ToolPhase {
+  #runtimePhase(signal: CallSignal, tool: string): ToolPhase {
     if (signal.phase !== "ready") return signal.phase;
     return this.#guarded && !this.#declared(signal, tool) ? "dispatched" : "handed_over";
   }
@@ -339,7 +342,7 @@ class Fold implements FactsFold {
     if (output !== undefined) counters.output_tokens = Math.max(output, counters.output_tokens ?? 0);
   }
 
-  #counted(): Counters {
+  #snapshotCounters(): Counters {
     const { bytes, characters, input_tokens, output_tokens, parts, rows_folded = 0, suspended_ms = 0 } = this.#counters;
     const folded = rows_folded + this.#ledger.folded;
     return {
@@ -355,7 +358,7 @@ class Fold implements FactsFold {
 }
 
 /** Runtime calls are counted when handed over; their settles when they happen. */
-const counted = (
+const isCounted = (
   signal: CallSignal,
 ): signal is CallSignal & { readonly phase: "input_started" | "input_complete" | "ready" } =>
   signal.executor === "runtime" && signal.phase !== "settled";

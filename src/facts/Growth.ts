@@ -17,7 +17,7 @@ import {
   type ToolRow,
 } from "../domain/AttemptFacts.ts";
 import { type Counts, type Executor, type SideEffects, ToolEffect } from "../domain/SideEffects.ts";
-import { foldCovers, foldedCall, isFolded, Ledger } from "./ToolRows.ts";
+import { foldCovers, foldKey, isFolded, Ledger } from "./ToolRows.ts";
 
 /** Growth of one fact. */
 export interface Growth<A> {
@@ -67,7 +67,7 @@ const ledger: Growth<ReadonlyArray<ToolRow>> = {
     if (f.length === 0) return true;
     const byKey = new Map(g.map((row) => [keyOf(row.executor, row.call), row]));
     return f.every((row) => {
-      const own = byKey.get(keyOf(row.executor, row.call)) ?? byKey.get(keyOf(row.executor, foldedCall(row.executor)));
+      const own = byKey.get(keyOf(row.executor, row.call)) ?? byKey.get(keyOf(row.executor, foldKey(row.executor)));
       return own !== undefined && rowAtMost(row, own);
     });
   },
@@ -97,8 +97,8 @@ const snapshot: Growth<SideEffects | null> = {
     return (
       (f.guarded || !g.guarded) &&
       (f.complete || !g.complete) &&
-      countsAtMost(f.runtime, g.runtime) &&
-      countsAtMost(f.provider, g.provider)
+      areCountsAtMost(f.runtime, g.runtime) &&
+      areCountsAtMost(f.provider, g.provider)
     );
   },
   join: (f, g) => {
@@ -117,7 +117,7 @@ const snapshot: Growth<SideEffects | null> = {
   },
 };
 
-const countsAtMost = (a: Counts, b: Counts): boolean =>
+const areCountsAtMost = (a: Counts, b: Counts): boolean =>
   a.read_only <= b.read_only && a.mutating <= b.mutating && a.unknown <= b.unknown;
 
 const joinCounts = (a: Counts, b: Counts): Counts => ({
@@ -156,7 +156,7 @@ export const growth: { readonly [K in keyof AttemptFacts]: Growth<AttemptFacts[K
 // `Object.keys` loses the literal keys of the table.
 const names = Object.keys(growth) as ReadonlyArray<keyof AttemptFacts>;
 
-const made = (fact: <K extends keyof AttemptFacts>(name: K) => AttemptFacts[K]): AttemptFacts => {
+const buildFacts = (fact: <K extends keyof AttemptFacts>(name: K) => AttemptFacts[K]): AttemptFacts => {
   const facts: Partial<Record<keyof AttemptFacts, unknown>> = {};
   for (const name of names) facts[name] = fact(name);
   // The table has exactly the names of the facts, which the compiler cannot infer from the loop.
@@ -172,7 +172,7 @@ export const atMost = (f: AttemptFacts, g: AttemptFacts): boolean => {
 /** Returns the lowest facts that both grow into. Rows past the ledger's limit are folded. */
 export const join = (f: AttemptFacts, g: AttemptFacts): AttemptFacts =>
   // A value that is identical on both sides is its own join.
-  made((name) => (f[name] === g[name] ? f[name] : growth[name].join(f[name], g[name])));
+  buildFacts((name) => (f[name] === g[name] ? f[name] : growth[name].join(f[name], g[name])));
 
 /** Returns the last moment in the facts. Anything that happens next gets a later one. */
 export const lastMoment = (facts: AttemptFacts): number => {
@@ -185,11 +185,11 @@ export const lastMoment = (facts: AttemptFacts): number => {
  *
  * @param attempts the facts of its attempts, in the order in which they read it; at least one
  */
-export const joined = ([first, ...resumed]: readonly [AttemptFacts, ...Array<AttemptFacts>]): AttemptFacts =>
+export const joinAttempts = ([first, ...resumed]: readonly [AttemptFacts, ...Array<AttemptFacts>]): AttemptFacts =>
   resumed.reduce((before, facts, index) => {
     const earlier = { attempts: index + 1, moment: lastMoment(before) };
     return join(
       before,
-      made((name) => growth[name].behind(facts[name], earlier)),
+      buildFacts((name) => growth[name].behind(facts[name], earlier)),
     );
   }, first);

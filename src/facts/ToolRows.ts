@@ -11,10 +11,10 @@ import { type Executor, ToolEffect } from "../domain/SideEffects.ts";
 /**
  * Returns the `call` of the row that holds an executor's folded calls. The key of a call, `choice.ordinal`, never has this form.
  */
-export const foldedCall = (executor: Executor): string => `folded.${executor}`;
+export const foldKey = (executor: Executor): string => `folded.${executor}`;
 
 /** Returns true if a row represents several calls. */
-export const isFolded = (row: ToolRow): boolean => row.call === foldedCall(row.executor);
+export const isFolded = (row: ToolRow): boolean => row.call === foldKey(row.executor);
 
 /** Maximum rows that keep their own call. The remaining two are for the folds of the executors. */
 const ownRowsMax = toolRowsMax - 2;
@@ -38,7 +38,7 @@ export class Ledger {
   /** Returns true if `raise` with the same row would change a row. */
   wouldRaise(row: ToolRow): boolean {
     const known = this.find(row.executor, row.call);
-    return known === undefined || !same(known, this.#grown(known, row));
+    return known === undefined || !same(known, this.#merge(known, row));
   }
 
   /**
@@ -58,12 +58,12 @@ export class Ledger {
     const known = this.find(row.executor, row.call);
     if (at === undefined) this.#count(key);
     if (known === undefined) {
-      const fold = foldedCall(row.executor);
+      const fold = foldKey(row.executor);
       this.#place(indexKey(row.executor, fold));
       this.rows.push({ ...row, call: fold, tool: "" });
       return true;
     }
-    const next = this.#grown(known, row);
+    const next = this.#merge(known, row);
     if (same(known, next)) return false;
     this.rows[this.#index?.get(indexKey(next.executor, next.call)) ?? this.rows.length] = next;
     return true;
@@ -80,11 +80,11 @@ export class Ledger {
   }
 
   #fold(executor: Executor): ToolRow | undefined {
-    const at = this.#index?.get(indexKey(executor, foldedCall(executor)));
+    const at = this.#index?.get(indexKey(executor, foldKey(executor)));
     return at === undefined ? undefined : this.rows[at];
   }
 
-  #grown(known: ToolRow, row: ToolRow): ToolRow {
+  #merge(known: ToolRow, row: ToolRow): ToolRow {
     return isFolded(known) ? foldRows(known, row) : laterRow(known, row);
   }
 
@@ -118,7 +118,7 @@ export const foldRows = (a: ToolRow, b: ToolRow): ToolRow => {
   const settledBesideOpen = (a.phase === "settled") !== (b.phase === "settled");
   const uncertain = settledBesideOpen && a.executor === "runtime" && effect !== "read_only";
   return {
-    call: foldedCall(a.executor),
+    call: foldKey(a.executor),
     tool: "",
     executor: a.executor,
     effect,

@@ -245,7 +245,7 @@ type Named = { readonly name: string; readonly depth: number };
 
 const complete = (failure: Failure, named: Named, body: ErrorBody.BodyReading): Failure => {
   const code = codeOf(body).code ?? failure.code;
-  return settled({ ...failure, fingerprint: { ...named, ...(code === undefined ? {} : { code }) } });
+  return withFlags({ ...failure, fingerprint: { ...named, ...(code === undefined ? {} : { code }) } });
 };
 
 const finish = (failure: Failure, link: Link | undefined, fallback: string): Failure => {
@@ -256,14 +256,14 @@ const finish = (failure: Failure, link: Link | undefined, fallback: string): Fai
     : typeof value === "string"
       ? "String"
       : fallback;
-  return settled({
+  return withFlags({
     ...failure,
     fingerprint: { name, depth: link?.depth ?? 0, ...(code === undefined ? {} : { code }) },
   });
 };
 
 /** Fills in the two flags that a decision reads, so that no reader needs the defaults. */
-const settled = (failure: Failure): Failure => {
+const withFlags = (failure: Failure): Failure => {
   const { retryable, not_processed } = resolve(failure);
   return { ...failure, retryable, not_processed };
 };

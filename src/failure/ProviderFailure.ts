@@ -4,7 +4,7 @@
 import type { Failure } from "../domain/Failure.ts";
 import * as ErrorBody from "./evidence/ErrorBody.ts";
 import * as HttpStatus from "./tables/HttpStatus.ts";
-import { type CodeMeaning, lookup, saysPlanLimit } from "./tables/ProviderErrors.ts";
+import { type CodeMeaning, isPlanLimitText, lookup } from "./tables/ProviderErrors.ts";
 import * as RateLimits from "./tables/RateLimits.ts";
 import * as RetryAfter from "./tables/RetryAfter.ts";
 import * as WaitWords from "./tables/WaitWords.ts";
@@ -139,7 +139,7 @@ const withRetryAfter = (
   const wait =
     headers.map((held) => RetryAfter.fromHeaders(held, nowMs)).find((found) => found !== undefined) ??
     body.retryAfterMs ??
-    (refused || failure.kind === "server_error" ? toldIn(body.messages, headers, nowMs) : undefined) ??
+    (refused || failure.kind === "server_error" ? waitInMessages(body.messages, headers, nowMs) : undefined) ??
     buckets?.resetMs;
   const isPlan = isPlanLimit(failure, body);
   if (wait === undefined && isPlan) return { ...failure, kind: "rejected", reason: "quota" };
@@ -152,12 +152,12 @@ const withRetryAfter = (
 };
 
 /** Returns the wait that a sentence names. A date in it is relative to the response's own date. */
-const toldIn = (
+const waitInMessages = (
   messages: ReadonlyArray<string>,
   headers: ReadonlyArray<unknown>,
   nowMs: number | undefined,
 ): number | undefined => {
-  const dated = headers.map((held) => RetryAfter.sentAt(held, undefined)).find((at) => at !== undefined);
+  const dated = headers.map((held) => RetryAfter.responseDate(held, undefined)).find((at) => at !== undefined);
   return messages.map((message) => WaitWords.read(message, dated ?? nowMs)).find((found) => found !== undefined);
 };
 
@@ -168,7 +168,7 @@ const toldIn = (
 const isPlanLimit = ({ kind, retryable }: Failure, { codes, form, messages }: ErrorBody.BodyReading): boolean => {
   if (retryable === true || (kind !== "rate_limited" && kind !== "overloaded" && kind !== "server_error")) return false;
   if (kind !== "rate_limited" && form === "text") return false;
-  return [...messages, ...codes].some(saysPlanLimit);
+  return [...messages, ...codes].some(isPlanLimitText);
 };
 
 /** True for a temporary refusal. The headers of any other response say nothing about a wait. */

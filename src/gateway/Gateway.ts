@@ -12,7 +12,7 @@ import { Clock, Context, Deferred, Effect, FiberSet, Layer, Option, type Scope }
 import type { RelayRepeats } from "../adapters/relay/RelayRepeats.ts";
 import type { ClientConfigError } from "../client/ClientConfig.ts";
 import * as RecoveryPolicy from "../policy/RecoveryPolicy.ts";
-import { endsWithin, inRealTime, monotonicMs } from "../recorder/MonotonicTime.ts";
+import { inRealTime, monotonicMs, runWithin } from "../recorder/MonotonicTime.ts";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
 import { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import { StoreHealth } from "./api/StoreHealth.ts";
@@ -107,8 +107,8 @@ const closer = Effect.gen(function* () {
 
 const pageIfAny = Effect.map(Effect.serviceOption(Page), Option.getOrUndefined);
 
-/** Creates the connection counter, and logs if the descriptor limit is too low for it. */
-const countedConnections = Effect.fnUntraced(function* (max: number) {
+/** Logs if the descriptor limit is too low for the maximum. */
+const makeConnections = Effect.fnUntraced(function* (max: number) {
   yield* checkDescriptors(max);
   const report = Effect.runForkWith(yield* Effect.context<never>());
   return new Connections(max, () => void report(reportOutOfDescriptors));
@@ -127,7 +127,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
   const [meter, processor, pathPatienceMs] = [yield* TrafficMeter, yield* closer, yield* PathPatienceMs];
   const upstreams = yield* Upstreams.make;
   const [bodies, reported, page] = [new BodyStore(first.limits), new ReportedPaths(), yield* pageIfAny];
-  const connections = yield* countedConnections(first.limits.maxConnections);
+  const connections = yield* makeConnections(first.limits.maxConnections);
   let draining = false;
   const closing = yield* Deferred.make<void>();
   const [repeats, memory, owners] = [yield* SharedRepeats.make, new RouteMemory(), yield* ResponseOwners.make];
@@ -156,7 +156,7 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
       draining = true;
       meter.draining();
       Deferred.doneUnsafe(closing, Effect.void);
-      return drained(opened, connections, [served, pages], serving.settings.limits.drainMs, processor);
+      return drain(opened, connections, [served, pages], serving.settings.limits.drainMs, processor);
     }),
   );
   yield* gateways?.publish ?? Effect.void;
@@ -211,7 +211,7 @@ const attaching = Effect.fnUntraced(function* (
     if (wish._tag === "Stream") return serveHeld(wish, client, attachments);
     const { asked, idempotencyKey, key, repeats } = wish;
     const repeat = { asked, repeats, lingerMs: 0, forbidden: false, idempotencyKey: idempotencyKey ?? undefined };
-    return attachments.repeatedHere(key, repeat, client);
+    return attachments.serveRepeatHere(key, repeat, client);
   };
   const serving = {
     hasRequest: (key: string) => attachments.hasRequest(key),
@@ -252,11 +252,11 @@ const firstRequests = (connections: Connections): Effect.Effect<void> =>
   Effect.suspend(() => {
     if (connections.unclaimed === 0) return Effect.void;
     const looks = Effect.repeat(inRealTime(firstRequestLookMs), { while: () => connections.unclaimed > 0 });
-    return Effect.asVoid(endsWithin(looks, firstRequestMs));
+    return Effect.asVoid(runWithin(looks, firstRequestMs));
   });
 
 /** Refuses new requests, waits, ends the rest, and closes connections last, so that written bytes have left by then. */
-const drained = Effect.fnUntraced(function* (
+const drain = Effect.fnUntraced(function* (
   { close, server }: Pick<OpenPort.OpenPort, "close" | "server">,
   connections: Connections,
   [served, pages]: readonly [FiberSet.FiberSet<void>, FiberSet.FiberSet<void>],

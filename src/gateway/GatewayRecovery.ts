@@ -56,7 +56,7 @@ export const layer = (options: GatewayRecoveryOptions): Layer.Layer<never, never
     back: "runs of a gateway that has died are ended again",
   });
   const ended = Effect.catch(Effect.andThen(endAbandoned(options.headless), outage.worked), ({ message }) =>
-    outage.failed(message),
+    outage.recordFailure(message),
   );
   return Layer.unwrap(
     Effect.map(Effect.context<RunRecorder>(), (services) =>

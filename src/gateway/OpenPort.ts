@@ -54,7 +54,7 @@ export const open = Effect.fnUntraced(function* (
   connections: Connections,
 ): Effect.fn.Return<OpenPort, GatewayError> {
   const server = yield* serverOf(settings, listener);
-  server.on("connection", (socket) => connections.opened(socket));
+  server.on("connection", (socket) => connections.register(socket));
   const number = yield* listen(server, settings);
   return { server, number, close: closer(server, settings) };
 });

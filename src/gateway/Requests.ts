@@ -21,7 +21,7 @@ import type { Access } from "./log/AccessRecord.ts";
 import { logged } from "./log/Defect.ts";
 import { accessLine } from "./log/GatewayLog.ts";
 import * as RequestMeasures from "./log/RequestMeasures.ts";
-import { namedIds } from "./owners/NamedIds.ts";
+import { extractIds } from "./owners/NamedIds.ts";
 import type { ResponseOwners } from "./owners/ResponseOwners.ts";
 import { guardedPass } from "./proxy/AccountPass.ts";
 import type { ClientResponse } from "./proxy/ClientResponse.ts";
@@ -52,7 +52,7 @@ import { secretsOf } from "./upstream/Secrets.ts";
 import type { Upstream } from "./upstream/Upstream.ts";
 import type { ReportedPaths } from "./wires/PassedStreams.ts";
 import { mayBeReplayed, replayPlan } from "./wires/Replays.ts";
-import { type PassedReason, passedReasonAt } from "./wires/Wires.ts";
+import { type PassedReason, passThroughReason } from "./wires/Wires.ts";
 
 /** Services and settings for serving requests. */
 export interface RequestServing
@@ -108,8 +108,8 @@ const served = (
   Effect.suspend(() => {
     const headers = pairsOf(request.rawHeaders);
     const method = request.method ?? "GET";
-    client.access.asked(method, request.url ?? "");
-    client.access.learned({ client: clientNameOf({ headers }, serving.settings.manner) });
+    client.access.recordRequest(method, request.url ?? "");
+    client.access.addFacts({ client: clientNameOf({ headers }, serving.settings.manner) });
     if (!hasPlainHost(headers)) return refuse(strangeHost, undefined, client, serving);
     const probe = probeOf(request.url ?? "");
     if (probe !== undefined) return serveProbe(probe, { method, headers }, client, serving);
@@ -119,8 +119,8 @@ const served = (
     const isLate = serving.draining() && !serving.connections.isUnclaimed(request.socket);
     const refused = isLate ? closing : "reason" in admitted ? admitted : undefined;
     if (refused !== undefined || !isAdmitted(admitted))
-      return refuse(refused ?? closing, spokenBy(address, headers, refused, serving), client, serving);
-    client.access.learned({ token: admitted.token?.name });
+      return refuse(refused ?? closing, errorFormatFor(address, headers, refused, serving), client, serving);
+    client.access.addFacts({ token: admitted.token?.name });
     const holder = holderOf(admitted.token?.name, request.socket.remoteAddress, serving.settings.tokens);
     if (!serving.connections.claim(request.socket, holder))
       return refuse(tooManyConnections, wayOf(address, headers, serving.settings).upstream, client, serving);
@@ -135,7 +135,7 @@ const served = (
     const ofRoot = /^(?:GET|HEAD)$/.test(method) ? rootFiles.get(pathOf(address.target)) : undefined;
     if (ofRoot === "nothing") return refuse(nothingThere, undefined, client, serving);
     const way = wayOf(address, headers, serving.settings);
-    client.access.learned({ upstream: "server" in way ? way.server.name : way.upstream });
+    client.access.addFacts({ upstream: "server" in way ? way.server.name : way.upstream });
     const page = browsed({ headers }, address.target);
     if (page !== undefined) return refuse(page, undefined, client, serving);
     if (ofRoot === "pointer") return pointed(client, serving);
@@ -211,7 +211,7 @@ const pointed = (client: ClientResponse, { page }: RequestServing): Effect.Effec
 const nothingThere: Refused = { status: 404, reason: "not_found", message: "There is nothing at this path." };
 
 /** Selects the provider's error format for an admitted client whose upgrade or method is not supported. */
-const spokenBy = (
+const errorFormatFor = (
   address: Address,
   headers: RelayHeaders,
   refused: Refused | undefined,
@@ -275,7 +275,7 @@ const modelRequest = Effect.fnUntraced(function* (
   }
   if ("message" in routing) return yield* refuse(routing, upstream, client, serving);
   serving.meter.count("relayed");
-  yield* leftOut(routing);
+  yield* logSkippedRoutes(routing);
   const options = asked.group === undefined ? serving.options : { ...serving.options, ...groupOf(asked) };
   const run = { ...serving, options, routing };
   // An opaque response can be requested again for free, so no client attaches to it.
@@ -286,7 +286,7 @@ const modelRequest = Effect.fnUntraced(function* (
 const isElsewhere = ({ server, wish }: RoutedRequest): boolean =>
   wish.pinned !== undefined && wish.pinned !== server.name;
 
-const leftOut = ({ left_out }: Routing): Effect.Effect<void> =>
+const logSkippedRoutes = ({ left_out }: Routing): Effect.Effect<void> =>
   left_out.length === 0
     ? Effect.void
     : Effect.logDebug(
@@ -331,7 +331,7 @@ const recognised = Effect.fnUntraced(function* (
   if (plain === undefined) return unknown("not_an_object");
   const body = yield* knownBody(plain);
   if (typeof body === "string") return unknown(body);
-  const named = isNaming ? yield* namedIds(plain) : [];
+  const named = isNaming ? yield* extractIds(plain) : [];
   if (named === undefined) return AccountGuard.unreadBody;
   for (const { id, what } of named)
     if ((yield* owners.ownerOf(id, request.tenant)) === "other") return AccountGuard.noSuchStored(what);
@@ -354,7 +354,7 @@ interface Recognised {
 /** Logs that a request to a model's address passes through without recovery. */
 const unread = ({ access }: ClientResponse): Effect.Effect<void> =>
   Effect.suspend(() => {
-    access.learned({ unread: true });
+    access.addFacts({ unread: true });
     return Effect.logWarning("a request passes through: its body has more beside its conversation than is read");
   });
 
@@ -392,7 +392,7 @@ const unrecovered = (
 ): Unrecovered | undefined => {
   if (method !== "POST") return undefined;
   const path = (readAddress(url)?.pathname ?? "").replace(/\/+$/, "");
-  const found = reason ?? (mayBeRelayed(method, url, headers) ? "unknown_body" : passedReasonAt(path));
+  const found = reason ?? (mayBeRelayed(method, url, headers) ? "unknown_body" : passThroughReason(path));
   return { reason: found, target, reported };
 };
 

@@ -52,13 +52,13 @@ export const standing = (breaker: Breaker, now: number): BreakerStanding => {
 };
 
 /** Records that a run starts to use the route. If the breaker is half open, this run is the one that tries. */
-export const entered = (breaker: Breaker, run: string, now: number): Breaker =>
+export const enter = (breaker: Breaker, run: string, now: number): Breaker =>
   breaker._tag !== "closed" && standing(breaker, now) === "half_open"
     ? { _tag: "trying", run, since: now, forMs: breaker.forMs }
     : breaker;
 
 /** Records a failure of a run that counts against the route. */
-export const failed = (breaker: Breaker, run: string, now: number): Breaker => {
+export const recordFailure = (breaker: Breaker, run: string, now: number): Breaker => {
   switch (breaker._tag) {
     case "closed": {
       const others = breaker.failures.filter((it) => it.run !== run && now - it.at < failuresWithinMs);
@@ -74,7 +74,7 @@ export const failed = (breaker: Breaker, run: string, now: number): Breaker => {
 };
 
 /** Records that the route failed on its own credential or model. It takes no requests until a trial succeeds. */
-export const refused = (breaker: Breaker, now: number): Breaker => {
+export const trip = (breaker: Breaker, now: number): Breaker => {
   switch (breaker._tag) {
     case "closed":
       return open(now, openMs);
@@ -86,13 +86,13 @@ export const refused = (breaker: Breaker, now: number): Breaker => {
 };
 
 /** Records a response to a run. While the breaker is open, the response was requested earlier and says nothing about now. */
-export const answered = (breaker: Breaker, run: string): Breaker => {
+export const recordResponse = (breaker: Breaker, run: string): Breaker => {
   if (breaker._tag === "closed") return breaker.failures.length === 0 ? breaker : closed;
   return breaker._tag === "trying" && breaker.run === run ? closed : breaker;
 };
 
 /** Records that the trying run left without an outcome: the next one may try. */
-export const left = (breaker: Breaker, run: string, now: number): Breaker =>
+export const leave = (breaker: Breaker, run: string, now: number): Breaker =>
   breaker._tag === "trying" && breaker.run === run ? { _tag: "open", until: now, forMs: breaker.forMs } : breaker;
 
 const open = (now: number, forMs: number): Breaker => ({ _tag: "open", until: now + forMs, forMs });

@@ -15,24 +15,24 @@ export class Breakers {
     return Breaker.standing(this.#of(route), now);
   }
 
-  entered(route: string, run: string, now: number): void {
-    this.#set(route, Breaker.entered(this.#of(route), run, now));
+  enter(route: string, run: string, now: number): void {
+    this.#set(route, Breaker.enter(this.#of(route), run, now));
   }
 
-  failed(route: string, run: string, now: number): void {
-    this.#set(route, Breaker.failed(this.#of(route), run, now));
+  recordFailure(route: string, run: string, now: number): void {
+    this.#set(route, Breaker.recordFailure(this.#of(route), run, now));
   }
 
-  refused(route: string, now: number): void {
-    this.#set(route, Breaker.refused(this.#of(route), now));
+  trip(route: string, now: number): void {
+    this.#set(route, Breaker.trip(this.#of(route), now));
   }
 
-  answered(route: string, run: string): void {
-    this.#set(route, Breaker.answered(this.#of(route), run));
+  recordResponse(route: string, run: string): void {
+    this.#set(route, Breaker.recordResponse(this.#of(route), run));
   }
 
-  left(route: string, run: string, now: number): void {
-    this.#set(route, Breaker.left(this.#of(route), run, now));
+  leave(route: string, run: string, now: number): void {
+    this.#set(route, Breaker.leave(this.#of(route), run, now));
   }
 
   /** Number of breakers that are kept. A closed one without a failure is not. */

@@ -148,7 +148,7 @@ export class Cooldowns {
    *
    * @param heardAt time at which it was heard, perhaps by another process
    */
-  refused(scope: Scope, refusal: Refusal, now: number, heardAt = now): void {
+  recordRefusal(scope: Scope, refusal: Refusal, now: number, heardAt = now): void {
     if (refusal.onlyThis || !(refusal.waitMs > 0)) return;
     const waitMs = Math.min(refusal.waitMs, waitMaxMs);
     const key = keyOf(scope, refusal.kind);

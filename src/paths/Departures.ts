@@ -90,7 +90,7 @@ export class Departures {
   add(entry: Entry, admission: Admission, now: number, done: (admitted: Admitted) => void): Waiter {
     const waiter = entry.queue.add(admission, now, done);
     this.#waiting += 1;
-    entry.waves?.passed(now);
+    entry.waves?.grow(now);
     if (isOpen(entry, now) && this.#readiness(waiter, now) === "ready") this.#letGo(entry, waiter, now);
     else if (waiter.deadline <= now) this.#giveUp(entry, waiter, now);
     else {
@@ -128,7 +128,7 @@ export class Departures {
   /** Releases the requests that may go, in order of arrival. */
   pump(entry: Entry, now: number): void {
     const { queue } = entry;
-    entry.waves?.passed(now);
+    entry.waves?.grow(now);
     if (!isOpen(entry, now)) return;
     this.#looks += 1;
     const look = this.#looks;
@@ -154,7 +154,7 @@ export class Departures {
     for (const hold of this.#cooldowns.under(lane.holds, now)) {
       if (now >= hold.endOf(credential)) {
         hold.waves ??= new Waves(now, firstWaveOf(this.#world.processes?.() ?? 1));
-        hold.waves.passed(now);
+        hold.waves.grow(now);
         if (!hold.waves.hasRoom) return "closed";
       } else {
         if (hold.trial !== undefined || now < hold.heardAt + lane.leastRetryAfterMs) return "closed";
@@ -172,7 +172,7 @@ export class Departures {
     const leaves: Array<(at: number) => void> = [];
     const join = (waves: Waves): void => {
       waves.went();
-      leaves.push(() => waves.left());
+      leaves.push(() => waves.freeSlot());
     };
     const { waves } = entry;
     const heads = waves?.heads;
@@ -213,19 +213,20 @@ export class Departures {
     if (!entry.queue.remove(waiter)) return;
     this.#waiting -= 1;
     const waitMs = Math.max(0, Math.ceil(this.#coolsUntil(waiter, now) - now));
-    const waitsFor = waitMs > 0 ? "cooldown" : (waiter.told?.for ?? waitsForOf(entry, this.#holds(waiter, now), now));
+    const waitsFor =
+      waitMs > 0 ? "cooldown" : (waiter.told?.for ?? waitReasonOf(entry, this.#cooldownsOf(waiter, now), now));
     const waitedMs = Math.round(now - waiter.since);
     this.#outbox.put(() => waiter.done({ _tag: "too_long", for: waitsFor, waitedMs, waitMs }));
   }
 
-  #holds({ lane }: Waiter, now: number): ReadonlyArray<Hold> {
+  #cooldownsOf({ lane }: Waiter, now: number): ReadonlyArray<Hold> {
     return this.#cooldowns.under(lane.holds, now);
   }
 
   /** Returns the time until which a request observes cooldowns; 0 if there are none. */
   #coolsUntil(waiter: Waiter, now: number): number {
     const { maxRetryAfterMs, scope } = waiter.admission;
-    return this.#holds(waiter, now).reduce(
+    return this.#cooldownsOf(waiter, now).reduce(
       (until, hold) => Math.max(until, hold.endFor(scope.credential, maxRetryAfterMs)),
       0,
     );
@@ -235,7 +236,7 @@ export class Departures {
   #retell(entry: Entry, lane: Lane, now: number): void {
     const holds = this.#cooldowns.under(lane.holds, now);
     const until = holds.reduce((last, hold) => Math.max(last, hold.endOf(lane.scope.credential)), 0);
-    const waitsFor = waitsForOf(entry, holds, now);
+    const waitsFor = waitReasonOf(entry, holds, now);
     if (lane.waitsFor === waitsFor && (until <= now || lane.waitsUntil === until)) return;
     lane.waitsFor = waitsFor;
     lane.waitsUntil = until;
@@ -249,7 +250,7 @@ export class Departures {
       this.#giveUp(entry, waiter, now);
       return;
     }
-    const waitsFor = waitsForOf(entry, this.#holds(waiter, now), now);
+    const waitsFor = waitReasonOf(entry, this.#cooldownsOf(waiter, now), now);
     const toldUntil = waitsFor === "cooldown" && until > now ? until : 0;
     if (waiter.told?.for === waitsFor && (toldUntil === 0 || waiter.toldUntil === toldUntil)) return;
     const wall = this.#world.wall();
@@ -313,7 +314,7 @@ const leastOf = ({ waiters }: Lane): number => {
 };
 
 /** Returns what requests wait for. A path that is down takes precedence over its cooldowns. */
-const waitsForOf = ({ state }: Entry, holds: ReadonlyArray<Hold>, now: number): Wait["for"] =>
+const waitReasonOf = ({ state }: Entry, holds: ReadonlyArray<Hold>, now: number): Wait["for"] =>
   state.state !== "down" && holds.some(({ until, waves }) => now < until || waves !== undefined) ? "cooldown" : "path";
 
 const once = (call: () => void): (() => void) => {

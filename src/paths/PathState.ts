@@ -141,7 +141,7 @@ export const hinted = (state: PathState, isDown: boolean, now: number): PathStat
   (state.state === "down") === isDown || (!isDown && state.relapsed) ? state : dueSoon(state, now);
 
 /** Records a response head. Over a path that counts as down it means that a probe is worthwhile, or that the path is back. */
-export const answered = (state: PathState, canProbe: boolean, now: number): PathState => {
+export const recordResponse = (state: PathState, canProbe: boolean, now: number): PathState => {
   if (state.state === "up") return wasReached(state);
   if (state.state === "returning") return state.proven ? state : { ...state, proven: true };
   if (!canProbe) return returning({ ...state, relapsed: false }, true, now);
@@ -149,7 +149,7 @@ export const answered = (state: PathState, canProbe: boolean, now: number): Path
 };
 
 /** Makes the next probe due, because a caller wants to know. */
-export const asked = (state: PathState, now: number): PathState =>
+export const requestProbe = (state: PathState, now: number): PathState =>
   state.probeAt <= now ? state : { ...state, probeAt: now };
 
 /** Records that a probe begins. */
@@ -235,7 +235,7 @@ export const woke = (state: PathState, now: number): PathState => ({
 });
 
 /** Resets the path to up: no request waits any more, or the state was not asked for and is out of date. */
-export const settled = (state: PathState, now: number): PathState => ({
+export const reset = (state: PathState, now: number): PathState => ({
   ...state,
   state: "up",
   since: now,

@@ -43,7 +43,7 @@ export class PathTable {
   constructor(world: TableWorld) {
     this.#world = world;
     this.#departures = new Departures(world, this.#cooldowns, this.#outbox, (entry, now, left) =>
-      this.#left(entry, now, left),
+      this.#onRequestDone(entry, now, left),
     );
   }
 
@@ -52,7 +52,7 @@ export class PathTable {
     const entry = this.#entry(path, now);
     const isNew = entry.way === undefined;
     entry.way = way;
-    if (isNew && entry.state.state === "down") this.#become(entry, State.asked(entry.state, now), now);
+    if (isNew && entry.state.state === "down") this.#become(entry, State.requestProbe(entry.state, now), now);
     this.#settle(entry, now);
   }
 
@@ -122,15 +122,15 @@ export class PathTable {
     };
   }
 
-  answered(scope: Scope): void {
+  recordResponse(scope: Scope): void {
     const now = this.#world.now();
     const entry = this.#entry(scope.path, now);
-    const next = State.answered(entry.state, entry.way !== undefined, now);
+    const next = State.recordResponse(entry.state, entry.way !== undefined, now);
     if (next === entry.state && !this.#busy.has(entry) && this.#cooldowns.size === 0) return;
     this.#become(entry, next, now);
-    entry.waves?.answered();
+    entry.waves?.recordResponse();
     for (const hold of this.#cooldowns.of(scope, now)) {
-      hold.waves?.answered();
+      hold.waves?.recordResponse();
       if (hold.trial !== undefined) hold.trial.answered = true;
     }
     // No request is released in this step: the same head may refuse.
@@ -143,11 +143,11 @@ export class PathTable {
    *
    * @param agoMs milliseconds since the refusal: another process may have heard it
    */
-  refused(scope: Scope, refusal: Refusal, agoMs = 0): void {
+  recordRefusal(scope: Scope, refusal: Refusal, agoMs = 0): void {
     const now = this.#world.now();
     const entry = this.#entry(scope.path, now);
-    this.#cooldowns.refused(scope, refusal, now, now - agoMs);
-    if (!refusal.onlyThis) entry.waves?.refused(now);
+    this.#cooldowns.recordRefusal(scope, refusal, now, now - agoMs);
+    if (!refusal.onlyThis) entry.waves?.recordRefusal(now);
     entry.hasNews = true;
     this.#step(entry, now);
   }
@@ -201,7 +201,7 @@ export class PathTable {
     }
     const now = this.#world.now();
     if (entry.way !== undefined) return this.#ask(entry, () => done(true), now);
-    if (entry.state.state === "down") entry.state = State.asked(entry.state, now);
+    if (entry.state.state === "down") entry.state = State.requestProbe(entry.state, now);
     this.#step(entry, now);
     done(true);
     return nothing;
@@ -305,7 +305,7 @@ export class PathTable {
     this.#busy.delete(oldest);
   }
 
-  #left(entry: Entry, now: number, { afterMs, wasHeld }: Left): void {
+  #onRequestDone(entry: Entry, now: number, { afterMs, wasHeld }: Left): void {
     if (afterMs > 0) entry.stepAt = Math.min(entry.stepAt, now + afterMs);
     else this.#departures.pump(entry, now);
     if (wasHeld) this.#departures.plan(entry, now);
@@ -319,7 +319,7 @@ export class PathTable {
     }
     entry.askers.add(done);
     entry.wantedAt = now;
-    if (!entry.state.probing) entry.state = State.asked(entry.state, now);
+    if (!entry.state.probing) entry.state = State.requestProbe(entry.state, now);
     this.#settle(entry, now);
     return () => entry.askers.delete(done);
   }
@@ -363,7 +363,7 @@ export class PathTable {
     if (queue.size === 0) {
       const isBack = state.state === "returning" && now >= state.since + returningMs;
       const isForgotten = state.state === "down" && now >= entry.wantedAt + wantedMs;
-      if (isBack || isForgotten) this.#become(entry, State.settled(state, now), now);
+      if (isBack || isForgotten) this.#become(entry, State.reset(state, now), now);
     }
     this.#probe(entry, now);
     const at = this.#entryAt(entry, now);

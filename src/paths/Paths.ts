@@ -76,7 +76,7 @@ const ask = (way: PathWay): Effect.Effect<Probed> =>
 export type Siblings = Pick<TableWorld, "found" | "processes">;
 
 /** Paths of one of several processes. */
-export interface PathsAmong extends Pick<PathTable, "heard" | "refused"> {
+export interface PathsAmong extends Pick<PathTable, "heard" | "recordRefusal"> {
   readonly own: PathsService;
 }
 
@@ -151,8 +151,8 @@ const serviceOf = (table: PathTable): PathsService => ({
   standing: (scope, maxRetryAfterMs) => table.standing(scope, maxRetryAfterMs),
   isOpen: (scope) => table.isOpen(scope),
   admit: (admission) => admit(table, admission),
-  answered: (scope) => table.answered(scope),
-  refused: (scope, refusal) => table.refused(scope, refusal),
+  answered: (scope) => table.recordResponse(scope),
+  refused: (scope, refusal) => table.recordRefusal(scope, refusal),
   unconnected: (scope, code) =>
     Effect.callback<void>((resume) => {
       const leave = table.unconnected(scope, code, () => resume(Effect.void));
@@ -181,7 +181,7 @@ const admit = (table: PathTable, admission: Admission): Effect.Effect<Admitted> 
   });
 
 /** Makes the table of a process. Its timer and its probes end with the scope. */
-const kept = Effect.fnUntraced(function* (siblings?: Siblings): Effect.fn.Return<PathTable, never, Scope.Scope> {
+const makeTable = Effect.fnUntraced(function* (siblings?: Siblings): Effect.fn.Return<PathTable, never, Scope.Scope> {
   const random = yield* Random.Random;
   const services = yield* Effect.context<never>();
   const keeper = new Keeper(services, yield* Clock.Clock, () => random.nextDoubleUnsafe(), siblings);
@@ -189,14 +189,14 @@ const kept = Effect.fnUntraced(function* (siblings?: Siblings): Effect.fn.Return
   return keeper.table;
 });
 
-const make: Effect.Effect<PathsService, never, Scope.Scope> = Effect.map(kept(), serviceOf);
+const make: Effect.Effect<PathsService, never, Scope.Scope> = Effect.map(makeTable(), serviceOf);
 
 /** Makes the paths of one of several processes that share their findings. */
 export const makeAmong = (siblings: Siblings): Effect.Effect<PathsAmong, never, Scope.Scope> =>
-  Effect.map(kept(siblings), (table) => ({
+  Effect.map(makeTable(siblings), (table) => ({
     own: serviceOf(table),
     heard: (path, word) => table.heard(path, word),
-    refused: (scope, refusal, agoMs) => table.refused(scope, refusal, agoMs),
+    recordRefusal: (scope, refusal, agoMs) => table.recordRefusal(scope, refusal, agoMs),
   }));
 
 /** Service for the paths of a process. */

@@ -67,25 +67,25 @@ export class Waves {
    * Records a head. At most as many heads count as requests were sent: the head of an earlier request proves nothing about this
    * wave.
    */
-  answered(): void {
+  recordResponse(): void {
     if (this.#heads === this.#went) return;
     this.#heads += 1;
     this.#size = Math.min(this.#size + 1, waveMax);
   }
 
   /** Records that the provider takes no more for now. */
-  refused(now: number): void {
+  recordRefusal(now: number): void {
     this.#size = Math.max(1, Math.floor(this.#size / 2));
     this.#quietSince = now;
   }
 
   /** Records that a request has a response or is over. */
-  left(): void {
+  freeSlot(): void {
     this.#going -= 1;
   }
 
   /** Doubles the wave for each quiet second that has passed. */
-  passed(now: number): void {
+  grow(now: number): void {
     while (now >= this.growsAt && this.#size < waveMax) {
       this.#size *= 2;
       this.#quietSince += waveQuietMs;

@@ -147,7 +147,7 @@ const badKind = (failure: Readonly<Record<string, unknown>>): DecisionInputError
   return new DecisionInputError({
     reason: "kind" in failure ? "bad_value" : "missing_field",
     field: "failure.kind",
-    message: `failure.kind: expected ${kinds}, got ${shown(failure.kind)}`,
+    message: `failure.kind: expected ${kinds}, got ${describe(failure.kind)}`,
   });
 };
 
@@ -165,7 +165,7 @@ const explained = (issue: SchemaIssue.Issue, json: unknown): DecisionInputError 
     return new DecisionInputError({ reason: "missing_field", field, message: `${field}: missing` });
   }
   const expected = message.charAt(0).toLowerCase() + message.slice(1);
-  const got = shown(path.reduce(member, json));
+  const got = describe(path.reduce(member, json));
   return new DecisionInputError({ reason: "bad_value", field, message: `${field}: ${expected}, got ${got}` });
 };
 
@@ -186,7 +186,7 @@ const member = (value: unknown, step: PropertyKey): unknown =>
 /** Maximum length of a wrong value in an error, in UTF-16 code units. */
 const shownCharactersMax = 64;
 
-const shown = (value: unknown): string => {
+const describe = (value: unknown): string => {
   if (value === undefined) return "nothing";
   if (Array.isArray(value)) return "an array";
   if (typeof value === "object" && value !== null) return "an object";

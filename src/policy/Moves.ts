@@ -135,7 +135,7 @@ export const isOwnFault = ({ failure, run }: OwnFault): boolean =>
  *
  * @param table the policy's rows; empty if it never moves
  */
-export const moves = (s: Situation, table: ReadonlyArray<MoveRow> = moveRows): boolean => {
+export const shouldMove = (s: Situation, table: ReadonlyArray<MoveRow> = moveRows): boolean => {
   if (s.run.next_route !== "up" || s.run.moves >= s.budget.max_moves) return false;
   for (const { fits, passes } of table) {
     const verdict = fits(s);

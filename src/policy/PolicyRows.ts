@@ -5,7 +5,7 @@
  * stored incident differently, also raise `version` in RecoveryPolicy.ts (law L9).
  */
 import type { Rule } from "../domain/Decision.ts";
-import { moves } from "./Moves.ts";
+import { shouldMove } from "./Moves.ts";
 import { type Ruling, rulings } from "./Rules.ts";
 import type { Situation } from "./Situation.ts";
 
@@ -51,7 +51,7 @@ export const endRows: ReadonlyArray<PolicyRow> = [
     7,
     "not_retryable",
     "failure not retryable; `rejected.auth` passes once if credentials can be refreshed and were not, and what moves though it is not retryable passes to a replay on the next route",
-    (s) => !s.resolved.retryable && !s.credentials && !moves(s),
+    (s) => !s.resolved.retryable && !s.credentials && !shouldMove(s),
   ),
 ];
 
@@ -153,12 +153,12 @@ const interrupted = (s: Situation): boolean => {
 };
 
 /** True if the provider may have changed something that the stream did not report. */
-const changesUnseen = ({ side_effects: exposed }: Situation["facts"]): boolean =>
+const mayHaveUnseenChanges = ({ side_effects: exposed }: Situation["facts"]): boolean =>
   exposed === null || exposed.provider.mutating + exposed.provider.unknown > 0;
 
 /** Returns true if the request got far enough for the provider to change something unseen. */
 export const isUnprovable = (s: Situation): boolean =>
-  changesUnseen(s.facts) && s.facts.delivery !== "not_sent" && !s.notProcessed && !s.resolved.in_band;
+  mayHaveUnseenChanges(s.facts) && s.facts.delivery !== "not_sent" && !s.notProcessed && !s.resolved.in_band;
 
 const afterText = (s: Situation): Ruling => {
   if (!s.run.can_continue) return rulings.text_shown;

@@ -9,7 +9,7 @@ import { isFinish } from "../domain/Failure.ts";
 import * as Backoff from "./Backoff.ts";
 import type { DecisionInput } from "./DecisionInput.ts";
 import * as Decisions from "./Decisions.ts";
-import { type MoveRow, moveRows, moves } from "./Moves.ts";
+import { type MoveRow, moveRows, shouldMove } from "./Moves.ts";
 import { endRows, type PolicyRow, rows } from "./PolicyRows.ts";
 import * as RetryBudget from "./RetryBudget.ts";
 import { type AskingRule, type Ruling, rulings } from "./Rules.ts";
@@ -93,11 +93,11 @@ const fromPlan = (name: string, plan: Plan): RecoveryPolicy =>
     decide: (input) => {
       const s = Situation.make(input);
       const ruling = plan.tighten(firstFit(plan.rows, s));
-      if (ruling.action !== "auto_retry_once") return Decisions.make(s, settled(s, ruling), version);
-      const retry = { mode: ruling.mode, moves: ruling.mode === "replay" && moves(s, plan.moves) };
-      if (!retry.moves && !mayRepeat(s)) return Decisions.make(s, settled(s, ruling), version);
+      if (ruling.action !== "auto_retry_once") return Decisions.make(s, rulingWithoutRetry(s, ruling), version);
+      const retry = { mode: ruling.mode, moves: ruling.mode === "replay" && shouldMove(s, plan.moves) };
+      if (!retry.moves && !mayRepeat(s)) return Decisions.make(s, rulingWithoutRetry(s, ruling), version);
       const vetoed = plan.veto(s, retry);
-      if (vetoed !== undefined) return Decisions.make(s, settled(s, plan.tighten(rulings[vetoed])), version);
+      if (vetoed !== undefined) return Decisions.make(s, rulingWithoutRetry(s, plan.tighten(rulings[vetoed])), version);
       return Decisions.make(s, ruling, version, { ...retry, delayMs: retry.moves ? 0 : plan.delayMs(s) });
     },
   });
@@ -110,7 +110,7 @@ const mayRepeat = (s: Situation.Situation): boolean => s.resolved.retryable || s
  * does not move, it stops: no later row and no veto turns it into a question. A finish that does not move completes its response,
  * as it does if it is not configured as a failure.
  */
-const settled = (s: Situation.Situation, ruling: Ruling): Ruling => {
+const rulingWithoutRetry = (s: Situation.Situation, ruling: Ruling): Ruling => {
   if (mayRepeat(s)) return ruling;
   const stands = endRules.has(ruling.rule) ? ruling : rulings.not_retryable;
   return stands.rule === "not_retryable" && isFinish(s.failure) && s.facts.terminal_seen

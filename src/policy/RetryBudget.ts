@@ -81,7 +81,7 @@ function spent(s: Situation, { mode, moves }: Retry): boolean {
   // ignored: progress must not loosen the decision (L2).
   if (s.resolved.not_processed && freeIsSpent(s)) return true;
   if (s.run.auto_retries >= s.budget.max_auto_retries) return true;
-  return mode === "replay" && (paidTwice(s) || staysSo(s));
+  return mode === "replay" && (paidTwice(s) || isReplayFutile(s));
 }
 
 /**
@@ -112,7 +112,7 @@ const freeIsSpent = ({ budget, run }: Situation): boolean => run.not_processed_r
 export const emptyRetriesMax = 1;
 
 /** True if another replay would pay for the same words before the same break, or for another empty response. */
-const staysSo = ({ failure, run }: Situation): boolean =>
+const isReplayFutile = ({ failure, run }: Situation): boolean =>
   run.same_partial || (failure.kind === "empty" && run.retries_after_empty >= emptyRetriesMax);
 
 /** True if the replays after shown output or after stalls are spent. Each pays for the whole prompt again. */

@@ -151,7 +151,7 @@ export const rules = {
   tools_settled: {
     action: "auto_retry_once",
     mode: "continue",
-    because: (s) => settledFacts(s),
+    because: (s) => callFacts(s),
     sentence: ({ facts }) =>
       hasCutCall(facts)
         ? "the answer goes on from the results of the tools that finished. A tool that changes nothing had not finished and may run again."
@@ -160,7 +160,7 @@ export const rules = {
   tool_ran: {
     action: "ask_user",
     asks: "what_next",
-    because: (s) => settledFacts(s),
+    because: (s) => callFacts(s),
     sentence: "a tool that may change something has already run. Repeating could run it again.",
   },
   text_closed_by_call: {
@@ -342,13 +342,13 @@ export const runAfter = (rule: Rule): StopRule["run"] => {
 };
 
 /** Returns true if the rule's question is about a call of unknown outcome. */
-export const asksWhetherItRan = (rule: Rule): boolean => aboutOutcome(rules[rule]);
+export const isOutcomeQuestion = (rule: Rule): boolean => aboutOutcome(rules[rule]);
 
 /** Returns true if the entry's question is about a call of unknown outcome. */
 export const aboutOutcome = (entry: RuleEntry): boolean =>
   entry.action === "ask_user" && entry.asks === "whether_it_ran";
 
-const settledFacts = ({ facts }: Situation): ReadonlyArray<string> => [
+const callFacts = ({ facts }: Situation): ReadonlyArray<string> => [
   "runtime_call=settled",
   `text_through=${facts.text_through}`,
   `settled_through=${facts.settled_through}`,

@@ -42,7 +42,7 @@ export const checked = (stricter: StricterRules): ReadonlyMap<Rule, Action> => {
     if (!isRule(rule)) throw unknownRule(rule);
     const rank = rankOf(action);
     if (rank <= rankOf(rules[rule].action)) throw notStricter(rule, action);
-    for (const grown of grownFrom(rule)) {
+    for (const grown of growthChain(rule)) {
       if (rank > rankOf(lowered.get(grown) ?? "auto_retry_once")) lowered.set(grown, action);
     }
   }
@@ -63,10 +63,10 @@ export const everyRetryAsks: StricterRules = Object.fromEntries(
 );
 
 /** Returns a rule and the rules that follow it as the facts of an attempt grow. */
-const grownFrom = (rule: Rule): ReadonlyArray<Rule> => {
+const growthChain = (rule: Rule): ReadonlyArray<Rule> => {
   const entry: RuleEntry = rules[rule];
   const next = "growsInto" in entry ? entry.growsInto : undefined;
-  return next === undefined ? [rule] : [rule, ...grownFrom(next)];
+  return next === undefined ? [rule] : [rule, ...growthChain(next)];
 };
 
 /** Returns the position of an action in the chain of shrinking permission; -1 for an unknown word. */

@@ -119,12 +119,16 @@ class PartJoin<Id extends string> implements SeamJoin<Part<Id>> {
 
   readonly take = (part: Part<Id>, observation: Observation): SeamPassed<Part<Id>> => {
     if (observation.usage !== undefined) this.#usage = { ...this.#usage, ...observation.usage };
-    return this.#passed(this.#join.take(part), part, observation);
+    return this.#decodeSpliced(this.#join.take(part), part, observation);
   };
 
-  readonly end = (): SeamPassed<Part<Id>> => this.#passed(this.#join.end(), undefined, undefined);
+  readonly end = (): SeamPassed<Part<Id>> => this.#decodeSpliced(this.#join.end(), undefined, undefined);
 
-  #passed(spliced: Spliced, part: Part<Id> | undefined, observation: Observation | undefined): SeamPassed<Part<Id>> {
+  #decodeSpliced(
+    spliced: Spliced,
+    part: Part<Id> | undefined,
+    observation: Observation | undefined,
+  ): SeamPassed<Part<Id>> {
     if (spliced.type === "unproven") return spliced;
     if (spliced.type === "failed")
       return {

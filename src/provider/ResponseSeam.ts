@@ -74,7 +74,7 @@ class Seam implements ResponseSeam {
   }
 
   get #asked(): Asked {
-    this.#known ??= askedBy(this.#protocol, this.#options);
+    this.#known ??= inspectRequest(this.#protocol, this.#options);
     return this.#known;
   }
 
@@ -128,7 +128,7 @@ class Seam implements ResponseSeam {
   }
 }
 
-const askedBy = (protocol: WireProtocol, { body, model, prefills, url }: Options): Asked => {
+const inspectRequest = (protocol: WireProtocol, { body, model, prefills, url }: Options): Asked => {
   const json = Json.record(typeof body === "function" ? body() : body);
   const request = json && url ? { url, model: model ?? modelOf(protocol, url, json), body: json } : undefined;
   return {

@@ -36,8 +36,8 @@ export const attemptsMax = 64;
 export const raise = (it: AttemptRecord, entry: Pick<AttemptRecord, "attempt" | "facts">): AttemptRecord =>
   it.attempt === entry.attempt ? { ...it, facts: join(it.facts, entry.facts) } : it;
 
-/** Marks the seam of an attempt as proven. A proven seam never changes. */
-export const joinedAt = (it: AttemptRecord, { at, attempt, proof }: SeamEntry): AttemptRecord =>
+/** A proven seam never changes. */
+export const markSeamProven = (it: AttemptRecord, { at, attempt, proof }: SeamEntry): AttemptRecord =>
   it.attempt === attempt && it.seam?.proven !== true ? { ...it, seam: { at, proof, proven: true } } : it;
 
 interface SeamEntry {

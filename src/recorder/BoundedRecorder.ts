@@ -17,7 +17,7 @@ import * as Predicate from "effect/Predicate";
 import * as Result from "effect/Result";
 import { monotonicMs } from "./MonotonicTime.ts";
 import { AnswerRefused } from "./Question.ts";
-import { RecorderError, refused } from "./RecorderError.ts";
+import { RecorderError, runError } from "./RecorderError.ts";
 import type { RunRecord } from "./RunRecord.ts";
 import { listWaitMs, type Outcome, type RunRecorder, recorderWaitMs, type Write } from "./RunRecorder.ts";
 import type { SharedPacing } from "./shared/SharedFacts.ts";
@@ -164,16 +164,16 @@ class Door {
     undo?: Effect.Effect<void>,
   ): Effect.Effect<A, E | RecorderError> {
     return Effect.gen({ self: this }, function* () {
-      if (this.isFull) return yield* this.#failed(runId, "is not called: too many calls hang");
+      if (this.isFull) return yield* this.#makeError(runId, "is not called: too many calls hang");
       const clock = yield* Clock.Clock;
       const now = () => monotonicMs(clock);
       const begun = now();
-      const fiber = yield* Effect.forkDetach(called(make), { startImmediately: true });
+      const fiber = yield* Effect.forkDetach(invoke(make), { startImmediately: true });
       const exit = fiber.pollUnsafe() ?? (yield* this.#awaited(fiber, this.limit(begun), undo));
       if (exit === undefined) return yield* this.hangs(runId, begun, now());
       this.came();
-      if (Exit.isFailure(exit)) return yield* this.#told(runId, exit.cause);
-      return fits(exit.value) ? exit.value : yield* this.#failed(runId, "gave something else than it should");
+      if (Exit.isFailure(exit)) return yield* this.#failWith(runId, exit.cause);
+      return fits(exit.value) ? exit.value : yield* this.#makeError(runId, "gave something else than it should");
     });
   }
 
@@ -189,7 +189,7 @@ class Door {
   /** Marks a call as hanging, and returns its error. */
   hangs(runId: string, begun: number, now: number): RecorderError {
     this.#hangsSince ??= begun;
-    return this.#failed(runId, `did not come back within ${Math.round(now - begun)} ms`);
+    return this.#makeError(runId, `did not come back within ${Math.round(now - begun)} ms`);
   }
 
   came(): void {
@@ -197,7 +197,7 @@ class Door {
   }
 
   /** Counts an abandoned call until the returned function is called at its end. */
-  left(): (isSuccess: boolean) => void {
+  countAbandoned(): (isSuccess: boolean) => void {
     this.#hanging.calls += 1;
     return (isSuccess) => {
       this.#hanging.calls -= 1;
@@ -242,7 +242,7 @@ class Door {
    */
   #leave<A, E>(fiber: Fiber.Fiber<A, E>, undo: Effect.Effect<void> | undefined, ms: number): Effect.Effect<void> {
     return Effect.map(Effect.context<never>(), (services) => {
-      const ended = this.left();
+      const ended = this.countAbandoned();
       fiber.addObserver((exit) => {
         ended(Exit.isSuccess(exit));
         if (!Exit.isSuccess(exit)) return;
@@ -260,24 +260,24 @@ class Door {
     });
   }
 
-  #failed(run_id: string, what: string, cause?: unknown): RecorderError {
+  #makeError(run_id: string, what: string, cause?: unknown): RecorderError {
     const message = `${run_id === "" ? "" : `${run_id}: `}the recorder's ${this.#name} ${what}`;
     return new RecorderError({ reason: "unavailable", run_id, message, ...(cause === undefined ? {} : { cause }) });
   }
 
   reasonOf(runId: string, cause: Cause.Cause<RecorderError>): RecorderError {
     const found = Cause.findError(cause);
-    return Result.isFailure(found) ? this.#failed(runId, "died", Cause.squash(cause)) : found.success;
+    return Result.isFailure(found) ? this.#makeError(runId, "died", Cause.squash(cause)) : found.success;
   }
 
   /** Fails with the recorder's own error. Any other failure becomes the cause of a `RecorderError`. */
-  #told<E>(runId: string, cause: Cause.Cause<E>): Effect.Effect<never, E | RecorderError> {
+  #failWith<E>(runId: string, cause: Cause.Cause<E>): Effect.Effect<never, E | RecorderError> {
     const failed = Cause.findError(cause);
-    if (Result.isFailure(failed)) return Effect.fail(this.#failed(runId, "died", Cause.squash(cause)));
+    if (Result.isFailure(failed)) return Effect.fail(this.#makeError(runId, "died", Cause.squash(cause)));
     const error: unknown = failed.success;
     return error instanceof RecorderError || error instanceof AnswerRefused
       ? Effect.fail(failed.success)
-      : Effect.fail(this.#failed(runId, "failed with an error of another kind", error));
+      : Effect.fail(this.#makeError(runId, "failed with an error of another kind", error));
   }
 }
 
@@ -307,7 +307,7 @@ class CommitDoor {
   commit(...[runId, entries, caller, onDone]: Parameters<BoundedRecorder["commit"]>): void {
     const end = (outcome: Outcome): void => {
       if (outcome !== "undecided") onDone(outcome === "recorded" ? undefined : outcome);
-      else if (caller.isOurs?.() === false) onDone(refused("fenced", runId));
+      else if (caller.isOurs?.() === false) onDone(runError("fenced", runId));
       else this.#writeInstead(runId, entries, caller, onDone);
     };
     const { commit } = this.#write;
@@ -347,10 +347,10 @@ class CommitDoor {
     const one: Pending = { runId, onDone, begun, until: begun + this.#door.limit(begun) };
     this.#pending.add(one);
     if (this.#timer === undefined || one.until < this.#timer.until) this.#wait(one.until, clock, services);
-    return (outcome) => this.#ended(one, outcome);
+    return (outcome) => this.#onEnd(one, outcome);
   }
 
-  #ended(one: Pending, outcome: Outcome): void {
+  #onEnd(one: Pending, outcome: Outcome): void {
     if (!this.#pending.delete(one)) {
       one.left?.(outcome === "recorded");
       return;
@@ -378,7 +378,7 @@ class CommitDoor {
 
   #leave(one: Pending, now: number): void {
     this.#pending.delete(one);
-    one.left = this.#door.left();
+    one.left = this.#door.countAbandoned();
     one.onDone(this.#door.hangs(one.runId, one.begun, now));
   }
 
@@ -389,7 +389,7 @@ class CommitDoor {
 }
 
 /** Runs a call. A throw, or a value that is no effect, becomes a defect. */
-const called = <A, E>(make: () => Effect.Effect<A, E>): Effect.Effect<A, E> =>
+const invoke = <A, E>(make: () => Effect.Effect<A, E>): Effect.Effect<A, E> =>
   Effect.suspend(() => {
     const effect: unknown = make();
     // The type promises an effect, but a service in plain JavaScript may return anything.

@@ -2,7 +2,7 @@
  * Records verdicts on calls of unknown outcome. They come from a person or from the tool's own `verify`.
  */
 import type { AttemptFacts, ToolRow } from "../domain/AttemptFacts.ts";
-import { restored } from "./Orphan.ts";
+import { restoreFacts } from "./Orphan.ts";
 import type { AttemptRecord, CallVerdict, Entry, VerdictBy } from "./RunRecord.ts";
 
 /** A verdict and its source. */
@@ -35,7 +35,7 @@ export const onOne = (
   word: CallWord,
   facts: AttemptFacts | undefined,
 ): ReadonlyArray<Entry> => {
-  const fold = facts && restored(facts);
+  const fold = facts && restoreFacts(facts);
   fold?.settled(given.call, given.tool);
   return entries(attempt, [given], word, fold?.snapshot());
 };
@@ -45,7 +45,7 @@ export const onOne = (
  * settled.
  */
 export const onAll = ({ attempt, facts }: AttemptRecord, word: CallWord): ReadonlyArray<Entry> => {
-  const fold = restored(facts);
+  const fold = restoreFacts(facts);
   const unknown = fold.snapshot().tools.filter((it) => it.executor === "runtime" && it.phase === "outcome_unknown");
   const settled = unknown.filter(({ call }) => fold.settled(call));
   return settled.length === 0 ? [] : entries(attempt, settled, word, fold.snapshot());

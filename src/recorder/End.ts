@@ -10,7 +10,7 @@ export type End = Omit<RunEnd, "attempts" | "at">;
 export const completed = (finish = "completed"): End => ({ state: "completed", reason: finish });
 
 /** Stops a run for a reason without an incident. */
-export const stopped = (reason: string): End => ({ state: "stopped", reason });
+export const stop = (reason: string): End => ({ state: "stopped", reason });
 
 /**
  * The end that another process assumes for a volatile run whose owner died. Nothing was decided, and the record may be
@@ -19,7 +19,7 @@ export const stopped = (reason: string): End => ({ state: "stopped", reason });
 export const processLost: End = { state: "stopped", reason: "process_lost", assumed: true };
 
 /** Stops a run at an incident, for its decision's rule or for the reason that kept the decision from being acted on. */
-export const stoppedAt = ({ decision, id }: RunIncident, reason: string = decision.rule): End => ({
+export const stopAt = ({ decision, id }: RunIncident, reason: string = decision.rule): End => ({
   state: "stopped",
   reason,
   incident: id,

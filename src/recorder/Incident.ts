@@ -38,7 +38,7 @@ export const make = (
 };
 
 /** Builds the entry that marks an incident with its new status and, if there is one, the answer. */
-export const marked = ({ id }: RunIncident, status: RunIncident["status"], answer?: Choice): Entry => ({
+export const markEntry = ({ id }: RunIncident, status: RunIncident["status"], answer?: Choice): Entry => ({
   _tag: "IncidentMarked",
   incident: id,
   status,

@@ -51,7 +51,7 @@ export const settle = (incidents: ReadonlyArray<RunIncident>, end: RunEnd): Read
   incidents.map((incident) => ({ ...incident, status: statusAt(incident, end) }));
 
 /** Settles incidents again if the run has ended, so that a late or repeated mark changes nothing. */
-export const settledBy = (
+export const settleIfEnded = (
   end: RunEnd | undefined,
   incidents: ReadonlyArray<RunIncident>,
 ): ReadonlyArray<RunIncident> => (end === undefined ? incidents : settle(incidents, end));

@@ -17,7 +17,7 @@ export const monotonicMs = (clock: Clock.Clock): number => Number(clock.monotoni
  *
  * @returns true if the effect ended in time
  */
-export const endsWithin = <E>(effect: Effect.Effect<unknown, E>, ms: number): Effect.Effect<boolean, E> =>
+export const runWithin = <E>(effect: Effect.Effect<unknown, E>, ms: number): Effect.Effect<boolean, E> =>
   Effect.flatMap(Effect.forkDetach(Effect.interruptible(effect), { startImmediately: true }), (fiber) => {
     // Callers are scope finalizers, which are uninterruptible, but the loser of the race has to be interruptible.
     const ends = Effect.interruptible(Effect.as(Fiber.join(fiber), true));

@@ -10,7 +10,7 @@ import { resumesMax } from "../domain/Limits.ts";
 import * as Runs from "../domain/RunFacts.ts";
 import type { RunIncident } from "../domain/RunIncident.ts";
 import * as Facts from "../facts/Facts.ts";
-import { atMost, join, joined } from "../facts/Growth.ts";
+import { atMost, join, joinAttempts } from "../facts/Growth.ts";
 import { runAfter } from "../policy/Rules.ts";
 import type { AttemptRecord, QuestionRecord, RunRecord } from "./RunRecord.ts";
 
@@ -68,7 +68,7 @@ export const cancelled = (record: RunRecord): Extract<Due, { readonly _tag: "dec
   if (first === undefined || record.state === "ended") return undefined;
   const response = { first, resumed, facts: factsOf([first, ...resumed]) };
   const broke = lastBreak(record, first, newestQuestion(record, resumed.at(-1) ?? first));
-  const { attempt, input } = decides(record, response, broke, false);
+  const { attempt, input } = buildDecision(record, response, broke, false);
   return { _tag: "decide", attempt, input: { ...input, run: { ...input.run, user_cancelled: true } } };
 };
 
@@ -80,7 +80,7 @@ export const isResumable = ({ transcript }: RunRecord): boolean => transcript !=
  *
  * @param aliveAt last renewal of the process's lease, by its own wall clock; undefined if unknown
  */
-export const waitedUntil = (record: RunRecord, aliveAt: number | undefined): RunRecord => {
+export const closeWait = (record: RunRecord, aliveAt: number | undefined): RunRecord => {
   const { waiting, ...rest } = record;
   if (waiting === undefined) return record;
   const ms = Math.max(0, (aliveAt ?? waiting.since) - waiting.since);
@@ -119,7 +119,7 @@ export const afterCrash = (facts: AttemptFacts): AttemptFacts => ({
  *
  * @param successor options of the process that takes the run over; by default nothing is discardable
  */
-export const restored = (
+export const restoreFacts = (
   facts: AttemptFacts,
   successor: Pick<Facts.FactsOptions, "discardable" | "boundaries"> = { discardable: false, boundaries: [] },
 ): Facts.FactsFold =>
@@ -136,7 +136,7 @@ export const restored = (
  *
  * @param facts current facts, after a crash or not
  */
-export const stands = (facts: AttemptFacts, incident: RunIncident): boolean =>
+export const isUnchangedSince = (facts: AttemptFacts, incident: RunIncident): boolean =>
   atMost({ ...facts, terminal_seen: false }, afterCrash(incident.facts));
 
 /**
@@ -161,7 +161,7 @@ interface Asked {
 }
 
 const factsOf = ([first, ...resumed]: readonly [AttemptRecord, ...Array<AttemptRecord>]): AttemptFacts =>
-  joined([afterCrash(first.facts), ...resumed.map((attempt) => afterCrash(attempt.facts))]);
+  joinAttempts([afterCrash(first.facts), ...resumed.map((attempt) => afterCrash(attempt.facts))]);
 
 /** Returns the newest question, unless an attempt started or something else was decided after it. */
 const newestQuestion = (record: RunRecord, last: AttemptRecord): Asked | undefined => {
@@ -177,8 +177,9 @@ export const newestIncident = (record: RunRecord): RunIncident | undefined =>
 
 const dueOfQuestion = ({ incident, question }: Asked, { facts }: Response): Due | undefined => {
   const { answer } = question;
-  if (answer === undefined) return stands(facts, incident) ? { _tag: "waiting", question, incident } : undefined;
-  return counts(answer, facts, incident) ? { _tag: "answered", question, choice: answer, incident } : undefined;
+  if (answer === undefined)
+    return isUnchangedSince(facts, incident) ? { _tag: "waiting", question, incident } : undefined;
+  return isAnswerDue(answer, facts, incident) ? { _tag: "answered", question, choice: answer, incident } : undefined;
 };
 
 /**
@@ -186,7 +187,7 @@ const dueOfQuestion = ({ incident, question }: Asked, { facts }: Response): Due 
  * an unknown outcome. A retry or continuation does only on the facts that it was given for: the person did not agree to repeat
  * later effects.
  */
-const counts = (answer: Choice, facts: AttemptFacts, incident: RunIncident): boolean => {
+const isAnswerDue = (answer: Choice, facts: AttemptFacts, incident: RunIncident): boolean => {
   switch (answer) {
     case "stop":
     case "accept":
@@ -196,7 +197,7 @@ const counts = (answer: Choice, facts: AttemptFacts, incident: RunIncident): boo
       return facts.tools.some((row) => row.executor === "runtime" && row.phase === "outcome_unknown");
     case "retry":
     case "continue":
-      return stands(facts, incident);
+      return isUnchangedSince(facts, incident);
   }
 };
 
@@ -206,14 +207,14 @@ const undecided = (record: RunRecord, response: Response, asked: Asked | undefin
   // A run that its own caller left is no provider failure: to a new process it is an ordinary crash. So is a response that was
   // complete in a dead process.
   const left = broke !== undefined && runAfter(broke.decision.rule) !== "stopped";
-  const standing = broke?.status === "open" && !left && stands(facts, broke) ? broke : undefined;
+  const standing = broke?.status === "open" && !left && isUnchangedSince(facts, broke) ? broke : undefined;
   const automatic = standing?.decision.action === "auto_retry_once";
   const spent = isSpent(record);
   // A cursor dies with its process, so a planned resume is decided again without one.
   if (standing !== undefined && automatic && standing.decision.mode !== "resume" && !spent) {
     return { _tag: "offered", incident: standing };
   }
-  const decided = decides(record, response, broke, left);
+  const decided = buildDecision(record, response, broke, left);
   return { ...decided, ...(standing === undefined || automatic ? {} : { standing }) };
 };
 
@@ -223,7 +224,7 @@ const undecided = (record: RunRecord, response: Response, asked: Asked | undefin
  * @param broke the incident that the response ended with
  * @param left true if that incident only says that the caller left
  */
-const decides = (
+const buildDecision = (
   record: RunRecord,
   response: Response,
   broke: RunIncident | undefined,

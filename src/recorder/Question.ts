@@ -7,7 +7,7 @@ import * as Schema from "effect/Schema";
 import type { Choice, Decision, Rule } from "../domain/Decision.ts";
 import type { RunIncident } from "../domain/RunIncident.ts";
 import * as Choices from "../policy/Choices.ts";
-import { newestIncident, stands } from "./Orphan.ts";
+import { isUnchangedSince, newestIncident } from "./Orphan.ts";
 import type { AnsweredBy, QuestionRecord, RunRecord } from "./RunRecord.ts";
 
 /** A question to a person: the broken run, a summary in one sentence and the possible answers. */
@@ -162,19 +162,19 @@ export class AnswerRefused extends Schema.TaggedError<AnswerRefused>()("AnswerRe
  */
 export const refusal = (record: RunRecord | undefined, answer: Answer, now: number): AnswerRefused | undefined => {
   const { choice, revision, run_id } = answer;
-  if (record === undefined) return refused("unknown_run", run_id, "");
-  if (record.state === "ended") return refused("run_ended", run_id, record.end?.reason ?? "");
+  if (record === undefined) return refuse("unknown_run", run_id, "");
+  if (record.state === "ended") return refuse("run_ended", run_id, record.end?.reason ?? "");
   const question = record.questions.at(-1);
-  if (question === undefined) return refused("no_question", run_id, "");
+  if (question === undefined) return refuse("no_question", run_id, "");
   if (question.revision !== revision)
-    return refused("stale_revision", run_id, `it is revision ${question.revision} now`);
-  if (question.answer !== undefined) return refused("already_answered", run_id, question.answer);
-  if (!question.choices.includes(choice)) return refused("not_offered", run_id, question.choices.join(", "));
-  if (grown(record, question)) return refused("facts_grown", run_id, "");
+    return refuse("stale_revision", run_id, `it is revision ${question.revision} now`);
+  if (question.answer !== undefined) return refuse("already_answered", run_id, question.answer);
+  if (!question.choices.includes(choice)) return refuse("not_offered", run_id, question.choices.join(", "));
+  if (isOutdated(record, question)) return refuse("facts_grown", run_id, "");
   const expired = question.expires_at !== undefined && question.expires_at <= now;
-  if (answer.by === "expiry" && !expired) return refused("not_expired", run_id, "");
+  if (answer.by === "expiry" && !expired) return refuse("not_expired", run_id, "");
   if (expired && (answer.by !== "expiry" || choice !== expiryChoice(question))) {
-    return refused("expired", run_id, expiryChoice(question));
+    return refuse("expired", run_id, expiryChoice(question));
   }
   return undefined;
 };
@@ -187,16 +187,16 @@ export const expiryChoice = ({
   choices.includes(default_choice) ? default_choice : "stop";
 
 /** True if the run continued without the answer, or the recorded facts exceed those that were decided on. */
-const grown = (record: RunRecord, question: QuestionRecord): boolean => {
+const isOutdated = (record: RunRecord, question: QuestionRecord): boolean => {
   if (record.state === "live") return true;
   const newest = newestIncident(record);
   if (newest === undefined) return false;
   if (newest.id !== question.incident) return true;
   const attempt = record.attempts.find((it) => it.attempt === newest.attempt);
-  return attempt !== undefined && !stands(attempt.facts, newest);
+  return attempt !== undefined && !isUnchangedSince(attempt.facts, newest);
 };
 
-const refused = (reason: AnswerRefusal, run_id: string, detail: string): AnswerRefused =>
+const refuse = (reason: AnswerRefusal, run_id: string, detail: string): AnswerRefused =>
   new AnswerRefused({
     reason,
     run_id,

@@ -54,7 +54,7 @@ const ofRun = {
 } as const;
 
 /** Creates an error that concerns one run. */
-export const refused = (reason: keyof typeof ofRun, run_id: string, cause?: unknown): RecorderError =>
+export const runError = (reason: keyof typeof ofRun, run_id: string, cause?: unknown): RecorderError =>
   new RecorderError({
     reason,
     run_id,

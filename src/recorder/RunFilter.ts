@@ -25,7 +25,7 @@ export interface RunQuery {
 }
 
 /** Lowercases ASCII letters only, because every database can do the same to a column. */
-export const folded = (text: string): string => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
+export const foldCase = (text: string): string => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 
 /**
  * True if a run matches a query.
@@ -42,4 +42,4 @@ export const isListed = ({ incidents, provider, run_id, started_at, state }: Run
   (query.startedBefore === undefined || started_at < query.startedBefore);
 
 const has = (wanted: string | undefined, ...texts: ReadonlyArray<string | undefined>): boolean =>
-  wanted === undefined || texts.some((text) => folded(text ?? "").includes(folded(wanted)));
+  wanted === undefined || texts.some((text) => foldCase(text ?? "").includes(foldCase(wanted)));

@@ -17,7 +17,7 @@ const pageRuns = 500;
  * @param query filter of the runs
  * @param limit runs per page
  */
-export const runsOf = (
+export const streamRuns = (
   recorder: RunRecorder["Service"],
   query: Pick<RunQuery, "state" | "broken">,
   limit = pageRuns,
@@ -39,4 +39,4 @@ export const waitingRuns = (
   recorder: RunRecorder["Service"],
   limit = pageRuns,
 ): Stream.Stream<RunRecord, RecorderError> =>
-  Stream.concat(runsOf(recorder, { state: "asking" }, limit), runsOf(recorder, { state: "parked" }, limit));
+  Stream.concat(streamRuns(recorder, { state: "asking" }, limit), streamRuns(recorder, { state: "parked" }, limit));

@@ -11,8 +11,8 @@ import { callsMax, evidenceFirstMax, evidenceLastMax, incidentsMax, Label, Milli
 import { AttemptMode, Budget, Provider, RunFacts } from "../domain/RunFacts.ts";
 import { Evidence, IncidentStatus, RunEnd, RunIncident } from "../domain/RunIncident.ts";
 import { SeamProof } from "../domain/SeamWords.ts";
-import { AttemptRecord, AttemptRequest, addAttempt, joinedAt, raise } from "./AttemptLog.ts";
-import { mark, openIncident, settle, settledBy } from "./IncidentLog.ts";
+import { AttemptRecord, AttemptRequest, addAttempt, markSeamProven, raise } from "./AttemptLog.ts";
+import { mark, openIncident, settle, settleIfEnded } from "./IncidentLog.ts";
 
 export { AttemptRecord, AttemptRequest, attemptsMax } from "./AttemptLog.ts";
 
@@ -202,19 +202,19 @@ export type Misfit = "unknown_run" | "run_exists" | "run_ended" | "answered";
  *   and calls. An assumed end is not terminal: the owner's next entry replaces it.
  */
 export const apply = (record: RunRecord | undefined, entry: Entry): RunRecord | Misfit => {
-  if (record === undefined) return entry._tag === "RunStarted" ? started(entry) : "unknown_run";
+  if (record === undefined) return entry._tag === "RunStarted" ? newRecord(entry) : "unknown_run";
   if (isOnRecord(record, entry)) return record;
   switch (entry._tag) {
     case "RunStarted":
       return "run_exists";
     case "EvidenceNoted":
-      return { ...record, evidence: note(passedOver(record.evidence, entry.omitted), entry.evidence) };
+      return { ...record, evidence: note(addOmitted(record.evidence, entry.omitted), entry.evidence) };
     case "IncidentOpened":
       return { ...record, ...openIncident(record, entry.incident) };
     case "IncidentMarked":
       return {
         ...record,
-        incidents: settledBy(
+        incidents: settleIfEnded(
           record.end,
           record.incidents.map((incident) => mark(incident, entry)),
         ),
@@ -222,7 +222,7 @@ export const apply = (record: RunRecord | undefined, entry: Entry): RunRecord | 
     case "FactsRaised":
       return { ...record, attempts: record.attempts.map((it) => raise(it, entry)) };
     case "RunContinued":
-      return { ...record, attempts: record.attempts.map((it) => joinedAt(it, entry)) };
+      return { ...record, attempts: record.attempts.map((it) => markSeamProven(it, entry)) };
     case "RunRepeats":
       // A run repeats only one other run, so the first entry wins.
       return record.retry_of === undefined ? { ...record, retry_of: entry.retry_of } : record;
@@ -331,9 +331,9 @@ const applyLive = (record: RunRecord, entry: LiveEntry): RunRecord => {
     case "QuestionAsked":
       return { ...record, state: "asking", questions: [...record.questions.slice(1 - incidentsMax), entry.question] };
     case "QuestionAnswered":
-      return answered(record, entry);
+      return recordAnswer(record, entry);
     case "RunParked":
-      return parked(still(record), entry.reason);
+      return park(still(record), entry.reason);
     case "RunResumed":
       return {
         ...driven(still(record)),
@@ -379,7 +379,7 @@ export const openQuestion = (record: RunRecord): QuestionRecord | undefined => {
 };
 
 /** Parks a run. If its question was answered in the meantime, it waits for a resume instead. */
-const parked = (record: RunRecord, reason: Parked): RunRecord => {
+const park = (record: RunRecord, reason: Parked): RunRecord => {
   if (reason !== "question") return { ...record, state: "parked", parked: reason };
   return openQuestion(record) === undefined
     ? { ...record, state: "parked", parked: "answered" }
@@ -389,7 +389,7 @@ const parked = (record: RunRecord, reason: Parked): RunRecord => {
 const isEnd = (answer: Choice): boolean => answer === "stop" || answer === "accept";
 
 /** Records an answer to the open question of its revision. Only an open newest question keeps a run asking. */
-const answered = (record: RunRecord, entry: Extract<Entry, { readonly _tag: "QuestionAnswered" }>): RunRecord => {
+const recordAnswer = (record: RunRecord, entry: Extract<Entry, { readonly _tag: "QuestionAnswered" }>): RunRecord => {
   const questions = record.questions.map((it) =>
     it.revision === entry.revision && it.answer === undefined
       ? { ...it, answer: entry.answer, ...(entry.by === undefined ? {} : { answered_by: entry.by }) }
@@ -407,7 +407,7 @@ const answered = (record: RunRecord, entry: Extract<Entry, { readonly _tag: "Que
     : { ...record, ...word, questions, state: "parked", parked: "answered" };
 };
 
-const started = (entry: Extract<Entry, { readonly _tag: "RunStarted" }>): RunRecord => ({
+const newRecord = (entry: Extract<Entry, { readonly _tag: "RunStarted" }>): RunRecord => ({
   run_id: entry.run_id,
   provider: entry.provider,
   started_at: entry.at,
@@ -444,7 +444,7 @@ const callsWith = (calls: ReadonlyArray<CallRecord>, entry: CallEntry): Readonly
   return known.verdict !== undefined ? calls : calls.map((it) => (it === known ? { ...it, ...verdict } : it));
 };
 
-const passedOver = (log: EvidenceLog, omitted = 0): EvidenceLog =>
+const addOmitted = (log: EvidenceLog, omitted = 0): EvidenceLog =>
   omitted === 0 ? log : { ...log, omitted: log.omitted + omitted };
 
 /** Adds evidence. The first records stay, and the last ones roll. */

@@ -9,9 +9,9 @@ import * as Effect from "effect/Effect";
 import * as Layer from "effect/Layer";
 import type { RunIncident } from "../domain/RunIncident.ts";
 import { digester, newKey } from "./Digest.ts";
-import { waitedUntil } from "./Orphan.ts";
+import { closeWait } from "./Orphan.ts";
 import { type Answer, AnswerRefused, refusal } from "./Question.ts";
-import { RecorderError, refused } from "./RecorderError.ts";
+import { RecorderError, runError } from "./RecorderError.ts";
 import { isListed, type RunQuery } from "./RunFilter.ts";
 import * as RunRecord from "./RunRecord.ts";
 import type { SharedCancels } from "./shared/SharedCancels.ts";
@@ -193,9 +193,10 @@ const makeMemory = (runsMax: number): Effect.Effect<RunRecorder["Service"]> =>
       const before = records.get(runId);
       const isGivenBack = before !== undefined && !driven.has(runId);
       const record = RunRecord.applyAll(before, entries, isGivenBack);
-      if (typeof record === "string") return refused(record, runId);
+      if (typeof record === "string") return runError(record, runId);
       if (record === undefined) return undefined;
-      if (before === undefined && records.size >= runsMax && !forgetOldestEnded(records)) return refused("full", runId);
+      if (before === undefined && records.size >= runsMax && !forgetOldestEnded(records))
+        return runError("full", runId);
       records.set(runId, record);
       if (before === undefined) driven.add(runId);
       if (record.state === "ended" || entries.some(({ _tag }) => _tag === "RunParked")) driven.delete(runId);
@@ -204,11 +205,11 @@ const makeMemory = (runsMax: number): Effect.Effect<RunRecorder["Service"]> =>
 
     const claim = (runId: string): RunRecord.RunRecord | RecorderError => {
       const record = records.get(runId);
-      if (record === undefined) return refused("unknown_run", runId);
-      if (record.state === "ended") return refused("run_ended", runId);
-      if (driven.has(runId)) return refused("owned", runId);
+      if (record === undefined) return runError("unknown_run", runId);
+      if (record.state === "ended") return runError("run_ended", runId);
+      if (driven.has(runId)) return runError("owned", runId);
       driven.add(runId);
-      const known = waitedUntil(record, undefined);
+      const known = closeWait(record, undefined);
       records.set(runId, known);
       return known;
     };
@@ -218,7 +219,7 @@ const makeMemory = (runsMax: number): Effect.Effect<RunRecorder["Service"]> =>
       if (unanswered !== undefined) return unanswered;
       const { by, choice, revision, run_id } = given;
       const failed = commit(run_id, [{ _tag: "QuestionAnswered", revision, answer: choice, by }]);
-      return failed ?? records.get(run_id) ?? refused("unknown_run", run_id);
+      return failed ?? records.get(run_id) ?? runError("unknown_run", run_id);
     };
 
     return RunRecorder.of({

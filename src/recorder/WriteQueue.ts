@@ -16,7 +16,7 @@ import * as Metric from "effect/Metric";
 import type * as Scope from "effect/Scope";
 import { join } from "../facts/Growth.ts";
 import { type BoundedRecorder, bounded } from "./BoundedRecorder.ts";
-import { endsWithin, inRealTime, monotonicMs } from "./MonotonicTime.ts";
+import { inRealTime, monotonicMs, runWithin } from "./MonotonicTime.ts";
 import { isOfStore, type RecorderError } from "./RecorderError.ts";
 import { isListed, type RunQuery } from "./RunFilter.ts";
 import * as RunRecord from "./RunRecord.ts";
@@ -214,7 +214,7 @@ export class Queue {
     if (entries.length === 0) return;
     if (this.#isAtOnce) {
       this.#recorder.commit(runId, entries, { services: this.#services }, (why) => {
-        if (why !== undefined) this.#say(this.#refused(runId, entries.length, why));
+        if (why !== undefined) this.#say(this.#reportRefusal(runId, entries.length, why));
       });
       return;
     }
@@ -236,7 +236,7 @@ export class Queue {
 
   /** Adds an entry. Facts of one attempt are joined into one entry, because they only grow (L1). */
   #join(run: QueuedRun, given: RunRecord.Entry): void {
-    const at = given._tag === "FactsRaised" ? run.waiting.findLastIndex((it) => raisesSame(it, given)) : -1;
+    const at = given._tag === "FactsRaised" ? run.waiting.findLastIndex((it) => isSameRaise(it, given)) : -1;
     const before = at < 0 ? undefined : run.waiting[at];
     let entry = given;
     if (before?._tag === "FactsRaised" && given._tag === "FactsRaised") {
@@ -409,7 +409,7 @@ export class Queue {
       return true;
     }
     if (!isOfStore(why)) {
-      this.#say(this.#refused(run.runId, writing.length + run.waiting.length, why));
+      this.#say(this.#reportRefusal(run.runId, writing.length + run.waiting.length, why));
       this.#forget(run);
       return true;
     }
@@ -418,7 +418,7 @@ export class Queue {
     // Next time another run goes first, so that a run that the store never takes does not hold up the others.
     this.#runs.delete(run.runId);
     this.#runs.set(run.runId, run);
-    this.#say(Effect.annotateLogs(this.#outage.failed(why.message), { run_id: run.runId }));
+    this.#say(Effect.annotateLogs(this.#outage.recordFailure(why.message), { run_id: run.runId }));
     return false;
   }
 
@@ -448,7 +448,7 @@ export class Queue {
     for (const { done } of run.waiters) Deferred.doneUnsafe(done, Effect.succeed(false));
   }
 
-  #refused(run_id: string, entries: number, { message, reason }: RecorderError): Effect.Effect<void> {
+  #reportRefusal(run_id: string, entries: number, { message, reason }: RecorderError): Effect.Effect<void> {
     this.#count("refused", entries, run_id);
     return Effect.logError(`a run could not be recorded, and will not be: ${message}`, { run_id, reason, entries });
   }
@@ -464,7 +464,7 @@ export class Queue {
         run.waiting.filter(({ _tag }) => _tag === "EvidenceNoted"),
       );
     }
-    const orders = [(run: QueuedRun) => begins(run) && ends(run), (run: QueuedRun) => !ends(run), () => true];
+    const orders = [(run: QueuedRun) => hasStart(run) && hasEnd(run), (run: QueuedRun) => !hasEnd(run), () => true];
     for (const goes of orders)
       for (const run of [...this.#runs.values()]) {
         if (roomy()) return;
@@ -485,7 +485,7 @@ export class Queue {
   #giveUp(run: QueuedRun, why: string): void {
     this.#count(why, run.waiting.length, run.runId);
     // A run whose beginning is on record may still get its end.
-    this.#forget(run, begins(run));
+    this.#forget(run, hasStart(run));
   }
 
   /** Excludes time for which the process was suspended, because the store was not tried during it. */
@@ -534,7 +534,7 @@ export class Queue {
     return Effect.gen({ self: this }, function* () {
       if (this.#isClosed) return;
       this.#isClosed = true;
-      yield* Effect.ignore(endsWithin(this.#drain, ms));
+      yield* Effect.ignore(runWithin(this.#drain, ms));
       const left = [...this.#runs.values()].map(
         ({ runId, waiting, writing }): Unwritten => ({ runId, entries: [...writing, ...waiting] }),
       );
@@ -568,12 +568,12 @@ const emptyRun = (runId: string, since: number): QueuedRun => ({
   ...{ runId, since, waiting: [], writing: nothing, bytes: 0, isDue: false, waiters: [], queued: 0, written: 0 },
 });
 
-const raisesSame = (entry: RunRecord.Entry, { attempt }: { readonly attempt: number }): boolean =>
+const isSameRaise = (entry: RunRecord.Entry, { attempt }: { readonly attempt: number }): boolean =>
   entry._tag === "FactsRaised" && entry.attempt === attempt;
 
-const begins = ({ waiting }: QueuedRun): boolean => waiting[0]?._tag === "RunStarted";
+const hasStart = ({ waiting }: QueuedRun): boolean => waiting[0]?._tag === "RunStarted";
 
-const ends = ({ waiting }: QueuedRun): boolean => waiting.some(({ _tag }) => _tag === "RunEnded");
+const hasEnd = ({ waiting }: QueuedRun): boolean => waiting.some(({ _tag }) => _tag === "RunEnded");
 
 /** Estimates the size of an entry in memory, in bytes. The limits of records bound the rest. */
 const weightOf = (entry: RunRecord.Entry): number => {

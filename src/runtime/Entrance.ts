@@ -19,7 +19,7 @@ import { lingerMsMax, type RunOptions, routesMax } from "./contract/RunOptions.t
  * @returns the options that a run may use, or what is wrong: the field, the expected value and the given one
  */
 export const admit = <P, E, R>(options: RunOptions<P, E, R>): RunOptions<P, E, R> | string => {
-  if (Json.record(options) === undefined) return `options: expected an object, got ${said(options)}`;
+  if (Json.record(options) === undefined) return `options: expected an object, got ${describe(options)}`;
   const problem =
     problemOfProvider("provider", options.provider) ??
     problemOfPath("path", options.path) ??
@@ -34,14 +34,14 @@ export const admit = <P, E, R>(options: RunOptions<P, E, R>): RunOptions<P, E, R
     problemOfPolicy(options.policy);
   if (problem !== undefined) return problem;
   const { budget, routes } = options;
-  const provider = kept(options.provider);
+  const provider = trimProvider(options.provider);
   // Nearly always nothing has to be changed, and a waiting run then holds no copy.
   const isKept = provider === options.provider && routes === undefined;
   if (isKept && budget === undefined) return options;
   return {
     ...options,
     provider,
-    ...(routes === undefined ? {} : { routes: routes.map((it) => ({ ...it, provider: kept(it.provider) })) }),
+    ...(routes === undefined ? {} : { routes: routes.map((it) => ({ ...it, provider: trimProvider(it.provider) })) }),
     ...(budget === undefined ? {} : { budget: spendable(budget) }),
   };
 };
@@ -50,28 +50,28 @@ export const admit = <P, E, R>(options: RunOptions<P, E, R>): RunOptions<P, E, R
 export const problemOfRunId = (runId: unknown): string | undefined =>
   typeof runId === "string" && runId !== "" && runId.length <= labelCharactersMax
     ? undefined
-    : `runId: expected 1 to ${labelCharactersMax} characters, got ${said(runId)}`;
+    : `runId: expected 1 to ${labelCharactersMax} characters, got ${describe(runId)}`;
 
 /** Returns what is wrong with the transcript and cursor of a take-up; undefined if nothing is. */
 export const problemOfTakeUp = (transcript: unknown, cursor: unknown): string | undefined =>
   typeof transcript !== "string"
-    ? `transcript: expected a text, got ${said(transcript)}`
+    ? `transcript: expected a text, got ${describe(transcript)}`
     : cursor === undefined || typeof cursor === "string"
       ? undefined
-      : `cursor: expected a text, got ${said(cursor)}`;
+      : `cursor: expected a text, got ${describe(cursor)}`;
 
 type Problem = string | undefined;
 
 const problemOfProvider = (name: string, provider: unknown): Problem => {
   const it = Json.record(provider);
-  if (it === undefined) return `${name}: expected an object, got ${said(provider)}`;
+  if (it === undefined) return `${name}: expected an object, got ${describe(provider)}`;
   const { id, model, reasoning } = it;
   if (id === "") return `${name}.id: expected a name, got ""`;
   if (typeof id !== "string" || id.length > labelCharactersMax)
-    return `${name}.id: expected a name of 1 to ${labelCharactersMax} characters, got ${said(id)}`;
-  if (model !== undefined && typeof model !== "string") return `${name}.model: expected a name, got ${said(model)}`;
+    return `${name}.id: expected a name of 1 to ${labelCharactersMax} characters, got ${describe(id)}`;
+  if (model !== undefined && typeof model !== "string") return `${name}.model: expected a name, got ${describe(model)}`;
   if (reasoning !== undefined && typeof reasoning !== "boolean")
-    return `${name}.reasoning: expected a boolean, got ${said(reasoning)}`;
+    return `${name}.reasoning: expected a boolean, got ${describe(reasoning)}`;
   return undefined;
 };
 
@@ -82,44 +82,44 @@ const pathCharactersMax = 2_048;
 const problemOfName = (name: string, given: string): Problem =>
   given.length <= pathCharactersMax
     ? undefined
-    : `${name}: expected at most ${pathCharactersMax} characters, got ${said(given)}`;
+    : `${name}: expected at most ${pathCharactersMax} characters, got ${describe(given)}`;
 
 const problemOfPath = (name: string, path: unknown): Problem => {
   if (path === undefined) return undefined;
   if (typeof path === "string") return problemOfName(name, path);
   const it = Json.record(path);
-  if (it === undefined) return `${name}: expected the name of a path or a Path, got ${said(path)}`;
-  if (typeof it.id !== "string") return `${name}.id: expected a name, got ${said(it.id)}`;
+  if (it === undefined) return `${name}: expected the name of a path or a Path, got ${describe(path)}`;
+  if (typeof it.id !== "string") return `${name}.id: expected a name, got ${describe(it.id)}`;
   if (it.credential !== undefined && typeof it.credential !== "string")
-    return `${name}.credential: expected a digest, got ${said(it.credential)}`;
+    return `${name}.credential: expected a digest, got ${describe(it.credential)}`;
   const tooLong = problemOfName(`${name}.id`, it.id) ?? problemOfName(`${name}.credential`, it.credential ?? "");
   if (tooLong !== undefined) return tooLong;
   const way = Json.record(it.way);
   if (it.way === undefined || (Effect.isEffect(way?.probe) && typeof way?.dropIdle === "function")) return undefined;
-  return `${name}.way: expected an object with \`probe\` and \`dropIdle\`, got ${said(it.way)}`;
+  return `${name}.way: expected an object with \`probe\` and \`dropIdle\`, got ${describe(it.way)}`;
 };
 
 const problemOfRoutes = (routes: unknown): Problem => {
   if (routes === undefined) return undefined;
-  if (!Array.isArray(routes)) return `routes: expected a list, got ${said(routes)}`;
+  if (!Array.isArray(routes)) return `routes: expected a list, got ${describe(routes)}`;
   if (routes.length >= routesMax) return `routes: expected at most ${routesMax - 1}, got ${routes.length}`;
   const ids = new Set<unknown>();
   for (const [at, route] of routes.entries()) {
     const name = `routes[${at}]`;
     const it = Json.record(route);
-    if (it === undefined) return `${name}: expected an object, got ${said(route)}`;
+    if (it === undefined) return `${name}: expected an object, got ${describe(route)}`;
     const { attempt, canContinue, id, observe, own, path, provider } = it;
     if (typeof id !== "string" || id === "" || id.length > labelCharactersMax)
-      return `${name}.id: expected a name of 1 to ${labelCharactersMax} characters, got ${said(id)}`;
+      return `${name}.id: expected a name of 1 to ${labelCharactersMax} characters, got ${describe(id)}`;
     if (ids.has(id)) return `${name}.id: expected a name of its own, got "${id}", which another route has`;
     ids.add(id);
     const problem = problemOfProvider(`${name}.provider`, provider) ?? problemOfPath(`${name}.path`, path);
     if (problem !== undefined) return problem;
-    if (typeof attempt !== "function") return `${name}.attempt: expected a function, got ${said(attempt)}`;
+    if (typeof attempt !== "function") return `${name}.attempt: expected a function, got ${describe(attempt)}`;
     if (canContinue !== undefined && typeof canContinue !== "function")
-      return `${name}.canContinue: expected a function, got ${said(canContinue)}`;
-    if (typeof observe !== "function") return `${name}.observe: expected a function, got ${said(observe)}`;
-    if (own !== undefined && typeof own !== "boolean") return `${name}.own: expected a boolean, got ${said(own)}`;
+      return `${name}.canContinue: expected a function, got ${describe(canContinue)}`;
+    if (typeof observe !== "function") return `${name}.observe: expected a function, got ${describe(observe)}`;
+    if (own !== undefined && typeof own !== "boolean") return `${name}.own: expected a boolean, got ${describe(own)}`;
   }
   return undefined;
 };
@@ -128,7 +128,7 @@ const finishFailures = ["refused", "empty", "model_length"] as const;
 
 const problemOfFinishes = (finishes: unknown): Problem => {
   if (finishes === undefined) return undefined;
-  if (!Array.isArray(finishes)) return `finishFailures: expected a list, got ${said(finishes)}`;
+  if (!Array.isArray(finishes)) return `finishFailures: expected a list, got ${describe(finishes)}`;
   for (const [at, it] of finishes.entries()) {
     const problem = wrongWord(`finishFailures[${at}]`, it, finishFailures);
     if (problem !== undefined) return problem;
@@ -137,7 +137,7 @@ const problemOfFinishes = (finishes: unknown): Problem => {
 };
 
 /** Copies only the fields that are stored. A long model is shortened, because a client may have named it and must not lose its request. */
-const kept = (provider: Provider): Provider => {
+const trimProvider = (provider: Provider): Provider => {
   const { id, model, reasoning } = provider;
   const wanted = 1 + (model === undefined ? 0 : 1) + (reasoning === undefined ? 0 : 1);
   if (Object.keys(provider).length === wanted && (model?.length ?? 0) <= labelCharactersMax) return provider;
@@ -149,12 +149,12 @@ const kept = (provider: Provider): Provider => {
 };
 
 const problemOfTools = (tools: unknown): Problem => {
-  if (!Array.isArray(tools)) return `tools: expected a list, got ${said(tools)}`;
+  if (!Array.isArray(tools)) return `tools: expected a list, got ${describe(tools)}`;
   for (const [at, tool] of tools.entries()) {
     // A tool may be a function that carries its boundary.
     const it: Json.JsonRecord | undefined = typeof tool === "function" ? tool : Json.record(tool);
-    if (it === undefined) return `tools[${at}]: expected a tool, got ${said(tool)}`;
-    if (typeof it.name !== "string") return `tools[${at}].name: expected a name, got ${said(it.name)}`;
+    if (it === undefined) return `tools[${at}]: expected a tool, got ${describe(tool)}`;
+    if (typeof it.name !== "string") return `tools[${at}].name: expected a name, got ${describe(it.name)}`;
     const wrong =
       wrongWord(`tools[${at}].executor`, it.executor, Executor.literals) ??
       wrongWord(`tools[${at}].effect`, it.effect, ToolEffect.literals);
@@ -165,17 +165,17 @@ const problemOfTools = (tools: unknown): Problem => {
 
 const problemOfFunctions = <P, E, R>(options: RunOptions<P, E, R>): Problem => {
   for (const name of ["attempt", "observe"] as const) {
-    if (typeof options[name] !== "function") return `${name}: expected a function, got ${said(options[name])}`;
+    if (typeof options[name] !== "function") return `${name}: expected a function, got ${describe(options[name])}`;
   }
   for (const name of ["canContinue", "classify", "cursor", "seam", "sizeOf"] as const) {
     const it: unknown = options[name];
-    if (it !== undefined && typeof it !== "function") return `${name}: expected a function, got ${said(it)}`;
+    if (it !== undefined && typeof it !== "function") return `${name}: expected a function, got ${describe(it)}`;
   }
   const { refreshCredentials, signal } = options;
   if (refreshCredentials !== undefined && !Effect.isEffect(refreshCredentials))
-    return `refreshCredentials: expected an Effect, got ${said(refreshCredentials)}`;
+    return `refreshCredentials: expected an Effect, got ${describe(refreshCredentials)}`;
   if (signal !== undefined && typeof Json.record(signal)?.addEventListener !== "function")
-    return `signal: expected an AbortSignal, got ${said(signal)}`;
+    return `signal: expected an AbortSignal, got ${describe(signal)}`;
   return undefined;
 };
 
@@ -186,30 +186,30 @@ const problemOfTexts = <P, E, R>(options: RunOptions<P, E, R>): Problem => {
   }
   for (const name of ["transcript", "retryOf"] as const) {
     const it: unknown = options[name];
-    if (it !== undefined && typeof it !== "string") return `${name}: expected a text, got ${said(it)}`;
+    if (it !== undefined && typeof it !== "string") return `${name}: expected a text, got ${describe(it)}`;
   }
   const group: unknown = options.group;
   return group === undefined || (typeof group === "string" && group !== "" && group.length <= labelCharactersMax)
     ? undefined
-    : `group: expected 1 to ${labelCharactersMax} characters, got ${said(group)}`;
+    : `group: expected 1 to ${labelCharactersMax} characters, got ${describe(group)}`;
 };
 
 const problemOfWords = <P, E, R>(options: RunOptions<P, E, R>): Problem => {
   for (const name of ["discardable", "emptyIsFailure", "streaming"] as const) {
     const it: unknown = options[name];
-    if (it !== undefined && typeof it !== "boolean") return `${name}: expected a boolean, got ${said(it)}`;
+    if (it !== undefined && typeof it !== "boolean") return `${name}: expected a boolean, got ${describe(it)}`;
   }
   const { asks, continueText, holdMaxMs, lingerMs, maxSeams, ownRoute, requestTokens, reveal } = options;
   if (maxSeams !== undefined && !(Number.isSafeInteger(maxSeams) && maxSeams >= 0))
-    return `maxSeams: expected a whole number, not below 0, got ${said(maxSeams)}`;
+    return `maxSeams: expected a whole number, not below 0, got ${describe(maxSeams)}`;
   if (ownRoute !== undefined && typeof ownRoute !== "boolean" && ownRoute !== "credential")
-    return `ownRoute: expected a boolean or credential, got ${said(ownRoute)}`;
+    return `ownRoute: expected a boolean or credential, got ${describe(ownRoute)}`;
   if (requestTokens !== undefined && !(Number.isSafeInteger(requestTokens) && requestTokens >= 0))
-    return `requestTokens: expected a whole number, not below 0, got ${said(requestTokens)}`;
+    return `requestTokens: expected a whole number, not below 0, got ${describe(requestTokens)}`;
   if (holdMaxMs !== undefined && !(typeof holdMaxMs === "number" && holdMaxMs >= 0))
-    return `holdMaxMs: expected milliseconds, not below 0, got ${said(holdMaxMs)}`;
+    return `holdMaxMs: expected milliseconds, not below 0, got ${describe(holdMaxMs)}`;
   if (lingerMs !== undefined && !(typeof lingerMs === "number" && lingerMs >= 0 && lingerMs <= lingerMsMax))
-    return `lingerMs: expected milliseconds from 0 to ${lingerMsMax}, got ${said(lingerMs)}`;
+    return `lingerMs: expected milliseconds from 0 to ${lingerMsMax}, got ${describe(lingerMs)}`;
   return (
     (asks === undefined ? undefined : wrongWord("asks", asks, ["always", "if_it_matters"])) ??
     (reveal === undefined ? undefined : wrongWord("reveal", reveal, ["live", "on_complete"])) ??
@@ -221,18 +221,18 @@ const clockNames: ReadonlyArray<string> = ["first_progress", "idle", "silence", 
 
 const problemOfClocks = (clocks: unknown): Problem => {
   if (clocks === undefined) return undefined;
-  if (Json.record(clocks) === undefined) return `clocks: expected an object, got ${said(clocks)}`;
+  if (Json.record(clocks) === undefined) return `clocks: expected an object, got ${describe(clocks)}`;
   for (const [name, ms] of Object.entries(clocks ?? {})) {
     if (!clockNames.includes(name)) return `clocks.${label(name)}: expected one of ${clockNames.join(", ")}`;
     if (ms === undefined || ms === false || (typeof ms === "number" && ms > 0)) continue;
-    return `clocks.${name}: expected milliseconds above 0 or false, got ${said(ms)}`;
+    return `clocks.${name}: expected milliseconds above 0 or false, got ${describe(ms)}`;
   }
   return undefined;
 };
 
 const problemOfBudget = (budget: unknown): Problem => {
   if (budget === undefined) return undefined;
-  if (Json.record(budget) === undefined) return `budget: expected an object, got ${said(budget)}`;
+  if (Json.record(budget) === undefined) return `budget: expected an object, got ${describe(budget)}`;
   for (const [name, value] of Object.entries(budget ?? {})) {
     if (!isLimit(name)) return `budget.${label(name)}: expected one of ${limitNames.join(", ")}`;
     if (value === undefined || (name === "max_outage_ms" && value === "forever")) continue;
@@ -240,7 +240,7 @@ const problemOfBudget = (budget: unknown): Problem => {
     const whole = name.endsWith("_ms") ? Number.isFinite(limit) : Number.isSafeInteger(limit);
     if (whole && limit >= 0) continue;
     const expected = name.endsWith("_ms") ? "a finite number of milliseconds" : "a whole number";
-    return `budget.${name}: expected ${expected}, not below 0, got ${said(value)}`;
+    return `budget.${name}: expected ${expected}, not below 0, got ${describe(value)}`;
   }
   return undefined;
 };
@@ -265,19 +265,19 @@ const problemOfPolicy = (policy: unknown): Problem => {
   if (policy === undefined) return undefined;
   const it = Json.record(policy);
   if (it === undefined || typeof it.decide !== "function")
-    return `policy: expected a RecoveryPolicy, got ${said(policy)}`;
+    return `policy: expected a RecoveryPolicy, got ${describe(policy)}`;
   return typeof it.name === "string" && it.name !== "" && it.name.length <= labelCharactersMax
     ? undefined
-    : `policy.name: expected a name of 1 to ${labelCharactersMax} characters, got ${said(it.name)}`;
+    : `policy.name: expected a name of 1 to ${labelCharactersMax} characters, got ${describe(it.name)}`;
 };
 
 const wrongWord = (field: string, given: unknown, words: ReadonlyArray<string>): Problem =>
   words.some((word) => word === given)
     ? undefined
-    : `${field}: expected ${words.map((word) => `"${word}"`).join(" or ")}, got ${said(given)}`;
+    : `${field}: expected ${words.map((word) => `"${word}"`).join(" or ")}, got ${describe(given)}`;
 
 /** Describes a value for a message: its type and size, or a number as it is. The content of a text is never shown. */
-const said = (given: unknown): string => {
+const describe = (given: unknown): string => {
   if (given === undefined) return "nothing";
   if (typeof given === "number" || typeof given === "boolean" || given === null) return String(given);
   if (typeof given === "string") return given === "" ? `""` : `${given.length} characters`;

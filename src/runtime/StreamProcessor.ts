@@ -22,7 +22,7 @@ import * as StoredCancels from "./attach/StoredCancels.ts";
 import { LostPaths } from "./attempt/LostPaths.ts";
 import type { AttachOptions, AttachRefused } from "./contract/AttachRefused.ts";
 import { departs, passSignaturesOn, stopperOf, stopperOfSignal } from "./contract/InterruptSignature.ts";
-import { lazily, openedBy } from "./contract/LazyStream.ts";
+import { lazily, withOpener } from "./contract/LazyStream.ts";
 import { Roster } from "./contract/Roster.ts";
 import { type RunEvent, RunInterrupted } from "./contract/RunEvent.ts";
 import type { RunOptions, TakeUpOptions } from "./contract/RunOptions.ts";
@@ -107,7 +107,7 @@ export class StreamProcessor extends Context.Service<
 }
 
 /** A run as the processor's register sees it. */
-type AnyRun = Pick<Run<unknown, unknown, unknown>, "stop" | "done" | "takenOver"> & LiveRun;
+type AnyRun = Pick<Run<unknown, unknown, unknown>, "stop" | "done" | "onTakenOver"> & LiveRun;
 
 const makeProcessor = Effect.gen(function* () {
   yield* Effect.withFiber((fiber) => Effect.sync(() => passSignaturesOn(fiber)));
@@ -119,7 +119,7 @@ const makeProcessor = Effect.gen(function* () {
   // The run is stopped now and not at its next write, which may be its end.
   const unheard = shared.recorder.onLost?.((runId) => {
     const run = live.get(runId);
-    run?.takenOver();
+    run?.onTakenOver();
     return run !== undefined;
   });
   yield* Effect.addFinalizer(() => Effect.sync(() => unheard?.()));
@@ -146,7 +146,7 @@ const makeProcessor = Effect.gen(function* () {
   return StreamProcessor.of({
     run: (options) => stream(shared, register, options, options?.discardable ?? true),
     parts: (options) => partsOf(stream(shared, register, options, false)),
-    takeUp: (runId, options) => takenUp(shared, register, runId, options),
+    takeUp: (runId, options) => takeUp(shared, register, runId, options),
     attach: (runId, options) =>
       register.lingering.attach(runId, options?.after, () => missing(live.get(runId), register.closed)),
     cancel: (runId) =>
@@ -179,7 +179,7 @@ const stream = <P, E, R>(
   given: RunOptions<P, E, R>,
   discardable: boolean,
 ): Stream.Stream<RunEvent<P>, RunInterrupted, R> =>
-  openedBy(
+  withOpener(
     lazily(() =>
       Stream.transformPull(Stream.empty, (_upstream, scope) => pulled(shared, register, given, [discardable, scope])),
     ),
@@ -196,7 +196,7 @@ const pulled = Effect.fnUntraced(function* <P, E, R>(
   given: RunOptions<P, E, R>,
   [discardable, scope]: readonly [boolean, Scope.Scope],
 ): Effect.fn.Return<Taken<P>, RunInterrupted, R> {
-  const options = closedBy(register) ?? Entrance.admit(given);
+  const options = problemOfClose(register) ?? Entrance.admit(given);
   if (typeof options === "string") return yield* refuse(given?.runId, register, options);
   const services = yield* Effect.context<R>();
   for (let draw = 1; ; draw += 1) {
@@ -205,7 +205,7 @@ const pulled = Effect.fnUntraced(function* <P, E, R>(
     // interrupted in between would be neither live nor ended, and its finalizer would wait for ever.
     const begun = yield* Effect.uninterruptible(
       Effect.suspend(() => {
-        const known = taken(register, runId) ?? knownHere(shared, runId);
+        const known = problemOfLiveId(register, runId) ?? knownHere(shared, runId);
         if (known !== undefined) return Effect.succeed(known);
         const { lingering, tapped } = register.lingering.readBy(options);
         const run = new Run<P, E, R>(runId, tapped, discardable, shared, services, late);
@@ -217,7 +217,7 @@ const pulled = Effect.fnUntraced(function* <P, E, R>(
   }
 });
 
-const takenUp = <P, E, R>(
+const takeUp = <P, E, R>(
   shared: Shared,
   register: Register,
   runId: string,
@@ -226,9 +226,9 @@ const takenUp = <P, E, R>(
   Stream.transformPull(Stream.empty, (_upstream, scope) =>
     Effect.gen(function* () {
       const problem =
-        closedBy(register) ?? Entrance.problemOfRunId(runId) ?? Entrance.problemOfTakeUp(transcript, cursor);
+        problemOfClose(register) ?? Entrance.problemOfRunId(runId) ?? Entrance.problemOfTakeUp(transcript, cursor);
       const admitted = problem ?? Entrance.admit(request);
-      const options = typeof admitted === "string" ? admitted : (taken(register, runId) ?? admitted);
+      const options = typeof admitted === "string" ? admitted : (problemOfLiveId(register, runId) ?? admitted);
       if (typeof options === "string") return yield* refuse(runId, register, options);
       const services = yield* Effect.context<R>();
       const { lingering, tapped } = register.lingering.readBy(options);
@@ -251,7 +251,7 @@ interface ReadRun<P, E, R> {
 /** Makes the run readable. Returns the pull of its first reader. */
 const readable = <P, E, R>(register: Register, { lingering, run }: ReadRun<P, E, R>): Taken<P> => {
   if (lingering === undefined) return run.handoff.take;
-  lingering.begins(run);
+  lingering.setRun(run);
   register.lingering.admit(run.runId, lingering);
   return lingering.take(lingering.first);
 };
@@ -268,16 +268,16 @@ const takeOver = Effect.fnUntraced(
     // Pending entries of the run must be on record first. Written after the claim, they would park a run that is driven.
     const isOnRecord = yield* run.shared.backlog.flush(run.runId);
     const revived = isOnRecord
-      ? yield* Revival.claimed(run, transcript, cursor, () => entered(register, run))
+      ? yield* Revival.claimed(run, transcript, cursor, () => registerRun(register, run))
       : "what has happened of the run is not on record yet; take it up again when the store of runs takes writes";
     if (typeof revived === "string") {
       dropped(register, run);
       return revived;
     }
-    run.keepsTranscript();
+    run.allowTakeUp();
     run.shared.guard.enrol(run.runId, run.ledger);
-    yield* stoppedWith(register, read);
-    yield* endsHold(read);
+    yield* stopWithScope(register, read);
+    yield* limitHold(read);
     yield* heedInterrupt(read);
     const taken = readable(register, read);
     // Forked with the caller's services and not as a child of this fiber, because the driver ends with the run.
@@ -288,14 +288,17 @@ const takeOver = Effect.fnUntraced(
 );
 
 /** Registers a claimed run, so that a close waits for it. A claim may take long, so this returns the reason if it is too late. */
-const entered = <P, E, R>(register: Register, run: Run<P, E, R>): string | undefined => {
-  const problem = closedBy(register) ?? taken(register, run.runId);
+const registerRun = <P, E, R>(register: Register, run: Run<P, E, R>): string | undefined => {
+  const problem = problemOfClose(register) ?? problemOfLiveId(register, run.runId);
   if (problem === undefined) register.live.set(run.runId, run);
   return problem;
 };
 
 /** Stops a run when its consumer leaves, unless the run continues without one, and forgets it once it has ended. */
-const stoppedWith = <P, E, R>(register: Register, { lingering, run, scope }: ReadRun<P, E, R>): Effect.Effect<void> => {
+const stopWithScope = <P, E, R>(
+  register: Register,
+  { lingering, run, scope }: ReadRun<P, E, R>,
+): Effect.Effect<void> => {
   run.heed();
   const member = run.options.group === undefined ? undefined : RunSnapshot.memberOf(run);
   if (lingering === undefined)
@@ -306,7 +309,7 @@ const stoppedWith = <P, E, R>(register: Register, { lingering, run, scope }: Rea
     });
   const forgetting = Effect.runForkWith(run.services)(forget(register, run, member));
   return Scope.addFinalizerExit(scope, (exit) =>
-    lingering.left(lingering.first, exit) ? Fiber.await(forgetting) : Effect.void,
+    lingering.detach(lingering.first, exit) ? Fiber.await(forgetting) : Effect.void,
   );
 };
 
@@ -316,7 +319,7 @@ const forget = <P, E, R>(register: Register, run: Run<P, E, R>, member: GroupMem
     run.unheed();
     if (member !== undefined) {
       run.shared.groups.leave(member);
-      Effect.runForkWith(run.services)(run.shared.sharedGroups.left(member));
+      Effect.runForkWith(run.services)(run.shared.sharedGroups.leave(member));
     }
     // The id of a refused run may belong to another run by now.
     if (register.live.get(run.runId) !== run) return;
@@ -325,7 +328,7 @@ const forget = <P, E, R>(register: Register, run: Run<P, E, R>, member: GroupMem
   });
 
 /** Ends the hold of a whole response after its maximum time, while the run may be read. */
-const endsHold = <P, E, R>({ lingering, run, scope }: ReadRun<P, E, R>): Effect.Effect<void> => {
+const limitHold = <P, E, R>({ lingering, run, scope }: ReadRun<P, E, R>): Effect.Effect<void> => {
   const { holdMaxMs, reveal } = run.options;
   if (reveal !== "on_complete" || holdMaxMs === undefined || holdMaxMs === Number.POSITIVE_INFINITY) return Effect.void;
   const over = Effect.sync(() => {
@@ -348,8 +351,8 @@ const begin = Effect.fnUntraced(
     const { run } = read;
     const { options, policy, runId, shared } = run;
     register.live.set(runId, run);
-    yield* stoppedWith(register, read);
-    if (run.routes !== undefined) run.goesBy(run.routes.begins(run.budget.max_moves));
+    yield* stopWithScope(register, read);
+    if (run.routes !== undefined) run.switchRoute(run.routes.chooseStart(run.budget.max_moves));
     const first = run.prepare({ mode: "first", request: "first", calls: noCalls, cursor: undefined });
     if (run.isVolatile && options.runId !== undefined && options.isNewId !== true) {
       const known = yield* run.reads.within(
@@ -362,7 +365,7 @@ const begin = Effect.fnUntraced(
       }
     }
     const transcript = yield* digestOf(run);
-    if (transcript !== undefined) run.keepsTranscript();
+    if (transcript !== undefined) run.allowTakeUp();
     register.starts += 1;
     const refusal = yield* run.writeBegin([
       {
@@ -387,13 +390,13 @@ const begin = Effect.fnUntraced(
     }
     yield* heedInterrupt(read);
     shared.guard.enrol(runId, run.ledger);
-    run.response.begins(first);
-    run.handoff.push(RunSnapshot.startedOf(run, first));
+    run.response.begin(first);
+    run.handoff.push(RunSnapshot.startEvent(run, first));
     first.whenEnded((end) => settle(run, first, end));
     const taken = readable(register, read);
     run.start(first);
-    if (options.spentBefore?.beside === true) Effect.runForkWith(run.services)(repeats(run));
-    yield* endsHold(read);
+    if (options.spentBefore?.beside === true) Effect.runForkWith(run.services)(recordRepeat(run));
+    yield* limitHold(read);
     return taken;
   },
   // A run that could not begin counts as ended, because its finalizer would wait for it for ever.
@@ -411,18 +414,18 @@ const heedInterrupt = <P, E, R>({ lingering, run }: ReadRun<P, E, R>): Effect.Ef
   });
 
 /** Records which run this one repeats, once that is known. No other step waits for it. */
-const repeats = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
+const recordRepeat = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
   Effect.flatMap(run.learned, () => {
-    const entries = run.takesRepeats();
+    const entries = run.takeRepeatEntries();
     return entries.length === 0 ? Effect.void : Effect.asVoid(run.write(entries));
   });
 
 /** Forgets a run that did not begin. */
 const dropped = <P, E, R>(register: Register, run: Run<P, E, R>): void => {
   run.ledger.ended = true;
-  run.routes?.ended();
+  run.routes?.onRunEnd();
   if (register.live.get(run.runId) === run) register.live.delete(run.runId);
-  run.telemetry.finished({ state: "stopped", reason: "refused" }, 0);
+  run.telemetry.reportRunEnd({ state: "stopped", reason: "refused" }, 0);
   Deferred.doneUnsafe(run.done, Effect.void);
 };
 
@@ -436,10 +439,10 @@ const digestOf = <P, E, R>(run: Run<P, E, R>): Effect.Effect<string | undefined>
   );
 };
 
-const closedBy = (register: Register): string | undefined =>
+const problemOfClose = (register: Register): string | undefined =>
   register.closed === undefined ? undefined : `the processor is closed: ${register.closed}`;
 
-const taken = (register: Register, runId: string): string | undefined =>
+const problemOfLiveId = (register: Register, runId: string): string | undefined =>
   register.live.has(runId) ? `runId: expected a new id, got "${runId}", which is live` : undefined;
 
 /** Refuses an id whose calls or pending entries are known here: it belongs to a run of this process, even if the store does not know it. */

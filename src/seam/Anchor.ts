@@ -5,7 +5,7 @@
  * word included, because a model that is asked to begin at a whole sentence repeats the cut one.
  */
 import type { SeamRefusal } from "../domain/SeamWords.ts";
-import { folded, isHighSurrogate, isSpace, weighAhead, weighBack } from "./Folding.ts";
+import { foldText, isHighSurrogate, isSpace, weighAhead, weighBack } from "./Folding.ts";
 import { sentenceStarts } from "./SentenceStarts.ts";
 
 /** The end of a shown text that a continuation must repeat before it continues. */
@@ -51,8 +51,8 @@ const graphemeStart = (run: string, at: number): number => {
 };
 
 /** True if the beginning of the anchor occurs only once in the run. */
-const standsOnce = (run: string, text: string, at: number): boolean => {
-  const first = folded(run.slice(at, weighAhead(run, at, anchorWeightMin))).trimEnd();
+const isUnique = (run: string, text: string, at: number): boolean => {
+  const first = foldText(run.slice(at, weighAhead(run, at, anchorWeightMin))).trimEnd();
   const found = text.indexOf(first);
   return found >= 0 && text.indexOf(first, found + 1) < 0;
 };
@@ -85,8 +85,8 @@ export const anchorOf = (run: string): Anchor | SeamRefusal => {
   const words = wordStarts(run, Math.max(begin, end - sentenceMax), Math.min(end - wordFrom, enough.at));
   const first = near[0] ?? words[0] ?? graphemeStart(run, Math.min(end - wordFrom, enough.at));
   const further = wordStarts(run, Math.max(begin, end - anchorMax), end - sentenceMax - 1);
-  const text = folded(run);
+  const text = foldText(run);
   const grown = [first, ...starts.filter((start) => start < first), ...words.slice(1), ...further].slice(0, triesMax);
-  for (const at of grown) if (standsOnce(run, text, at)) return anchorAt(run, at);
+  for (const at of grown) if (isUnique(run, text, at)) return anchorAt(run, at);
   return "repeats_itself";
 };

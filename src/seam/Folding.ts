@@ -106,7 +106,7 @@ export const weighAhead = (text: string, from: number, enough: number): number =
 };
 
 /** Normalises a text for searching: each run of white space becomes one space, and quotes and dashes are folded. */
-export const folded = (text: string): string =>
+export const foldText = (text: string): string =>
   text
     .replaceAll("\r", "")
     .replaceAll(/\s+/g, " ")

@@ -25,7 +25,8 @@ interface Waiting<P> {
 
 const dropped = (joined: boolean): SeamPassed<never> => ({ type: "passed", joined, parts: [], observations: [] });
 
-const ends = ({ calls, shows, terminal }: Observation): boolean => shows !== "nothing" || calls.length > 0 || terminal;
+const isTextEnd = ({ calls, shows, terminal }: Observation): boolean =>
+  shows !== "nothing" || calls.length > 0 || terminal;
 
 class Join<P> implements SeamJoin<P> {
   readonly #parts: PlainParts<P>;
@@ -52,8 +53,8 @@ class Join<P> implements SeamJoin<P> {
     this.#last = { part, observation };
     this.#taken += text.length;
     const step = this.#verifier.take(text);
-    const closes = ends({ ...observation, shows: "nothing" });
-    return this.#step(closes && step.type !== "unproven" ? this.#closed(observation, step) : step, {
+    const closes = isTextEnd({ ...observation, shows: "nothing" });
+    return this.#step(closes && step.type !== "unproven" ? this.#closeRun(observation, step) : step, {
       part,
       observation,
       text: text.length,
@@ -64,7 +65,7 @@ class Join<P> implements SeamJoin<P> {
 
   #takeOther(part: P, observation: Observation): SeamPassed<P> {
     const other: Waiting<P> = { part, observation, text: undefined };
-    if (ends(observation)) {
+    if (isTextEnd(observation)) {
       // Reasoning before the seam would be the second of the response, so it is dropped.
       if (
         !this.#joined &&
@@ -74,7 +75,7 @@ class Join<P> implements SeamJoin<P> {
       ) {
         return dropped(false);
       }
-      return this.#step(this.#closed(observation, undefined), other);
+      return this.#step(this.#closeRun(observation, undefined), other);
     }
     if (!this.#joined) return dropped(false);
     this.#waiting.push(other);
@@ -82,7 +83,7 @@ class Join<P> implements SeamJoin<P> {
   }
 
   /** Ends the text run, and prepends the text of the previous step. */
-  #closed({ calls, terminal }: Observation, before: SeamVerifier.SeamStep | undefined): SeamVerifier.SeamStep {
+  #closeRun({ calls, terminal }: Observation, before: SeamVerifier.SeamStep | undefined): SeamVerifier.SeamStep {
     const step = terminal && calls.length === 0 ? this.#verifier.stop() : this.#verifier.close();
     return step.type === "joined" && before?.type === "joined" ? { ...step, text: before.text + step.text } : step;
   }

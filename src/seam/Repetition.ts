@@ -129,7 +129,7 @@ export class Repetition {
   take(unit: number): Repeating {
     if (unit === carriageReturn) return this.#standing();
     if (isSpace(unit)) return this.#takeSpace(unit);
-    this.#live ??= this.#patterns.filter((pattern) => this.#counts(pattern));
+    this.#live ??= this.#patterns.filter((pattern) => this.#isRepetition(pattern));
     if (this.#whole.some(({ text }) => isDoubledLetter(text)) && wordGoesOn.test(String.fromCharCode(unit)))
       return "yes";
     this.#whole = [];
@@ -137,7 +137,7 @@ export class Repetition {
     this.#spaced = false;
     this.#step(fold(unit));
     const whole = this.#live.filter(({ from, to }) => from + this.#steps === to);
-    if (whole.some(({ spaced, text, weight }) => !spaced && (weight >= sameLineMin || !this.#waits(text))))
+    if (whole.some(({ spaced, text, weight }) => !spaced && (weight >= sameLineMin || !this.#shouldWait(text))))
       return "yes";
     this.#whole = whole;
     this.#live = this.#live.filter((pattern) => !whole.includes(pattern));
@@ -177,12 +177,12 @@ export class Repetition {
     }
   }
 
-  #waits(text: string): boolean {
+  #shouldWait(text: string): boolean {
     return this.#indent === undefined && isDoubledLetter(text);
   }
 
   /** True if this stretch, after the white space so far, is a repetition and not a legitimate continuation. */
-  #counts({ indent, text, weight }: Pattern): boolean {
+  #isRepetition({ indent, text, weight }: Pattern): boolean {
     if (this.#indent === undefined) {
       return weight >= sameLineMin || (!this.#gap && (isDoubledWord(text) || isDoubledLetter(text)));
     }

@@ -62,7 +62,7 @@ export class RepetitionGuard {
     let left = first;
     for (let at = 0; at < text.length && this.#open; at += 1) {
       const place = this.#taken + at;
-      if (this.#repeats(text.charCodeAt(at), place)) {
+      if (this.#detectRepeat(text.charCodeAt(at), place)) {
         this.#open = false;
         return { text: this.#held.slice(0, left - first), repeats: true };
       }
@@ -99,7 +99,7 @@ export class RepetitionGuard {
     return { repeats, text: text.slice(shown) };
   }
 
-  #repeats(unit: number, place: number): boolean {
+  #detectRepeat(unit: number, place: number): boolean {
     const again = this.#again.take(unit, place);
     const atOnce = this.#atOnce.map((one) => one.take(unit));
     if (atOnce.includes("no")) this.#atOnce = this.#atOnce.filter((_, index) => atOnce[index] !== "no");

@@ -79,7 +79,7 @@ class Echo {
 }
 
 /** Starts of sentences near the end of a text, and of the anchor, ascending: a model may restart there. */
-const startsOf = (run: string, anchor: Anchor): ReadonlyArray<number> => {
+const restartPoints = (run: string, anchor: Anchor): ReadonlyArray<number> => {
   const from = run.length <= wholeMax ? 0 : run.length - earlierMax;
   return [...new Set([...sentenceStarts(run, from), anchor.at])].sort((a, b) => a - b);
 };
@@ -98,7 +98,7 @@ class Following implements SeamVerifier {
   #left = 0;
 
   constructor({ anchor, echoes, proof, run, sentToTheEnd }: SeamStart) {
-    const starts = startsOf(run, anchor);
+    const starts = restartPoints(run, anchor);
     this.#echoes = echoes === true;
     if (proof === "anchor") {
       this.#comparison = new Comparison(
@@ -122,14 +122,14 @@ class Following implements SeamVerifier {
     if (this.#fault !== undefined) return { type: "unproven", fault: this.#fault };
     this.#taken += text.length;
     const rest = this.#comparison === undefined ? this.#unechoed(text) : this.#compared(this.#comparison, text);
-    return typeof rest === "string" ? this.#passed(this.#guard.take(this.#tail.take(rest))) : rest;
+    return typeof rest === "string" ? this.#pass(this.#guard.take(this.#tail.take(rest))) : rest;
   };
 
   readonly close = (): SeamStep => this.#end("not_text");
 
   readonly stop = (): SeamStep => this.#end("stopped");
 
-  #failed(fault: SeamFault): SeamStep {
+  #fail(fault: SeamFault): SeamStep {
     this.#fault = fault;
     return { type: "unproven", fault };
   }
@@ -138,7 +138,7 @@ class Following implements SeamVerifier {
   #compared(comparison: Comparison, text: string): string | SeamStep {
     const compared = comparison.take(text);
     if (compared.type === "wait") return compared;
-    if (compared.type === "differs") return this.#failed("differs");
+    if (compared.type === "differs") return this.#fail("differs");
     this.#comparison = undefined;
     return compared.rest;
   }
@@ -148,7 +148,7 @@ class Following implements SeamVerifier {
     if (echo === undefined) return text;
     const compared = echo.take(text);
     if (compared.type === "wait") return compared;
-    if (compared.type === "differs" && this.#echoes) return this.#failed("differs");
+    if (compared.type === "differs" && this.#echoes) return this.#fail("differs");
     this.#echo = undefined;
     if (compared.type === "differs") return echo.read;
     this.#tail = this.#echoedTail;
@@ -158,19 +158,19 @@ class Following implements SeamVerifier {
   #end(fault: SeamFault): SeamStep {
     if (this.#fault !== undefined) return { type: "unproven", fault: this.#fault };
     // The white space at the end was shown, and a provider may omit it if nothing follows.
-    if (this.#comparison?.complete === false) return this.#failed(fault);
-    if (this.#echo !== undefined && this.#echoes) return this.#failed(fault);
+    if (this.#comparison?.complete === false) return this.#fail(fault);
+    if (this.#echo !== undefined && this.#echoes) return this.#fail(fault);
     const read = this.#echo?.read ?? "";
     this.#comparison = undefined;
     this.#echo = undefined;
     const before = this.#guard.take(this.#tail.take(read) + this.#tail.end());
-    if (before.repeats) return this.#passed(before);
+    if (before.repeats) return this.#pass(before);
     const { repeats, text } = this.#guard.end();
-    return this.#passed({ repeats, text: before.text + text });
+    return this.#pass({ repeats, text: before.text + text });
   }
 
   /** Reports a repetition with the next call if text before it may still leave: the result must not depend on the chunks. */
-  #passed({ repeats, text }: Guarded): SeamStep {
+  #pass({ repeats, text }: Guarded): SeamStep {
     if (repeats) this.#fault = "repeats";
     this.#left += text.length;
     return repeats && text === "" ? { type: "unproven", fault: "repeats" } : { type: "joined", text };

@@ -38,20 +38,20 @@ export class ShownTail {
       if (unit === carriageReturn) {
         if (this.#wanted !== "") this.#read += 1;
         else if (this.#returns > 0) this.#returns -= 1;
-        else return this.#ends(text.slice(at));
+        else return this.#finish(text.slice(at));
       } else if (this.#wanted !== "" && unit === this.#wanted.charCodeAt(0)) {
         this.#wanted = this.#wanted.slice(1);
         this.#read = 0;
-      } else return this.#ends(text.slice(at));
+      } else return this.#finish(text.slice(at));
     }
     return this.#over ? text : "";
   }
 
   end(): string {
-    return this.#over ? "" : this.#ends("");
+    return this.#over ? "" : this.#finish("");
   }
 
-  #ends(text: string): string {
+  #finish(text: string): string {
     this.#over = true;
     const read = "\r".repeat(this.#read);
     this.#read = 0;

@@ -70,12 +70,12 @@ export interface Grown {
 
 /** Lists the growth of an attempt's facts, which never shrink (L1). */
 export const growth = ({ delivery, progress, shown }: AttemptFacts): ReadonlyArray<Grown> => [
-  grown("Request", Delivery.literals, delivery),
-  grown("Response", Progress.literals, progress),
-  grown("Shown", Shown.literals, shown),
+  growthOf("Request", Delivery.literals, delivery),
+  growthOf("Response", Progress.literals, progress),
+  growthOf("Shown", Shown.literals, shown),
 ];
 
-const grown = (name: string, steps: ReadonlyArray<string>, value: string): Grown => ({
+const growthOf = (name: string, steps: ReadonlyArray<string>, value: string): Grown => ({
   name,
   value: value.replaceAll("_", " "),
   steps: steps.length - 1,

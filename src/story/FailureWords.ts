@@ -15,28 +15,28 @@ export interface FailureWord {
   readonly tone: Tone;
 }
 
-const said = (word: string, title: string, tone: Tone = "bad"): FailureWord => ({ word, title, tone });
+const makeWord = (word: string, title: string, tone: Tone = "bad"): FailureWord => ({ word, title, tone });
 
-const broke = said("broke", "It broke");
-const refused = said("refused", "It was refused");
-const turnedAway = said("turned away", "It was turned away");
-const notUsable = said("not usable", "What came is not usable");
+const broke = makeWord("broke", "It broke");
+const refused = makeWord("refused", "It was refused");
+const turnedAway = makeWord("turned away", "It was turned away");
+const notUsable = makeWord("not usable", "What came is not usable");
 
 /** New text could not be joined to the shown text. */
-export const unjoined = said("not joined", "Its text could not be joined");
+export const unjoined = makeWord("not joined", "Its text could not be joined");
 
 /** A connection that was never made did not break: no part of the request was sent. */
-const notReached = said("not reached", "It did not reach the provider");
+const notReached = makeWord("not reached", "It did not reach the provider");
 
 const cancels: Readonly<Record<Extract<Failure, { readonly kind: "cancelled" }>["by"], FailureWord>> = {
-  user: said("cancelled", "It was cancelled", "quiet"),
-  lifecycle: said("closed", "Its session was closed", "quiet"),
-  caller: said("interrupted", "It was interrupted", "quiet"),
-  provider: said("cancelled", "The provider cancelled it"),
+  user: makeWord("cancelled", "It was cancelled", "quiet"),
+  lifecycle: makeWord("closed", "Its session was closed", "quiet"),
+  caller: makeWord("interrupted", "It was interrupted", "quiet"),
+  provider: makeWord("cancelled", "The provider cancelled it"),
 };
 
 /** The client of a gateway is its user. It left, which need not be a cancel. */
-const clientLeft = said("client left", "Its client left", "quiet");
+const clientLeft = makeWord("client left", "Its client left", "quiet");
 
 /** Prefix of the ids of a gateway's runs. */
 const ofGateway = /^gw_/;
@@ -55,7 +55,7 @@ export const failureWord = ({
     case "transport":
       return isUnsent(failure, facts) ? notReached : broke;
     case "stalled":
-      return failure.clock === "connect" ? notReached : said("stalled", "It stalled");
+      return failure.clock === "connect" ? notReached : makeWord("stalled", "It stalled");
     case "rate_limited":
     case "overloaded":
       return turnedAway;
@@ -65,10 +65,10 @@ export const failureWord = ({
       return facts.progress === "none" ? refused : broke;
     case "truncated":
       return facts.progress === "none"
-        ? said("no response", "No response came")
-        : said("ended early", "It ended early");
+        ? makeWord("no response", "No response came")
+        : makeWord("ended early", "It ended early");
     case "protocol":
-      return failure.reason === "seam_unproven" ? unjoined : said("damaged", "What came is damaged");
+      return failure.reason === "seam_unproven" ? unjoined : makeWord("damaged", "What came is damaged");
     case "invalid_tool_input":
     case "empty":
     case "refused":
@@ -77,9 +77,9 @@ export const failureWord = ({
     case "cancelled":
       return failure.by === "user" && ofGateway.test(run_id) ? clientLeft : cancels[failure.by];
     case "caller_failed":
-      return said("reader failed", "Its reader failed");
+      return makeWord("reader failed", "Its reader failed");
     case "crashed":
-      return said("process ended", "Its process ended");
+      return makeWord("process ended", "Its process ended");
     case "unknown":
       return broke;
   }
@@ -114,7 +114,7 @@ export const stopWords = (record: RunRecord, end: RunEnd): string | undefined =>
   if (own !== undefined) return own;
   const incident = incidents.find(({ id }) => id === end.incident);
   const question = questions.findLast((it) => it.incident === end.incident);
-  if (question?.answer !== undefined) return answered(question.answer, question);
+  if (question?.answer !== undefined) return describeAnswer(question.answer, question);
   if (incident === undefined) return undefined;
   if (incident.decision.action === "ask_user")
     return hadNoChoice(record, incident) ? noChoice : "it needed an answer, and there was no one to ask";
@@ -129,7 +129,7 @@ const hadNoChoice = ({ evidence }: RunRecord, { attempt }: RunIncident): boolean
     (it) => it.attempt === attempt && it.event === "answer" && it.detail === "no_choice_matters",
   );
 
-const answered = (answer: Choice, { answered_by }: QuestionRecord): string =>
+const describeAnswer = (answer: Choice, { answered_by }: QuestionRecord): string =>
   answered_by === "expiry"
     ? `its question was not answered in time, which takes “${choices[answer].title}”`
     : `${answerers[answered_by ?? "program"]} answered “${choices[answer].title}”`;

@@ -48,7 +48,7 @@ export const openQuestionOf = (record: RunRecord): OpenQuestion | undefined => {
     refusal: incident === undefined ? undefined : refusalOf(evidenceOf(record, incident.attempt)),
     unattended: question.default_choice ?? "stop",
     mayRepeat,
-    repeats: repeatsOf(mayRepeat, incident),
+    repeats: findRepeats(mayRepeat, incident),
   };
 };
 
@@ -62,7 +62,7 @@ const mayRepeatOf = ({ choices }: QuestionRecord, incident: RunIncident | undefi
   return incident === undefined ? [Choices.unknownTools] : Choices.mayRepeat(incident);
 };
 
-const repeatsOf = (all: ReadonlyArray<string>, incident: RunIncident | undefined): RepeatableCalls | undefined => {
+const findRepeats = (all: ReadonlyArray<string>, incident: RunIncident | undefined): RepeatableCalls | undefined => {
   if (all.length === 0) return undefined;
   const named = all.slice(0, namedMax).map((call) => ({
     call,
@@ -72,7 +72,7 @@ const repeatsOf = (all: ReadonlyArray<string>, incident: RunIncident | undefined
 };
 
 /** Lists what a `retry` could run again, for example `bash (0.1), tools that the provider runs and 2 more`. */
-export const repeatsText = ({ more, named }: RepeatableCalls): string => {
+export const describeRepeats = ({ more, named }: RepeatableCalls): string => {
   const names = named.map(({ call, tool }) => (tool === undefined ? call : `${tool} (${call})`));
   return `${names.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 };

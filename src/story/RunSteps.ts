@@ -23,9 +23,9 @@ export interface RunStep {
 export const runSteps = (record: RunRecord): ReadonlyArray<RunStep> => [
   { key: "started", at: record.started_at, text: `started at ${modelName(record.provider)}` },
   ...record.attempts.flatMap((attempt) => attemptSteps(attempt, record)),
-  ...takenOverSteps(record),
+  ...takeoverSteps(record),
   ...record.calls.flatMap(callWordSteps),
-  ...parkedSteps(record),
+  ...parkingSteps(record),
   ...endSteps(record),
 ];
 
@@ -104,7 +104,7 @@ const questionSteps = ({
     : [{ key: `answer ${revision}`, text: `answered ${answer} by ${answerers[answered_by ?? "program"]}` }]),
 ];
 
-const takenOverSteps = ({ resumes }: RunRecord): ReadonlyArray<RunStep> =>
+const takeoverSteps = ({ resumes }: RunRecord): ReadonlyArray<RunStep> =>
   resumes === 0 ? [] : [{ key: `resumed ${resumes}`, text: `a process took it over (${often(resumes)} so far)` }];
 
 const callWordSteps = ({ attempt, call, tool, verdict, verdict_by }: CallRecord): ReadonlyArray<RunStep> =>
@@ -117,7 +117,7 @@ const callWordSteps = ({ attempt, call, tool, verdict, verdict_by }: CallRecord)
         },
       ];
 
-const parkedSteps = ({ parked, questions, resumes }: RunRecord): ReadonlyArray<RunStep> =>
+const parkingSteps = ({ parked, questions, resumes }: RunRecord): ReadonlyArray<RunStep> =>
   parked === undefined
     ? []
     : [{ key: `parked ${parked} ${resumes} ${questions.length}`, text: parkings[parked], tone: "ask" }];

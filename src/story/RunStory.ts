@@ -19,14 +19,14 @@ import { attemptsOf } from "./RunSummary.ts";
 import { tokensOf, tokenWords } from "./RunTokens.ts";
 import {
   evidenceOf,
-  joinedTexts,
   type RefusalStory,
   refusalOf,
   type SeamStory,
   seamOf,
   type TextPiece,
+  textsAcrossSeams,
 } from "./SeamWords.ts";
-import { counted, lasting, often } from "./Times.ts";
+import { formatCount, lasting, often } from "./Times.ts";
 import { unknownWords } from "./UnknownOutcomes.ts";
 import {
   actions,
@@ -160,16 +160,16 @@ export const runStory = (record: RunRecord, now: number, orphans?: ReadonlySet<s
     status: statusOf(record, orphans),
     lasted,
     head: [
-      counted(attemptsOf(record), "attempt"),
+      formatCount(attemptsOf(record), "attempt"),
       ...(spent === undefined ? [] : [spent]),
       ...(record.resumes === 0 ? [] : [`taken over ${often(record.resumes)}`]),
       ...(record.policy === undefined ? [] : [`policy ${record.policy}`]),
       ...(unknown === undefined || record.end !== undefined ? [] : [unknown]),
     ],
     omitted: [
-      ...(record.attempts_omitted === 0 ? [] : [counted(record.attempts_omitted, "earlier attempt")]),
-      ...(record.incidents_omitted === 0 ? [] : [counted(record.incidents_omitted, "earlier incident")]),
-      ...(record.evidence.omitted === 0 ? [] : [`${counted(record.evidence.omitted, "record")} of evidence`]),
+      ...(record.attempts_omitted === 0 ? [] : [formatCount(record.attempts_omitted, "earlier attempt")]),
+      ...(record.incidents_omitted === 0 ? [] : [formatCount(record.incidents_omitted, "earlier incident")]),
+      ...(record.evidence.omitted === 0 ? [] : [`${formatCount(record.evidence.omitted, "record")} of evidence`]),
     ],
     attempts: record.attempts.map((attempt, index) =>
       attemptStory(attempt, record.attempts[index + 1], record, {
@@ -179,7 +179,7 @@ export const runStory = (record: RunRecord, now: number, orphans?: ReadonlySet<s
         answers: answers.filter((it) => it.attempt === attempt.attempt),
       }),
     ),
-    texts: joinedTexts(record),
+    texts: textsAcrossSeams(record),
     incidents,
     answers,
     calls: record.calls.map((call) => callStory(call, record)),
@@ -299,7 +299,7 @@ const endSentence = (record: RunRecord, lasted: number): string | undefined => {
   const why = whyOf(record, end);
   const how = end.state === "completed" ? `Completed (${end.reason})` : `Stopped by ${end.reason}`;
   const what = isCancelled(record) ? "Cancelled" : how;
-  const stopped = `${what} after ${counted(end.attempts, "attempt")} and ${lasting(lasted)}${why === undefined ? "" : `: ${why}`}.`;
+  const stopped = `${what} after ${formatCount(end.attempts, "attempt")} and ${lasting(lasted)}${why === undefined ? "" : `: ${why}`}.`;
   const unknown = unknownWords(record);
   return unknown === undefined ? stopped : `${stopped} ${capital(unknown)}.`;
 };

@@ -109,12 +109,12 @@ export const seamOf = (
   if (seam === undefined) return undefined;
   const fault = evidence.findLast((it) => it.event === "seam" && it.detail !== undefined && isFault(it.detail))?.detail;
   const own = { ...seam, fault: fault !== undefined && isFault(fault) ? fault : undefined };
-  return { ...own, said: saidOf(own) };
+  return { ...own, said: describeSeam(own) };
 };
 
 const isFault = Schema.is(SeamFault);
 
-const saidOf = ({ at, fault, proof, proven }: Omit<SeamStory, "said">): string => {
+const describeSeam = ({ at, fault, proof, proven }: Omit<SeamStory, "said">): string => {
   const why = fault === undefined ? undefined : capital(seamFaults[fault]);
   if (proven)
     return `It goes on after ${charactersOf(at)}: ${seamProofs[proof]}.${why === undefined ? "" : ` ${why}.`}`;
@@ -169,7 +169,9 @@ export interface TextPiece {
  * Returns the texts of a run that continue at a seam, each as its pieces in order. Attempts that showed no text have no piece,
  * and a text that was started over is a separate one.
  */
-export const joinedTexts = ({ attempts }: Pick<RunRecord, "attempts">): ReadonlyArray<ReadonlyArray<TextPiece>> => {
+export const textsAcrossSeams = ({
+  attempts,
+}: Pick<RunRecord, "attempts">): ReadonlyArray<ReadonlyArray<TextPiece>> => {
   const texts: Array<Array<TextPiece>> = [];
   for (const { attempt, facts, seam } of attempts) {
     const text = texts.at(-1);

@@ -61,7 +61,8 @@ const two = (value: number): string => String(value).padStart(2, "0");
 export const grouped = (amount: number): string => String(Math.round(amount)).replace(/\B(?=(\d{3})+$)/g, "\u202f");
 
 /** Formats a count with its noun: `one attempt`, `3 attempts`. */
-export const counted = (amount: number, noun: string): string => (amount === 1 ? `one ${noun}` : `${amount} ${noun}s`);
+export const formatCount = (amount: number, noun: string): string =>
+  amount === 1 ? `one ${noun}` : `${amount} ${noun}s`;
 
 /** Formats how often something happened: `once`, `3 times`. */
 export const often = (amount: number): string => (amount === 1 ? "once" : `${amount} times`);

@@ -24,59 +24,59 @@ export class GrammarCheck {
 
   next(event: RunEvent<unknown>): void {
     this.#count += 1;
-    this.#holds(!this.#completed, event, "comes after RunCompleted");
+    this.#check(!this.#completed, event, "comes after RunCompleted");
     if (this.#attempt === 0)
-      this.#holds(event._tag === "AttemptStarted", event, "comes before the first AttemptStarted");
+      this.#check(event._tag === "AttemptStarted", event, "comes before the first AttemptStarted");
     if (this.#discarding)
-      this.#holds(
+      this.#check(
         event._tag === "AttemptDiscarded" || event._tag === "AttemptStarted",
         event,
         "stands between an AttemptDiscarded and the AttemptStarted that it belongs to",
       );
     switch (event._tag) {
       case "AttemptStarted":
-        this.#started(event);
+        this.#onAttemptStarted(event);
         return;
       case "Part":
         this.#part(event);
         return;
       case "AttemptDiscarded":
-        this.#discarded(event);
+        this.#onAttemptDiscarded(event);
         return;
       case "RetryScheduled":
-        this.#holds(event.attempt >= 1 && event.attempt <= this.#attempt, event, "is of an attempt that never was");
+        this.#check(event.attempt >= 1 && event.attempt <= this.#attempt, event, "is of an attempt that never was");
         this.#announced = event.mode;
         this.#asked = undefined;
         return;
       case "Waiting":
-        this.#holds(
+        this.#check(
           this.#announced !== undefined || (!this.#parts.has(this.#attempt) && this.#asked === undefined),
           event,
           "comes behind no RetryScheduled, no answer and no AttemptStarted, or behind a part",
         );
         return;
       case "QuestionAsked":
-        this.#holds(event.question.choices.length >= 2, event, "has fewer than two choices");
+        this.#check(event.question.choices.length >= 2, event, "has fewer than two choices");
         this.#asked = event.question.revision;
         this.#announced = undefined;
         return;
       case "QuestionAnswered":
-        this.#holds(event.revision === this.#asked, event, "answers no open question");
+        this.#check(event.revision === this.#asked, event, "answers no open question");
         this.#asked = undefined;
         this.#announced = "answer";
         return;
       case "CallVerified":
-        this.#holds(event.attempt <= this.#attempt, event, "is of an attempt that never was");
+        this.#check(event.attempt <= this.#attempt, event, "is of an attempt that never was");
         return;
       case "Continued":
-        this.#holds(
+        this.#check(
           event.attempt === this.#attempt && !this.#parts.has(event.attempt),
           event,
           "is of another attempt, or comes behind its parts",
         );
         return;
       case "RunCompleted":
-        this.#holds(event.attempts === this.#attempt, event, `counts ${event.attempts} attempts of ${this.#attempt}`);
+        this.#check(event.attempts === this.#attempt, event, `counts ${event.attempts} attempts of ${this.#attempt}`);
         this.#completed = true;
     }
   }
@@ -87,12 +87,12 @@ export class GrammarCheck {
     if (this.#discarding) this.#violations.push("the end: an AttemptDiscarded that no attempt follows");
   }
 
-  #started(event: Extract<RunEvent<unknown>, { readonly _tag: "AttemptStarted" }>): void {
-    this.#holds(event.attempt === this.#attempt + 1, event, `has number ${event.attempt} after ${this.#attempt}`);
-    if (this.#attempt === 0) this.#holds(event.mode === "first", event, `begins a run with mode ${event.mode}`);
-    else this.#holds(this.#announced !== undefined, event, "was announced by no retry and no answer");
+  #onAttemptStarted(event: Extract<RunEvent<unknown>, { readonly _tag: "AttemptStarted" }>): void {
+    this.#check(event.attempt === this.#attempt + 1, event, `has number ${event.attempt} after ${this.#attempt}`);
+    if (this.#attempt === 0) this.#check(event.mode === "first", event, `begins a run with mode ${event.mode}`);
+    else this.#check(this.#announced !== undefined, event, "was announced by no retry and no answer");
     if (this.#announced !== undefined && this.#announced !== "answer")
-      this.#holds(event.mode === this.#announced, event, `has mode ${event.mode}, announced was ${this.#announced}`);
+      this.#check(event.mode === this.#announced, event, `has mode ${event.mode}, announced was ${this.#announced}`);
     this.#attempt = event.attempt;
     this.#announced = undefined;
     this.#asked = undefined;
@@ -101,20 +101,20 @@ export class GrammarCheck {
 
   #part(event: Extract<RunEvent<unknown>, { readonly _tag: "Part" }>): void {
     const before = this.#parts.get(this.#attempt) ?? 0;
-    this.#holds(event.attempt === this.#attempt, event, `is of attempt ${event.attempt} during ${this.#attempt}`);
-    this.#holds(event.ordinal === before + 1, event, `has ordinal ${event.ordinal} after ${before}`);
-    this.#holds(this.#asked === undefined, event, "comes while a question is open");
+    this.#check(event.attempt === this.#attempt, event, `is of attempt ${event.attempt} during ${this.#attempt}`);
+    this.#check(event.ordinal === before + 1, event, `has ordinal ${event.ordinal} after ${before}`);
+    this.#check(this.#asked === undefined, event, "comes while a question is open");
     this.#parts.set(this.#attempt, event.ordinal);
   }
 
-  #discarded(event: Extract<RunEvent<unknown>, { readonly _tag: "AttemptDiscarded" }>): void {
+  #onAttemptDiscarded(event: Extract<RunEvent<unknown>, { readonly _tag: "AttemptDiscarded" }>): void {
     const shown = this.#parts.get(event.attempt) ?? 0;
-    this.#holds(event.keep_through < shown, event, `withdraws what follows ${event.keep_through} of ${shown} parts`);
-    this.#holds(this.#announced !== undefined, event, "comes without a retry or an answer");
+    this.#check(event.keep_through < shown, event, `withdraws what follows ${event.keep_through} of ${shown} parts`);
+    this.#check(this.#announced !== undefined, event, "comes without a retry or an answer");
     this.#discarding = true;
   }
 
-  #holds(condition: boolean, event: RunEvent<unknown>, problem: string): void {
+  #check(condition: boolean, event: RunEvent<unknown>, problem: string): void {
     if (!condition) this.#violations.push(`event ${this.#count}, ${event._tag}: ${problem}`);
   }
 }

@@ -4,7 +4,7 @@ import { expectTypeOf } from "vitest";
 import { AttemptFacts, Delivery, fresh, Progress, Shown, type ToolRow } from "../../src/domain/AttemptFacts.ts";
 import { empty } from "../../src/domain/SideEffects.ts";
 import * as Facts from "../../src/facts/Facts.ts";
-import { atMost, type Growth, growth, join, joined, lastMoment } from "../../src/facts/Growth.ts";
+import { atMost, type Growth, growth, join, joinAttempts, lastMoment } from "../../src/facts/Growth.ts";
 
 type Table<F> = { readonly [K in keyof F]: Growth<F[K]> };
 
@@ -104,9 +104,9 @@ describe("The table of growth", () => {
 
   it("puts a later attempt of a response after the earlier ones: other calls, later moments, nothing lost", () => {
     for (const f of samples) {
-      assert.strictEqual(joined([f]), f);
+      assert.strictEqual(joinAttempts([f]), f);
       for (const g of samples) {
-        const both = joined([f, g]);
+        const both = joinAttempts([f, g]);
         assert.isTrue(atMost(f, both));
         assert.lengthOf(both.tools, f.tools.length + g.tools.length);
         assert.strictEqual(lastMoment(both), lastMoment(f) + lastMoment(g));

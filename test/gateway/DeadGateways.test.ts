@@ -24,7 +24,7 @@ const knownAfter = (leaseMs: number, phaseMs: number): number => {
     const lease = { id: "dead", beats, leaseMs, seemsOver: left <= 0 };
     const standing = watch.standing(lease, at);
     if (standing === "over") return at - diedAt;
-    watch.looked(at, "own", [lease]);
+    watch.observe(at, "own", [lease]);
     // A sweep waits for a silent lease; else the next one comes when its time is there.
     lookAt = at + (standing === "silent" ? watch.pauseMs : lookMsOf(leaseMs));
   }

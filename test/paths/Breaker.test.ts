@@ -3,7 +3,7 @@ import * as Breaker from "../../src/paths/Breaker.ts";
 import { Breakers, breakersMax } from "../../src/paths/Breakers.ts";
 
 const failedBy = (runs: ReadonlyArray<string>, at = 0) =>
-  runs.reduce((breaker, run) => Breaker.failed(breaker, run, at), Breaker.closed);
+  runs.reduce((breaker, run) => Breaker.recordFailure(breaker, run, at), Breaker.closed);
 
 const five = ["a", "b", "c", "d", "e"];
 
@@ -19,29 +19,29 @@ describe("a breaker of a route", () => {
 
   it("counts only the failures of the last thirty seconds", () => {
     const four = failedBy(five.slice(1), 0);
-    expect(Breaker.standing(Breaker.failed(four, "z", 29_999), 29_999)).toBe("open");
-    expect(Breaker.standing(Breaker.failed(four, "z", 30_000), 30_000)).toBe("closed");
+    expect(Breaker.standing(Breaker.recordFailure(four, "z", 29_999), 29_999)).toBe("open");
+    expect(Breaker.standing(Breaker.recordFailure(four, "z", 30_000), 30_000)).toBe("closed");
   });
 
   it("restarts its count after the route has answered", () => {
-    const answered = Breaker.answered(failedBy(five.slice(1)), "y");
-    expect(Breaker.standing(Breaker.failed(answered, "z", 0), 0)).toBe("closed");
+    const answered = Breaker.recordResponse(failedBy(five.slice(1)), "y");
+    expect(Breaker.standing(Breaker.recordFailure(answered, "z", 0), 0)).toBe("closed");
   });
 
   it("is open for ten seconds, then lets a single run try", () => {
     const open = failedBy(five);
     expect(Breaker.standing(open, 9_999)).toBe("open");
     expect(Breaker.standing(open, 10_000)).toBe("half_open");
-    const trying = Breaker.entered(open, "t", 10_000);
+    const trying = Breaker.enter(open, "t", 10_000);
     expect(Breaker.standing(trying, 10_000)).toBe("open");
-    expect(Breaker.entered(trying, "u", 10_000)).toBe(trying);
+    expect(Breaker.enter(trying, "u", 10_000)).toBe(trying);
   });
 
   it("is closed only by the answer of the run that tries", () => {
-    const trying = Breaker.entered(failedBy(five), "t", 10_000);
-    expect(Breaker.answered(trying, "old")).toBe(trying);
-    expect(Breaker.answered(trying, "t")).toBe(Breaker.closed);
-    expect(Breaker.answered(failedBy(five), "old")).toEqual(failedBy(five));
+    const trying = Breaker.enter(failedBy(five), "t", 10_000);
+    expect(Breaker.recordResponse(trying, "old")).toBe(trying);
+    expect(Breaker.recordResponse(trying, "t")).toBe(Breaker.closed);
+    expect(Breaker.recordResponse(failedBy(five), "old")).toEqual(failedBy(five));
   });
 
   it("doubles its open time each time a try fails, up to five minutes", () => {
@@ -53,37 +53,37 @@ describe("a breaker of a route", () => {
         lasted.push(breaker.until - now);
         now = breaker.until;
       }
-      breaker = Breaker.failed(Breaker.entered(breaker, `t${round}`, now), `t${round}`, now);
+      breaker = Breaker.recordFailure(Breaker.enter(breaker, `t${round}`, now), `t${round}`, now);
     }
     expect(lasted).toEqual([10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000]);
   });
 
   it("does not stay open longer for a failure of a run that started before it opened", () => {
     const open = failedBy(five);
-    expect(Breaker.failed(open, "late", 5_000)).toBe(open);
-    const trying = Breaker.entered(open, "t", 10_000);
-    expect(Breaker.failed(trying, "late", 10_001)).toBe(trying);
+    expect(Breaker.recordFailure(open, "late", 5_000)).toBe(open);
+    const trying = Breaker.enter(open, "t", 10_000);
+    expect(Breaker.recordFailure(trying, "late", 10_001)).toBe(trying);
   });
 
   it("lets the next run try if the one that tries has left, or takes more than a minute", () => {
-    const trying = Breaker.entered(failedBy(five), "t", 10_000);
-    expect(Breaker.standing(Breaker.left(trying, "t", 11_000), 11_000)).toBe("half_open");
-    expect(Breaker.left(trying, "other", 11_000)).toBe(trying);
+    const trying = Breaker.enter(failedBy(five), "t", 10_000);
+    expect(Breaker.standing(Breaker.leave(trying, "t", 11_000), 11_000)).toBe("half_open");
+    expect(Breaker.leave(trying, "other", 11_000)).toBe(trying);
     expect(Breaker.standing(trying, 69_999)).toBe("open");
     expect(Breaker.standing(trying, 70_000)).toBe("half_open");
   });
 
   it("opens at once if the route refuses its own key or model", () => {
-    expect(Breaker.standing(Breaker.refused(Breaker.closed, 0), 9_999)).toBe("open");
-    const trying = Breaker.entered(failedBy(five), "t", 10_000);
-    expect(Breaker.refused(trying, 10_000)).toEqual({ _tag: "open", until: 30_000, forMs: 20_000 });
+    expect(Breaker.standing(Breaker.trip(Breaker.closed, 0), 9_999)).toBe("open");
+    const trying = Breaker.enter(failedBy(five), "t", 10_000);
+    expect(Breaker.trip(trying, 10_000)).toEqual({ _tag: "open", until: 30_000, forMs: 20_000 });
   });
 });
 
 describe("the breakers of a process", () => {
   it("are bounded: the least recently used one is evicted (L11)", () => {
     const breakers = new Breakers();
-    for (let route = 0; route <= breakersMax; route += 1) breakers.refused(`route${route}`, 0);
+    for (let route = 0; route <= breakersMax; route += 1) breakers.trip(`route${route}`, 0);
     expect(breakers.size).toBe(breakersMax);
     expect(breakers.standing("route0", 0)).toBe("closed");
     expect(breakers.standing("route1", 0)).toBe("open");
@@ -91,11 +91,11 @@ describe("the breakers of a process", () => {
 
   it("keep no state of a healthy route", () => {
     const breakers = new Breakers();
-    breakers.entered("a", "run", 0);
-    breakers.failed("a", "run", 0);
+    breakers.enter("a", "run", 0);
+    breakers.recordFailure("a", "run", 0);
     expect(breakers.size).toBe(1);
-    breakers.answered("a", "run");
-    breakers.left("a", "run", 0);
+    breakers.recordResponse("a", "run");
+    breakers.leave("a", "run", 0);
     expect(breakers.size).toBe(0);
   });
 });

@@ -145,12 +145,12 @@ class World {
     if (this.well.get(scope.path) === false) {
       if (event < 5) this.table.unconnected(scope, "ECONNREFUSED", () => {});
       else this.table.broke(scope);
-    } else if (event < 4) this.table.answered(scope);
+    } else if (event < 4) this.table.recordResponse(scope);
     else if (event < 6) {
-      this.table.answered(scope);
+      this.table.recordResponse(scope);
       const isOverload = this.random() < 0.3;
       const waitMs = Math.floor(this.random() ** 2 * (this.random() < 0.1 ? 2_592_000_000 : 30_000));
-      this.table.refused(scope, { kind: isOverload ? "overloaded" : "rate_limited", waitMs, onlyThis: false });
+      this.table.recordRefusal(scope, { kind: isOverload ? "overloaded" : "rate_limited", waitMs, onlyThis: false });
     } else if (event < 7) this.table.broke(scope);
     leave?.();
     leave?.();
@@ -261,7 +261,7 @@ describe("the table of paths", () => {
     let now = 0;
     const table = new PathTable(worldOf(() => now));
     const scope: Scope = { path: "a", credential: "", model: "m" };
-    table.refused(scope, { kind: "rate_limited", waitMs: 1_000, onlyThis: false });
+    table.recordRefusal(scope, { kind: "rate_limited", waitMs: 1_000, onlyThis: false });
     let gone = 0;
     const ask = (then: () => void): void => {
       let leave = (): void => {};
@@ -276,7 +276,7 @@ describe("the table of paths", () => {
       };
       table.admit(admission, () => {
         gone += 1;
-        table.answered(scope);
+        table.recordResponse(scope);
         leave();
         then();
       });
@@ -299,7 +299,7 @@ describe("the table of paths", () => {
     const failures: Array<unknown> = [];
     const table = new PathTable(worldOf(() => now, failures));
     const scope: Scope = { path: "a", credential: "", model: "m" };
-    table.refused(scope, { kind: "rate_limited", waitMs: 1_000, onlyThis: false });
+    table.recordRefusal(scope, { kind: "rate_limited", waitMs: 1_000, onlyThis: false });
     const gone: Array<number> = [];
     for (const n of [0, 1, 2]) {
       table.admit({ scope, maxRetryAfterMs: 60_000, withinMs: 60_000, told: () => {}, hold: () => {} }, () => {
@@ -342,7 +342,7 @@ describe("the table of paths", () => {
     };
     const table = new PathTable(worldOf(now));
     const scope: Scope = { path: "a", credential: "c", model: "m" };
-    table.answered(scope);
+    table.recordResponse(scope);
     reads = 0;
     expect(table.isOpen(scope)).toBe(true);
     expect(reads).toBe(0);
@@ -364,7 +364,7 @@ describe("a timer that rings a moment early", () => {
       },
     });
     const scope = { path: "early", credential: "k", model: "m" };
-    table.refused(scope, { kind: "rate_limited", waitMs: 1_000, onlyThis: false });
+    table.recordRefusal(scope, { kind: "rate_limited", waitMs: 1_000, onlyThis: false });
     const admission = { scope, maxRetryAfterMs: 60_000, withinMs: 60_000, told: () => {}, hold: () => {} };
     table.admit(admission, (end) => ends.push(end));
     now = 999.8;

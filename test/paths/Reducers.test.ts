@@ -84,7 +84,7 @@ describe("a path", () => {
   it("that goes down again after a head has come is probed soon", () => {
     let state = State.probed(State.probing(reached, 0), fails, 0, middle);
     for (let n = 0; n < 20; n += 1) state = State.probed(State.probing(state, state.probeAt), fails, state.probeAt, 1);
-    state = State.answered(State.probed(State.probing(state, 30_000), works, 30_000, middle), true, 30_100);
+    state = State.recordResponse(State.probed(State.probing(state, 30_000), works, 30_000, middle), true, 30_100);
     state = State.unconnected(state, true, "ECONNREFUSED", 30_200, middle);
     expect(state.probeAt - 30_200).toBe(250);
   });
@@ -100,7 +100,7 @@ describe("a path", () => {
       gaps.push(state.probeAt - at);
     }
     expect(gaps).toEqual([2_000, 4_000, 8_000, 15_000, 15_000, 15_000, 15_000]);
-    expect(State.answered(state, false, 100_000)).toMatchObject({ state: "returning", proven: true });
+    expect(State.recordResponse(state, false, 100_000)).toMatchObject({ state: "returning", proven: true });
   });
 
   it("on which more than eight connections break within a second counts as down until a probe says otherwise", () => {
@@ -149,16 +149,16 @@ describe("a path", () => {
 const change = (state: State.PathState, canProbe: boolean, now: number, random: () => number): State.PathState => {
   const event = Math.floor(random() * 9);
   const jitter = random();
-  if (event === 0) return State.answered(state, canProbe, now);
+  if (event === 0) return State.recordResponse(state, canProbe, now);
   if (event === 1) return State.broke(state, canProbe, now, jitter);
   if (event === 2) return State.unconnected(state, canProbe, "ECONNREFUSED", now, jitter);
   if (event === 3 && canProbe) return State.woke(state, now);
   if (event === 4 && !canProbe && state.state === "down" && now >= state.probeAt) return State.tried(state, now);
   if (event === 5 && !canProbe) return State.undecided(state, now, jitter);
-  if (event === 6 && state.state === "returning") return State.settled(state, now);
+  if (event === 6 && state.state === "returning") return State.reset(state, now);
   if (!canProbe) return state;
   if (state.probing) return State.probed(state, random() < 0.5 ? works : fails, now, jitter);
-  return state.probeAt <= now ? State.probing(state, now) : State.asked(state, now);
+  return state.probeAt <= now ? State.probing(state, now) : State.requestProbe(state, now);
 };
 
 describe("a wave", () => {
@@ -171,14 +171,14 @@ describe("a wave", () => {
       return went - from;
     };
     expect(fill()).toBe(firstWave);
-    waves.answered();
-    waves.left();
+    waves.recordResponse();
+    waves.freeSlot();
     expect(fill()).toBe(2);
     const rounds = [];
     for (let round = 0; round < 5; round += 1) {
       for (let head = waves.going; head > 0; head -= 1) {
-        waves.answered();
-        waves.left();
+        waves.recordResponse();
+        waves.freeSlot();
       }
       rounds.push(fill());
     }
@@ -187,23 +187,23 @@ describe("a wave", () => {
 
   it("doubles after a second without a refusal, and a refusal holds it back", () => {
     const waves = new Waves(0);
-    waves.passed(waveQuietMs - 1);
+    waves.grow(waveQuietMs - 1);
     expect(waves.size).toBe(8);
-    waves.passed(waveQuietMs);
+    waves.grow(waveQuietMs);
     expect(waves.size).toBe(16);
-    waves.refused(1_500);
+    waves.recordRefusal(1_500);
     expect(waves.size).toBe(8);
-    waves.passed(2_499);
+    waves.grow(2_499);
     expect(waves.size).toBe(8);
-    waves.passed(4_500);
+    waves.grow(4_500);
     expect(waves.size).toBe(64);
-    for (let n = 0; n < 20; n += 1) waves.refused(5_000);
+    for (let n = 0; n < 20; n += 1) waves.recordRefusal(5_000);
     expect(waves.size).toBe(1);
   });
 
   it("counts only the heads of its own requests", () => {
     const waves = new Waves(0);
-    for (let n = 0; n < 100; n += 1) waves.answered();
+    for (let n = 0; n < 100; n += 1) waves.recordResponse();
     expect(waves.size).toBe(firstWave);
   });
 
@@ -218,16 +218,16 @@ describe("a wave", () => {
         const event = Math.floor(random() * 5);
         if (event === 0 && waves.hasRoom) waves.went();
         else if (event === 1 && waves.going > 0) {
-          waves.answered();
-          waves.left();
+          waves.recordResponse();
+          waves.freeSlot();
           most += 1;
         } else if (event === 2 && random() < 0.2) {
-          waves.refused(now);
+          waves.recordRefusal(now);
           quiet = now;
         } else if (event === 3) {
           now += Math.floor(random() * 400);
           for (; now - quiet >= waveQuietMs; quiet += waveQuietMs) most = Math.min(most * 2, 2 ** 21);
-          waves.passed(now);
+          waves.grow(now);
         }
         expect(waves.going, `seed ${seed} step ${step}`).toBeLessThanOrEqual(most);
         expect(waves.size, `seed ${seed} step ${step}`).toBeGreaterThanOrEqual(1);
@@ -246,7 +246,7 @@ const endOf = (cooldowns: Cooldowns, it: Scope, now: number): number =>
 describe("a cooldown", () => {
   it("holds its path, credential and model, and no other", () => {
     const cooldowns = new Cooldowns(nobody);
-    cooldowns.refused(scope, limited(10_000), 0);
+    cooldowns.recordRefusal(scope, limited(10_000), 0);
     expect(endOf(cooldowns, scope, 0)).toBe(10_000);
     expect(endOf(cooldowns, { ...scope, path: "b" }, 0)).toBe(0);
     expect(endOf(cooldowns, { ...scope, credential: "d" }, 0)).toBe(0);
@@ -258,47 +258,47 @@ describe("a cooldown", () => {
 
   it("that concerns a single request holds no other", () => {
     const cooldowns = new Cooldowns(nobody);
-    cooldowns.refused(scope, { kind: "rate_limited", waitMs: 10_000, onlyThis: true }, 0);
-    cooldowns.refused(scope, limited(0), 0);
-    cooldowns.refused(scope, limited(Number.NaN), 0);
-    cooldowns.refused(scope, limited(-5), 0);
+    cooldowns.recordRefusal(scope, { kind: "rate_limited", waitMs: 10_000, onlyThis: true }, 0);
+    cooldowns.recordRefusal(scope, limited(0), 0);
+    cooldowns.recordRefusal(scope, limited(Number.NaN), 0);
+    cooldowns.recordRefusal(scope, limited(-5), 0);
     expect(cooldowns.size).toBe(0);
   });
 
   it("keeps the longer of two waits", () => {
     const cooldowns = new Cooldowns(nobody);
-    cooldowns.refused(scope, limited(10_000), 0);
-    cooldowns.refused(scope, limited(1_000), 500);
+    cooldowns.recordRefusal(scope, limited(10_000), 0);
+    cooldowns.recordRefusal(scope, limited(1_000), 500);
     expect(endOf(cooldowns, scope, 500)).toBe(10_000);
-    cooldowns.refused(scope, limited(20_000), 1_000);
+    cooldowns.recordRefusal(scope, limited(20_000), 1_000);
     expect(endOf(cooldowns, scope, 1_000)).toBe(21_000);
   });
 
   it("of an overload holds other credentials for five seconds, and to its end once two of them got it", () => {
     const cooldowns = new Cooldowns(nobody);
     const other = { ...scope, credential: "d" };
-    cooldowns.refused(scope, overloaded(60_000), 0);
+    cooldowns.recordRefusal(scope, overloaded(60_000), 0);
     expect(endOf(cooldowns, scope, 0)).toBe(60_000);
     expect(endOf(cooldowns, other, 0)).toBe(overloadOthersMs);
     expect(endOf(cooldowns, { ...other, model: "n" }, 0)).toBe(0);
-    cooldowns.refused(scope, overloaded(60_000), 1_000);
+    cooldowns.recordRefusal(scope, overloaded(60_000), 1_000);
     expect(endOf(cooldowns, other, 1_000)).toBe(1_000 + overloadOthersMs);
-    cooldowns.refused(other, overloaded(10_000), 7_000);
+    cooldowns.recordRefusal(other, overloaded(10_000), 7_000);
     expect(endOf(cooldowns, other, 7_000)).toBe(61_000);
     expect(endOf(cooldowns, { ...scope, credential: "e" }, 7_000)).toBe(61_000);
   });
 
   it("of thirty days is bounded by the time a request keeps of others, and an endless one by a year", () => {
     const cooldowns = new Cooldowns(nobody);
-    cooldowns.refused(scope, limited(2_592_000_000), 0);
+    cooldowns.recordRefusal(scope, limited(2_592_000_000), 0);
     expect(cooldowns.of(scope, 0).map((hold) => hold.endFor("c", 60_000))).toEqual([60_000]);
-    cooldowns.refused(scope, limited(Number.POSITIVE_INFINITY), 0);
+    cooldowns.recordRefusal(scope, limited(Number.POSITIVE_INFINITY), 0);
     expect(endOf(cooldowns, scope, 0)).toBe(waitMaxMs);
   });
 
   it("has a trial whose head ends it, and whose refusal begins a new cooldown", () => {
     const cooldowns = new Cooldowns(nobody);
-    cooldowns.refused(scope, limited(2_592_000_000), 0);
+    cooldowns.recordRefusal(scope, limited(2_592_000_000), 0);
     const [hold] = cooldowns.of(scope, 60_000);
     if (hold === undefined) throw new Error("no cooldown");
     const trial = { answered: false };
@@ -307,7 +307,7 @@ describe("a cooldown", () => {
     expect(hold.until).toBe(2_592_000_000);
     const second = { answered: true };
     hold.trial = second;
-    cooldowns.refused(scope, limited(5_000), 61_000);
+    cooldowns.recordRefusal(scope, limited(5_000), 61_000);
     hold.tried(second, 61_100);
     expect(hold.until).toBe(66_000);
     const third = { answered: true };
@@ -318,8 +318,8 @@ describe("a cooldown", () => {
 
   it("is one of a bounded number: the oldest is evicted, and never one that requests wait for", () => {
     const cooldowns = new Cooldowns((hold) => hold.credential === "waited");
-    cooldowns.refused({ ...scope, credential: "waited" }, limited(1e9), 0);
-    for (let n = 0; n < 100_000; n += 1) cooldowns.refused({ ...scope, credential: `c${n}` }, limited(1e9), n);
+    cooldowns.recordRefusal({ ...scope, credential: "waited" }, limited(1e9), 0);
+    for (let n = 0; n < 100_000; n += 1) cooldowns.recordRefusal({ ...scope, credential: `c${n}` }, limited(1e9), n);
     expect(cooldowns.size).toBe(cooldownsMax);
     expect(endOf(cooldowns, { ...scope, credential: "waited" }, 100_000)).toBe(1e9);
     expect(endOf(cooldowns, { ...scope, credential: "c0" }, 100_000)).toBe(0);
@@ -329,13 +329,13 @@ describe("a cooldown", () => {
   it("stays bounded even if requests wait for every one", () => {
     const cooldowns = new Cooldowns(() => true);
     for (let n = 0; n < cooldownsMax + 10; n += 1)
-      cooldowns.refused({ ...scope, credential: `c${n}` }, limited(1e9), n);
+      cooldowns.recordRefusal({ ...scope, credential: `c${n}` }, limited(1e9), n);
     expect(cooldowns.size).toBe(cooldownsMax);
   });
 
   it("is identified by the beginning of a model's name, however long a client spells it", () => {
     const cooldowns = new Cooldowns(nobody);
-    cooldowns.refused({ ...scope, model: "m".repeat(1_000_000) }, limited(1_000), 0);
+    cooldowns.recordRefusal({ ...scope, model: "m".repeat(1_000_000) }, limited(1_000), 0);
     expect(cooldowns.byPath(0).get("a")?.[0]?.key.length).toBeLessThan(200);
   });
 
@@ -351,7 +351,7 @@ describe("a cooldown", () => {
         if (random() < 0.5) {
           const waitMs = Math.floor(random() ** 3 * 60_000);
           const isOverload = random() < 0.3;
-          cooldowns.refused(at, isOverload ? overloaded(waitMs) : limited(waitMs), now);
+          cooldowns.recordRefusal(at, isOverload ? overloaded(waitMs) : limited(waitMs), now);
           const key = isOverload ? `${at.model}` : `${at.model} ${at.credential}`;
           heard.set(key, Math.max(heard.get(key) ?? 0, now + waitMs));
         }

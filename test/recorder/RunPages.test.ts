@@ -1,7 +1,7 @@
 /** Long lists of runs are read page by page, each run once, and no page before it is needed. */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Layer, Stream } from "effect";
-import { runsOf, waitingRuns } from "../../src/recorder/RunPages.ts";
+import { streamRuns, waitingRuns } from "../../src/recorder/RunPages.ts";
 import { RunRecorder } from "../../src/recorder/RunRecorder.ts";
 import * as E from "./Entries.ts";
 
@@ -31,7 +31,7 @@ describe("The runs of a query", () => {
       Effect.gen(function* () {
         const ids = Array.from({ length: count }, (_, index) => `r${index}`);
         const { recorder } = yield* holding(...ids);
-        assert.deepStrictEqual(yield* idsOf(runsOf(recorder, {}, 2)), ids.toReversed());
+        assert.deepStrictEqual(yield* idsOf(streamRuns(recorder, {}, 2)), ids.toReversed());
       }).pipe(Effect.provide(Layer.fresh(RunRecorder.layerMemory()))),
     );
   }
@@ -39,7 +39,7 @@ describe("The runs of a query", () => {
   it.effect("are read only as far as they are consumed (L11)", () =>
     Effect.gen(function* () {
       const { asked, recorder } = yield* holding("a", "b", "c", "d", "e");
-      yield* idsOf(Stream.take(runsOf(recorder, {}, 2), 2));
+      yield* idsOf(Stream.take(streamRuns(recorder, {}, 2), 2));
       assert.deepStrictEqual(asked, [undefined]);
     }).pipe(Effect.provide(Layer.fresh(RunRecorder.layerMemory()))),
   );

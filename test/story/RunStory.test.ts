@@ -2,7 +2,7 @@
  * Tells runs of every kind and checks the story: its status, its ends, its decisions and its questions.
  */
 import { assert, describe, it } from "@effect/vitest";
-import { openQuestionOf, repeatsText } from "../../src/story/Question.ts";
+import { describeRepeats, openQuestionOf } from "../../src/story/Question.ts";
 import { statusOf } from "../../src/story/RunStatus.ts";
 import { retryWords, runStory } from "../../src/story/RunStory.ts";
 import { summaryOf } from "../../src/story/RunSummary.ts";
@@ -87,7 +87,7 @@ describe("the story of a run", () => {
     assert.deepInclude(attempt, { asks: true, answers: [] });
     assert.strictEqual(attempt?.incidents[0]?.became, "It waits for an answer.");
     const open = openQuestionOf(record);
-    assert.strictEqual(open?.repeats === undefined ? "" : repeatsText(open.repeats), "bash (0.0)");
+    assert.strictEqual(open?.repeats === undefined ? "" : describeRepeats(open.repeats), "bash (0.0)");
   });
 
   it("names the source of an answer", () => {
@@ -105,6 +105,6 @@ describe("a question whose incident was dropped from the record", () => {
     assert.deepStrictEqual(openQuestionOf(whole)?.mayRepeat, ["0.0", "0.1"]);
     const open = openQuestionOf({ ...whole, incidents: [] });
     assert.deepStrictEqual(open?.mayRepeat, ["tools of unknown effect"]);
-    assert.strictEqual(open?.repeats && repeatsText(open.repeats), "tools of unknown effect");
+    assert.strictEqual(open?.repeats && describeRepeats(open.repeats), "tools of unknown effect");
   });
 });

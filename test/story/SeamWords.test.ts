@@ -11,7 +11,7 @@ import { openQuestionOf } from "../../src/story/Question.ts";
 import { runSteps } from "../../src/story/RunSteps.ts";
 import { runStory } from "../../src/story/RunStory.ts";
 import { summaryOf } from "../../src/story/RunSummary.ts";
-import { joinedTexts, refusalOf, refusalText, seamProofs, seamRefusals } from "../../src/story/SeamWords.ts";
+import { refusalOf, refusalText, seamProofs, seamRefusals, textsAcrossSeams } from "../../src/story/SeamWords.ts";
 import * as Runs from "../gateway/page/PageRuns.ts";
 import * as Seams from "../gateway/page/SeamRuns.ts";
 import { attempt, begun, folded, joined, raised } from "../recorder/Entries.ts";
@@ -65,7 +65,7 @@ describe("a run whose shown text was continued", () => {
   });
 
   it("has its text in pieces, in order", () =>
-    assert.deepStrictEqual(joinedTexts(record), [
+    assert.deepStrictEqual(textsAcrossSeams(record), [
       [
         { attempt: 1, from: 0, to: 412, proof: undefined },
         { attempt: 2, from: 412, to: 1_204, proof: "anchor" },
@@ -99,7 +99,7 @@ describe("a run whose shown text was continued", () => {
 
 describe("the pieces of a text", () => {
   const pieces = (...entries: Parameters<typeof folded>[0]) =>
-    joinedTexts(folded([begun("r"), ...entries])).map((text) => text.map((it) => [it.attempt, it.from, it.to]));
+    textsAcrossSeams(folded([begun("r"), ...entries])).map((text) => text.map((it) => [it.attempt, it.from, it.to]));
 
   it("omit an attempt that broke before its seam was proven, because it showed nothing", () =>
     assert.deepStrictEqual(
@@ -154,7 +154,7 @@ describe("the pieces of a text", () => {
     assert.deepStrictEqual(pieces(attempt(9, "continue"), raised(9, shown), joined(9, 7)), [[[9, 7, undefined]]]));
 
   it("are empty if no text was joined", () => {
-    for (const entries of Runs.album()) assert.deepStrictEqual(joinedTexts(folded(entries)), []);
+    for (const entries of Runs.album()) assert.deepStrictEqual(textsAcrossSeams(folded(entries)), []);
   });
 });
 

@@ -37,7 +37,13 @@ describe("times in words", () => {
 
   it("amounts are worded for one, many, and thousands", () => {
     assert.deepStrictEqual(
-      [Times.counted(1, "attempt"), Times.counted(0, "attempt"), Times.often(1), Times.often(3), Times.grouped(1_840)],
+      [
+        Times.formatCount(1, "attempt"),
+        Times.formatCount(0, "attempt"),
+        Times.often(1),
+        Times.often(3),
+        Times.grouped(1_840),
+      ],
       ["one attempt", "0 attempts", "once", "3 times", "1\u202f840"],
     );
   });

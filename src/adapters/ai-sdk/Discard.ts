@@ -54,7 +54,7 @@ export const discarding =
           controller.enqueue(part);
           return;
         }
-        for (const end of open.ends()) controller.enqueue(end);
+        for (const end of open.closeAll()) controller.enqueue(end);
         controller.enqueue(part);
         if (step !== undefined) controller.enqueue(step);
       },
@@ -73,7 +73,7 @@ class OpenBlocks {
     if (part.type === "text-end" || part.type === "reasoning-end") this.#open.delete(part.id);
   }
 
-  ends(): ReadonlyArray<Extract<TextStreamPart<ToolSet>, { type: "text-end" | "reasoning-end" }>> {
+  closeAll(): ReadonlyArray<Extract<TextStreamPart<ToolSet>, { type: "text-end" | "reasoning-end" }>> {
     const ends = [...this.#open].map(([id, type]) => ({ type, id }));
     this.#open.clear();
     return ends;

@@ -28,14 +28,14 @@ export const guardedExecute = (tool: ToolSet[string], start: Start): { readonly 
       execute: (input, options) =>
         start(
           { id: options.toolCallId, input },
-          settled(() => call(input, options)),
+          tryHandler(() => call(input, options)),
         ),
     };
   }
   return {
     execute: (input, options) => {
       const preliminary = new PreliminaryResults();
-      const handler = settled(() => preliminary.read(() => call(input, options)));
+      const handler = tryHandler(() => preliminary.read(() => call(input, options)));
       return preliminary.results(() => start({ id: options.toolCallId, input }, handler));
     },
   };
@@ -47,7 +47,7 @@ export class HandlerFailed extends Schema.TaggedError<HandlerFailed>()("HandlerF
   cause: Schema.Unknown,
 }) {}
 
-const settled = (call: () => unknown): Effect.Effect<unknown, HandlerFailed> =>
+const tryHandler = (call: () => unknown): Effect.Effect<unknown, HandlerFailed> =>
   Effect.tryPromise({
     try: async () => await last(call()),
     catch: (cause) => new HandlerFailed({ reason: "handler_threw", cause }),

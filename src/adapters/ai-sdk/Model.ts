@@ -135,7 +135,8 @@ const repeatWarning = (host: Host, params: CallOptions): ((part: StreamPart) => 
 /** Makes the caller's error for a run that ended without a whole response (L12). */
 const endOf = (host: Host, params: CallOptions, error: RunInterrupted): CallInterrupted => {
   // After a stop the user may well send the same request again.
-  if (error.failure.kind !== "cancelled" || error.failure.by === "provider") host.repeats.failed(params, nowOf(host));
+  if (error.failure.kind !== "cancelled" || error.failure.by === "provider")
+    host.repeats.recordFailure(params, nowOf(host));
   const { cause } = error;
   if (!(cause instanceof ReadPart)) return interrupted(error, cause);
   const { part } = cause;

@@ -132,7 +132,7 @@ export class PartReader {
       case "tool-call":
         return calls([this.#call(part, "ready")]);
       case "tool-result":
-        return part.preliminary === true ? { ...none, progress: "output" } : calls([this.#settled(part)]);
+        return part.preliminary === true ? { ...none, progress: "output" } : calls([this.#settleCall(part)]);
       default:
         return none;
     }
@@ -147,7 +147,7 @@ export class PartReader {
   }
 
   /** Results inside a stream belong to calls that the provider ran. */
-  #settled(part: { readonly toolCallId: string; readonly toolName: string }): CallSignal {
+  #settleCall(part: { readonly toolCallId: string; readonly toolName: string }): CallSignal {
     this.#providerExecuted.add(part.toolCallId);
     return this.#signal(part.toolCallId, "settled", part.toolName);
   }

@@ -18,7 +18,7 @@ export class Repeats {
   readonly #failed = new Map<string, number>();
 
   /** Records that a call has failed for good. */
-  failed(params: CallOptions, nowMs: number): void {
+  recordFailure(params: CallOptions, nowMs: number): void {
     const key = digest(params);
     this.#failed.delete(key);
     this.#failed.set(key, nowMs);

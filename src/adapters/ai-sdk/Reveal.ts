@@ -63,17 +63,17 @@ class Shown {
         this.#visible = false;
         return nothing;
       case "Part":
-        return Effect.succeed(this.#handed(this.#part(event.part)));
+        return Effect.succeed(this.#trackVisibility(this.#part(event.part)));
       case "AttemptDiscarded":
         return this.#discard(event.attempt);
       case "RunCompleted":
-        return Effect.succeed(this.#handed(this.#release()));
+        return Effect.succeed(this.#trackVisibility(this.#release()));
       default:
         return nothing;
     }
   }
 
-  #handed(reads: ReadonlyArray<ReadPart>): ReadonlyArray<ReadPart> {
+  #trackVisibility(reads: ReadonlyArray<ReadPart>): ReadonlyArray<ReadPart> {
     this.#visible ||= reads.some((read) => !lifecycle.has(read.part.type));
     return reads;
   }

@@ -75,13 +75,13 @@ export const guardTools = <T extends ToolSet>(tools: T, options: GuardOptions<T>
     const effect = Json.own(options.effects ?? {}, name) ?? "unknown";
     const marked = new MarkedTool(name, effect, tool.execute !== undefined);
     const execute = guardedExecute(tool, (call, handler) => dispatch(marked, call, handler));
-    return [name, { ...markedDefinition(tool, marked), ...execute }] as const;
+    return [name, { ...markDefinition(tool, marked), ...execute }] as const;
   });
   // Only the handler and the mark of each tool have changed, and no type of a call is inferred from them.
   return Object.fromEntries(guarded) as T;
 };
 
-const markedDefinition = (tool: ToolSet[string], marked: MarkedTool): ToolSet[string] => {
+const markDefinition = (tool: ToolSet[string], marked: MarkedTool): ToolSet[string] => {
   const mark = {};
   marks.set(mark, marked);
   if (tool.type !== "provider") return { ...tool, providerOptions: { ...tool.providerOptions, [markKey]: mark } };
@@ -119,7 +119,7 @@ const boundariesOf = (
   if (tool.type === "function") {
     return [marked?.boundary(guard) ?? { name: label(tool.name), effect: "unknown", executor: "runtime" }];
   }
-  return HostedTools.fromRequestTool(wireEntry(tool), keepsContainer(params)).map((hosted) =>
+  return HostedTools.fromRequestTool(wireEntry(tool), hasContainer(params)).map((hosted) =>
     hosted.executor === "runtime"
       ? (marked?.boundary(guard) ?? { ...hosted, name: label(tool.name) })
       : // A declared effect overrides the table of hosted tools. The SDK calls the tool by its name in the set.
@@ -141,7 +141,7 @@ const wireEntry = (tool: Extract<ExposedTool, { readonly type: "provider" }>): u
 const optionsOf = (params: CallOptions, provider: string): Readonly<Record<string, unknown>> =>
   params.providerOptions?.[provider] ?? {};
 
-const keepsContainer = (params: CallOptions): boolean => {
+const hasContainer = (params: CallOptions): boolean => {
   const { container } = optionsOf(params, "anthropic");
   return container !== undefined && container !== null;
 };

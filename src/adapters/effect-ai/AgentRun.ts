@@ -113,7 +113,7 @@ class AgentStep {
   /** Adds parts to the transcript as they are decoded. Only the run knows which of them were delivered. */
   #attempt(model: LanguageModel.LanguageModel, request: StepRequest, attempt: AttemptContext) {
     const transcript = this.#transcript;
-    if (attempt.seam !== undefined) return this.#goesOn(model, request, attempt, attempt.seam);
+    if (attempt.seam !== undefined) return this.#continueText(model, request, attempt, attempt.seam);
     if (attempt.mode === "continue") keepThrough(transcript, attempt);
     else if (attempt.attempt > 1) transcript.keep(attempt.attempt - 1, 0);
     if (attempt.request === "first") for (let at = 1; at < attempt.attempt; at += 1) transcript.keep(at, 0);
@@ -129,7 +129,12 @@ class AgentStep {
   }
 
   /** Requests the continuation of shown text. Parts that the previous attempt decoded and did not show are requested again. */
-  #goesOn(model: LanguageModel.LanguageModel, request: StepRequest, attempt: AttemptContext, { quote }: SeamPlan) {
+  #continueText(
+    model: LanguageModel.LanguageModel,
+    request: StepRequest,
+    attempt: AttemptContext,
+    { quote }: SeamPlan,
+  ) {
     const transcript = this.#transcript;
     this.#seams.add(attempt.attempt);
     transcript.join(attempt.attempt);
@@ -151,7 +156,7 @@ class AgentStep {
     sent: ReadPart,
     report: (event: ToolSettled) => Effect.Effect<unknown>,
   ): ReadonlyArray<Effect.Effect<void, AiError.AiError>> {
-    this.#call.handed(sent);
+    this.#call.registerCalls(sent);
     return sent.given.flatMap((part) =>
       part.type === "tool-call" && part.providerExecuted !== true
         ? [

@@ -76,7 +76,7 @@ export class Call {
   }
 
   /** Registers the calls of a delivered part, which may be claimed from now on. */
-  handed(sent: ReadPart): void {
+  registerCalls(sent: ReadPart): void {
     const { attempt, calls, run_id } = sent;
     for (const { id, key, name } of calls) this.#handed.push({ name, id, reference: { run_id, attempt, call: key } });
   }

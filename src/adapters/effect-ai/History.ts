@@ -15,7 +15,9 @@ export const unfinished = {
 } as const;
 
 /** Closes the calls that a stream leaves open: before its finish, its failure or its end. */
-export const closed = <E, R>(stream: Stream.Stream<Response.AnyPart, E, R>): Stream.Stream<Response.AnyPart, E, R> =>
+export const closeOpenCalls = <E, R>(
+  stream: Stream.Stream<Response.AnyPart, E, R>,
+): Stream.Stream<Response.AnyPart, E, R> =>
   Stream.suspend(() => {
     const open = new Map<string, string>();
     const close = (): ReadonlyArray<Response.AnyPart> => {
@@ -63,7 +65,7 @@ const interruptedResult = (id: string, name: string): Response.AnyPart =>
  */
 export const mended = (prompt: Prompt.Prompt): Prompt.Prompt => {
   const closedIds = new Set<string>();
-  for (const message of prompt.content) for (const id of closedIn(message)) closedIds.add(id);
+  for (const message of prompt.content) for (const id of idsOfClosedCalls(message)) closedIds.add(id);
   const open = (message: Prompt.Message) =>
     message.role === "assistant"
       ? message.content.filter((part) => part.type === "tool-call" && !part.providerExecuted && !closedIds.has(part.id))
@@ -78,7 +80,7 @@ export const mended = (prompt: Prompt.Prompt): Prompt.Prompt => {
 };
 
 /** Returns the calls that have a result or wait for approval. */
-const closedIn = (message: Prompt.Message): ReadonlyArray<string> => {
+const idsOfClosedCalls = (message: Prompt.Message): ReadonlyArray<string> => {
   if (message.role !== "assistant" && message.role !== "tool") return [];
   return message.content.flatMap((part) => {
     if (part.type === "tool-result") return [part.id];

@@ -10,7 +10,7 @@ import type { RunOptions } from "../../runtime/contract/RunOptions.ts";
 import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../runtime/tools/ToolGuard.ts";
 import { attemptOf, Call, type CallOptions, CurrentCall, type ObjectRequest, wholeAttemptOf } from "./Call.ts";
-import { closed } from "./History.ts";
+import { closeOpenCalls } from "./History.ts";
 import { ofRun } from "./LanguageModelError.ts";
 import { errorIn, type ReadPart } from "./Parts.ts";
 import { StopSignal } from "./StopSignal.ts";
@@ -138,7 +138,7 @@ const generated = (
     });
     yield* Stream.runForEach(run, (sent) =>
       Effect.sync(() => {
-        call.handed(sent);
+        call.registerCalls(sent);
         parts.push(...sent.parts);
       }),
     );
@@ -157,7 +157,7 @@ type StreamParts = readonly [Response.StreamPartEncoded, ...Array<Response.Strea
 
 /** Returns the parts of a stream, in order. Their calls may be claimed from here on. */
 const handOver = (call: Call, sent: ReadonlyArray<ReadPart>): StreamParts => {
-  for (const it of sent) call.handed(it);
+  for (const it of sent) call.registerCalls(it);
   // Every ReadPart of a stream holds the one stream part that it was read from, and an array of a stream is never empty.
   return sent.flatMap((it) => it.parts) as unknown as StreamParts;
 };
@@ -187,7 +187,7 @@ const methods = (
       Effect.map(StopSignal, (signal) => {
         const call = new Call(guard, { resolves: options.disableToolCallResolution !== true, signal });
         const parts = stream({ ...options, toolkit: call.guarded(options.toolkit) });
-        return (call.resolves ? closed(parts) : parts).pipe(Stream.provideService(CurrentCall, call));
+        return (call.resolves ? closeOpenCalls(parts) : parts).pipe(Stream.provideService(CurrentCall, call));
       }),
     );
 

@@ -67,7 +67,7 @@ export class PartFold {
   }
 
   read(part: Response.AnyPart): ReadPart {
-    return this.#made([part], this.#observe(part));
+    return this.#readPartOf([part], this.#observe(part));
   }
 
   /** Reads a whole response. The model's success is its terminal marker, unless its finish says that it failed. */
@@ -90,10 +90,10 @@ export class PartFold {
         ...(observation.failure === undefined ? {} : { failure: observation.failure, terminal: false }),
       };
     }
-    return this.#made(parts, { observation: seen, calls, ...(error === undefined ? {} : { error }) });
+    return this.#readPartOf(parts, { observation: seen, calls, ...(error === undefined ? {} : { error }) });
   }
 
-  #made(parts: ReadonlyArray<Response.AnyPart>, read: Reading): ReadPart {
+  #readPartOf(parts: ReadonlyArray<Response.AnyPart>, read: Reading): ReadPart {
     const { attempt, run_id } = this.#attempt;
     return { attempt, run_id, given: parts, parts: parts.map(encode), ...read };
   }
@@ -101,9 +101,9 @@ export class PartFold {
   #observe(part: Response.AnyPart): Reading {
     switch (part.type) {
       case "text":
-        return seen(shown(part.text));
+        return seen(textObservation(part.text));
       case "text-delta":
-        return seen(shown(part.delta));
+        return seen(textObservation(part.delta));
       case "reasoning":
         return seen(this.#reasoning(part.text.length));
       case "reasoning-start":
@@ -120,15 +120,17 @@ export class PartFold {
       case "tool-params-end":
         return seen(this.#inputEnded(part.id));
       case "tool-call":
-        return this.#called(part.id, part.name, part.providerExecuted === true);
+        return this.#completeCall(part.id, part.name, part.providerExecuted === true);
       case "tool-result":
-        return seen(part.providerExecuted && !part.preliminary ? this.#settled(part.id, part.name) : Observation.none);
+        return seen(
+          part.providerExecuted && !part.preliminary ? this.#settleCall(part.id, part.name) : Observation.none,
+        );
       case "response-metadata":
         return seen(this.#hosted(part.metadata));
       case "finish":
-        return seen(finished(part));
+        return seen(finishObservation(part));
       case "error":
-        return failedBy({ ...classify(part.error), in_band: true }, part.error);
+        return failureReading({ ...classify(part.error), in_band: true }, part.error);
       default:
         return seen(Observation.none);
     }
@@ -155,7 +157,7 @@ export class PartFold {
       : Observation.calls([this.#signal(known, id, undefined, "input_complete")]);
   }
 
-  #called(id: string, name: string, provider: boolean): Reading {
+  #completeCall(id: string, name: string, provider: boolean): Reading {
     const begun = this.#open.get(id);
     const first = begun === undefined ? [this.#begin(id, name, provider)] : [];
     const known = begun ?? this.#open.get(id);
@@ -163,7 +165,10 @@ export class PartFold {
     if (known.executor === "provider")
       return seen(Observation.calls([...first, this.#signal(known, id, name, "input_complete")]));
     if (!this.#exposed.deferred && !this.#exposed.names.has(name))
-      return failedBy({ kind: "invalid_tool_input", in_band: true, retryable: false }, undeclared(name, this.#exposed));
+      return failureReading(
+        { kind: "invalid_tool_input", in_band: true, retryable: false },
+        undeclared(name, this.#exposed),
+      );
     // A second call with the same id is another call.
     this.#open.delete(id);
     return {
@@ -172,7 +177,7 @@ export class PartFold {
     };
   }
 
-  #settled(id: string, name: string): Observation.Observation {
+  #settleCall(id: string, name: string): Observation.Observation {
     const begun = this.#open.get(id);
     const first = begun === undefined ? [this.#begin(id, name, true)] : [];
     const known = begun ?? this.#open.get(id);
@@ -215,7 +220,7 @@ const noCalls: ReadPart["calls"] = [];
 
 const seen = (observation: Observation.Observation): Reading => ({ observation, calls: noCalls });
 
-const failedBy = (failure: Failure, error: unknown): Reading => ({ ...seen(Observation.failed(failure)), error });
+const failureReading = (failure: Failure, error: unknown): Reading => ({ ...seen(Observation.failed(failure)), error });
 
 const undeclared = (toolName: string, { names }: Exposed): AiError.AiError =>
   AiError.make({
@@ -225,12 +230,12 @@ const undeclared = (toolName: string, { names }: Exposed): AiError.AiError =>
   });
 
 /** An empty text only opens a block, which is no progress. */
-const shown = (text: string): Observation.Observation =>
+const textObservation = (text: string): Observation.Observation =>
   text === "" ? Observation.lifecycle : Observation.text(text.length);
 
 const providerFailed: Failure = { kind: "server_error", in_band: true };
 
-const finished = ({ reason, usage }: Response.FinishPart): Observation.Observation => {
+const finishObservation = ({ reason, usage }: Response.FinishPart): Observation.Observation => {
   if (reason === "error") return Observation.failed(providerFailed);
   const input_tokens = Json.natural(usage.inputTokens.total);
   const output_tokens = Json.natural(usage.outputTokens.total);

@@ -77,11 +77,11 @@ class BlockJoin implements SeamJoin<ReadPart> {
   }
 
   readonly take = (part: ReadPart, observation: Observation): SeamPassed<ReadPart> =>
-    this.#named(this.#inner.take(part, observation));
+    this.#renameBlocks(this.#inner.take(part, observation));
 
-  readonly end = (): SeamPassed<ReadPart> => this.#named(this.#inner.end());
+  readonly end = (): SeamPassed<ReadPart> => this.#renameBlocks(this.#inner.end());
 
-  #named(passed: SeamPassed<ReadPart>): SeamPassed<ReadPart> {
+  #renameBlocks(passed: SeamPassed<ReadPart>): SeamPassed<ReadPart> {
     if (passed.type === "unproven") return passed;
     const parts: Array<ReadPart> = [];
     const observations: Array<Observation> = [];
@@ -100,8 +100,8 @@ class BlockJoin implements SeamJoin<ReadPart> {
   /** Returns the ends and starts of blocks that the caller needs before a part. */
   #blocks(read: ReadPart): ReadonlyArray<ReadPart> {
     const [part] = read.given;
-    const begins = part?.type === "text-delta" && !this.#begun.has(part.id) && !this.#goesOn(part.id);
-    if (!begins && !endsText(part)) return [];
+    const begins = part?.type === "text-delta" && !this.#begun.has(part.id) && !this.#isContinuation(part.id);
+    if (!begins && !isTextEnd(part)) return [];
     const { attempt, run_id } = read;
     const bare: ReadPart = { attempt, run_id, parts: [], given: [], observation: lifecycle, calls: [] };
     const own: Array<ReadPart> = [];
@@ -117,7 +117,7 @@ class BlockJoin implements SeamJoin<ReadPart> {
    * Returns true if the text of a block continues in the one that the break left open: the first block that has any text left
    * does.
    */
-  #goesOn(id: string): boolean {
+  #isContinuation(id: string): boolean {
     if (this.#open === undefined) return false;
     this.#joining ??= id;
     return this.#joining === id;
@@ -137,5 +137,5 @@ class BlockJoin implements SeamJoin<ReadPart> {
 }
 
 /** Returns true if no text of an open block can follow a part. */
-const endsText = (part: Response.AnyPart | undefined): boolean =>
+const isTextEnd = (part: Response.AnyPart | undefined): boolean =>
   part?.type === "finish" || part?.type === "text-start" || part?.type === "tool-params-start";

@@ -34,7 +34,7 @@ export const untilStopped = <A, E, R>(
   call?: Stopped,
 ): Effect.Effect<A, E | AiError.AiError, R> => {
   if (signal === undefined) return work;
-  const stop = stopped(signal, call);
+  const stop = failOnAbort(signal, call);
   // Work must not start if its signal has already aborted.
   return Effect.suspend(() => (signal.aborted ? stop : Effect.raceFirst(work, stop)));
 };
@@ -45,11 +45,11 @@ export const streamUntilStopped = <A, E, R>(
   signal: AbortSignal | undefined,
 ): Stream.Stream<A, E | AiError.AiError, R> => {
   if (signal === undefined) return results;
-  const stop = stopped(signal);
+  const stop = failOnAbort(signal);
   return Stream.suspend(() => (signal.aborted ? Stream.fromEffect(stop) : Stream.interruptWhen(results, stop)));
 };
 
-const stopped = (signal: AbortSignal, call?: Stopped): Effect.Effect<never, AiError.AiError> =>
+const failOnAbort = (signal: AbortSignal, call?: Stopped): Effect.Effect<never, AiError.AiError> =>
   Effect.callback((resume) => {
     const heard = () => resume(Effect.fail(errorOf(signal, call)));
     if (signal.aborted) return heard();

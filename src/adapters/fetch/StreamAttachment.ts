@@ -39,10 +39,8 @@ export class GatewayOrigins {
     return this.#known.get(origin) !== false;
   }
 
-  /**
-   * Records an answer of a server. An error says nothing about the gateway, because a proxy before it may refuse in its place.
-   */
-  answered(origin: string, keeps: boolean, status: number): void {
+  /** An error says nothing about the gateway, because a proxy before it may refuse in its place. */
+  recordResponse(origin: string, keeps: boolean, status: number): void {
     if (!keeps && (status >= 400 || this.#known.get(origin) === true)) return;
     this.#known.delete(origin);
     this.#known.set(origin, keeps);
@@ -67,7 +65,7 @@ export class StreamAttachment {
     this.#fetch = fetch;
     this.#extras = extras;
     this.#url = streamOf(request.url, run);
-    this.#headers = shownBy(request.headers);
+    this.#headers = headersForAttach(request.headers);
     this.#attaching = attaching;
   }
 
@@ -84,7 +82,7 @@ export class StreamAttachment {
     const run = headerOf(headers, "x-recovery-run");
     const lingers = headerOf(headers, "x-recovery-linger") !== undefined;
     const keeps = run !== undefined && lingers && /^[\w-]{1,128}$/.test(run);
-    attaching.origins.answered(new URL(request.url).origin, keeps, status);
+    attaching.origins.recordResponse(new URL(request.url).origin, keeps, status);
     if (!keeps) return undefined;
     return new StreamAttachment(fetch, extras, request, run, attaching);
   };
@@ -147,7 +145,7 @@ const streamOf = (url: string, run: string): string => {
 };
 
 /** Returns the headers of a request without those of its body and its repetition. Any credential is among them. */
-const shownBy = (headers: RelayHeaders): ReadonlyArray<[string, string]> =>
+const headersForAttach = (headers: RelayHeaders): ReadonlyArray<[string, string]> =>
   headers
     .filter(
       ([name]) => !/^(?:content-.*|transfer-encoding|x-recovery-attach|x-recovery-linger|last-event-id)$/i.test(name),

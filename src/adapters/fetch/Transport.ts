@@ -40,7 +40,7 @@ export const fetchTransport = (
     open: (request, reporters) => {
       attempts += 1;
       const isRepeat = attempts > 1;
-      const sent = isRepeat && attaching !== undefined ? repeated(request, attaching) : request;
+      const sent = isRepeat && attaching !== undefined ? markRepeat(request, attaching) : request;
       const sending = { request: sent, attaching, renew: isRepeat ? renew : undefined };
       return new FetchExchange(fetch, extras, sending, reporters);
     },
@@ -51,7 +51,7 @@ export const fetchTransport = (
  * Marks a repeat for a gateway, so that it returns what there is of the first response. A server that is known to be no
  * gateway does not get the mark, and a caller's own mark stays.
  */
-const repeated = (request: RelayRequest, { origins }: Attaching): RelayRequest =>
+const markRepeat = (request: RelayRequest, { origins }: Attaching): RelayRequest =>
   headerOf(request.headers, attach) !== undefined || !origins.mayBe(new URL(request.url).origin)
     ? request
     : { ...request, headers: [...request.headers, [attach, "1"]] };

@@ -9,8 +9,8 @@ import {
   choice,
   exposed,
   fileOf,
-  keptOf,
   mediaTypeOf,
+  providerFieldsOf,
   resultText,
   systemOf,
   turnsOf,
@@ -105,7 +105,7 @@ const assistantPart = (part: Prompt.AssistantMessagePart): ReadonlyArray<Body> =
   if (part.type === "tool-call" && !part.providerExecuted)
     return [{ type: "tool_use", id: part.id, name: part.name, input: Json.record(part.params) ?? {} }];
   if (part.type !== "reasoning") return [];
-  const { redacted_data, signature } = keptOf(protocol, part.options);
+  const { redacted_data, signature } = providerFieldsOf(protocol, part.options);
   if (Json.string(redacted_data) !== "") return [{ type: "redacted_thinking", data: redacted_data }];
   return Json.string(signature) === "" ? [] : [{ type: "thinking", thinking: part.text, signature }];
 };

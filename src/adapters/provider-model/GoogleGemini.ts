@@ -9,8 +9,8 @@ import {
   choice,
   exposed,
   fileOf,
-  keptOf,
   mediaTypeOf,
+  providerFieldsOf,
   resultText,
   systemOf,
   turnsOf,
@@ -98,7 +98,9 @@ const file = (part: Prompt.FilePart): Body => {
 
 /** Thought signatures are returned on the parts that they came with. Without them Gemini 3 refuses the calls of its last turn. */
 const assistantPart = (part: Prompt.AssistantMessagePart): ReadonlyArray<Body> => {
-  const thoughtSignature = Json.string(keptOf(protocol, "options" in part ? part.options : {}).thought_signature);
+  const thoughtSignature = Json.string(
+    providerFieldsOf(protocol, "options" in part ? part.options : {}).thought_signature,
+  );
   const signed = thoughtSignature === "" ? {} : { thoughtSignature };
   if (part.type === "text") return part.text === "" && thoughtSignature === "" ? [] : [{ text: part.text, ...signed }];
   if (part.type === "tool-call" && !part.providerExecuted)

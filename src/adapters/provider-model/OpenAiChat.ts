@@ -9,7 +9,7 @@ import {
   choice,
   exposed,
   fileOf,
-  keptOf,
+  providerFieldsOf,
   resultText,
   unsupported,
   type Written,
@@ -98,7 +98,7 @@ const assistant = (message: Prompt.AssistantMessage): ReadonlyArray<Body> => {
   );
   if (text === "" && calls.length === 0) return [];
   const thoughts = content.filter((part) => part.type === "reasoning");
-  const field = Json.string(keptOf(protocol, thoughts[0]?.options ?? {}).field);
+  const field = Json.string(providerFieldsOf(protocol, thoughts[0]?.options ?? {}).field);
   const thought = thoughts.map((part) => part.text).join("");
   return [
     {

@@ -10,7 +10,7 @@ import {
   choice,
   exposed,
   fileOf,
-  keptOf,
+  providerFieldsOf,
   resultText,
   unsupported,
   type Written,
@@ -85,7 +85,7 @@ const assistant = (message: Prompt.AssistantMessage): ReadonlyArray<Body> =>
     if (part.type === "tool-call" && !part.providerExecuted)
       return [{ type: "function_call", call_id: part.id, name: part.name, arguments: JSON.stringify(part.params) }];
     if (part.type !== "reasoning") return [];
-    const { encrypted_content, item_id } = keptOf(protocol, part.options);
+    const { encrypted_content, item_id } = providerFieldsOf(protocol, part.options);
     if (Json.string(encrypted_content) === "") return [];
     const summary = part.text === "" ? [] : [{ type: "summary_text", text: part.text }];
     return [{ type: "reasoning", id: item_id, summary, encrypted_content }];

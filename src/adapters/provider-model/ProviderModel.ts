@@ -96,14 +96,14 @@ const streamed = (
         ...(options.tolerance === undefined ? {} : { tolerance: options.tolerance }),
         ...(attempt === undefined ? {} : { delivery: attempt.delivery, bytes: attempt.bytes }),
       });
-      return written(parts, writer);
+      return encodeParts(parts, writer);
     }),
   );
 
 type Parts = readonly [Response.StreamPartEncoded, ...Array<Response.StreamPartEncoded>];
 
 /** Emits the parts of a stream, and its finish when it is over. After the marker nothing can fail. */
-const written = (
+const encodeParts = (
   parts: Stream.Stream<Part, ProviderError>,
   writer: PartWriter,
 ): Stream.Stream<Response.StreamPartEncoded, AiError.AiError> =>

@@ -107,7 +107,7 @@ export const mediaTypeOf = ({ mediaType }: Prompt.FilePart): string =>
   mediaType === "image/*" ? "image/jpeg" : mediaType;
 
 /** Returns the fields that a provider wants back with a part. They were kept under its protocol's name. */
-export const keptOf = (protocol: ProtocolId, options: Prompt.ProviderOptions): Json.JsonRecord =>
+export const providerFieldsOf = (protocol: ProtocolId, options: Prompt.ProviderOptions): Json.JsonRecord =>
   Json.record(options[protocol]) ?? {};
 
 /** Returns the texts of all system messages. */

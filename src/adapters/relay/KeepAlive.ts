@@ -5,7 +5,7 @@
  * the run: a take that is in progress during a keep-alive serves the next read.
  */
 import { Clock, Effect, Exit, type Scope } from "effect";
-import { written } from "../../provider/protocol/StreamEvent.ts";
+import { encodeEvent } from "../../provider/protocol/StreamEvent.ts";
 import type { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
 import { Alarm, Alarms } from "./Alarms.ts";
 import type { BegunRun, RelayOptions } from "./RelayBeginning.ts";
@@ -28,7 +28,7 @@ export const pulseOf = (
     onKeepAlive?.();
     reader.preceded = true;
     if (!reader.begun && firstNoOp === "comment" && protocol.takesComments) return comment;
-    const event = written(protocol.noOp(reader.last, { id: run.run_id, ...model }));
+    const event = encodeEvent(protocol.noOp(reader.last, { id: run.run_id, ...model }));
     // The second half of the line end may still arrive, and then counts as a line of its own.
     return new TextEncoder().encode(lastByte === CR ? `\n${event}` : event);
   };
@@ -57,8 +57,7 @@ export class Beats {
     alarms.set(this.#due, this.#leftMs + everyMs);
   }
 
-  /** Records bytes that were sent. */
-  left(): void {
+  recordSent(): void {
     this.#leftMs = this.#alarms.now();
   }
 
@@ -116,7 +115,7 @@ export class KeepAlive {
     const taken = this.#taken;
     if (taken !== undefined) {
       this.#taken = undefined;
-      this.#beats.left();
+      this.#beats.recordSent();
       resume(taken);
       return;
     }
@@ -151,7 +150,7 @@ export class KeepAlive {
     const reader = this.#reader;
     if (reader === undefined) return false;
     this.#reader = undefined;
-    this.#beats.left();
+    this.#beats.recordSent();
     reader(taken);
     return true;
   }

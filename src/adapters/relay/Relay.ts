@@ -55,7 +55,14 @@ import { Effect, Fiber, type Scope } from "effect";
 import type { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
 import type { StreamProcessor } from "../../runtime/StreamProcessor.ts";
 import { KeepAlive, pulseOf } from "./KeepAlive.ts";
-import { type BegunRun, begin, givesUp, ownHead, type RelayOptions, type RelayResponse } from "./RelayBeginning.ts";
+import {
+  awaitPathTimeout,
+  type BegunRun,
+  begin,
+  ownHead,
+  type RelayOptions,
+  type RelayResponse,
+} from "./RelayBeginning.ts";
 import type { RelayHeads } from "./RelayHeads.ts";
 import { pathWaited, type RelayInterrupted } from "./RelayInterrupted.ts";
 import type { RelayPlan } from "./RelayPlan.ts";
@@ -88,7 +95,7 @@ export const open = Effect.fn("Relay.open")(function* (
   // A client that gives up before the head may repeat its request, and marks the repeat as a retry.
   const outcome = yield* Effect.raceFirst(
     Effect.catch(firstHead(first, heads, plan, options), failing),
-    givesUp(plan, options, waits),
+    awaitPathTimeout(plan, options, waits),
   ).pipe(Effect.onInterrupt(() => spends(true)));
   if (outcome === "given_up") {
     yield* closeRun(scope);

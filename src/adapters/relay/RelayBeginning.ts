@@ -23,7 +23,7 @@ import { RelayHeads } from "./RelayHeads.ts";
 import { interrupted, type RelayInterrupted, recoveryHeaders } from "./RelayInterrupted.ts";
 import type { RelayPlan } from "./RelayPlan.ts";
 import { type Events, type RelayBytes, type RelayEnding, type RelayEvent, RelayReader } from "./RelayReader.ts";
-import { type FailedRequest, type RelayRepeats, remainingBudget, saysRetry } from "./RelayRepeats.ts";
+import { type FailedRequest, isMarkedRetry, type RelayRepeats, remainingBudget } from "./RelayRepeats.ts";
 import { RelaySource } from "./RelaySource.ts";
 import type { RelayHead, RelayTransport } from "./RelayTransport.ts";
 import { type RelayWait, RelayWaits } from "./RelayWaits.ts";
@@ -203,7 +203,7 @@ export const begin = Effect.fnUntraced(function* (
   const run: RelayRun = { run_id: yield* makeRunId(options.runIdPrefix ?? "run_"), retry_of: repeated?.run_id, plan };
   const observe = options.onEvent;
   const waits = yield* RelayWaits.make(options.onWaited);
-  heads.tellsOpened(waits);
+  heads.setOpenListener(waits);
   const reader = new RelayReader(heads, {
     observe: (event) => {
       waits.heard(event);
@@ -229,7 +229,7 @@ export const begin = Effect.fnUntraced(function* (
       ),
     responseOf: (head) => ({
       ...run,
-      head: named(head, run, heads),
+      head: withRunHeaders(head, run, heads),
       last: () => reader.last,
       begun: () => reader.begun,
       handedOn: () => reader.handedOn,
@@ -240,8 +240,8 @@ export const begin = Effect.fnUntraced(function* (
   };
 });
 
-/** Adds the headers of the run to a head. Our own head names no route, because none has answered yet. */
-const named = (head: RelayHead, { run_id }: RelayRun, heads: RelayHeads): RelayHead => {
+/** Our own head names no route, because none has answered yet. */
+const withRunHeaders = (head: RelayHead, { run_id }: RelayRun, heads: RelayHeads): RelayHead => {
   const route = head === ownHead ? undefined : heads.route;
   return { ...head, headers: [...head.headers, ...recoveryHeaders(run_id, heads.attempt, undefined, route)] };
 };
@@ -254,8 +254,8 @@ const presenceOf = ({ presence = new Presence() }: RelayOptions, heads: RelayHea
 
 /** Makes the functions by which the embedder reports that a client leaves and returns. */
 const comingAndGoing = (presence: Presence): Pick<RelayedResponse, "away" | "back" | "evicted"> => ({
-  away: Effect.sync(() => presence.leaves()),
-  back: Effect.sync(() => presence.returns()),
+  away: Effect.sync(() => presence.markAway()),
+  back: Effect.sync(() => presence.markPresent()),
   evicted: () => presence.isEvicted,
 });
 
@@ -271,7 +271,7 @@ export const ownHead: RelayHead = {
 };
 
 /** Completes once a request without streaming has waited for its path as long as it may. */
-export const givesUp = (
+export const awaitPathTimeout = (
   { streaming }: RelayPlan,
   { pathPatienceMs }: RelayOptions,
   waits: RelayWaits,
@@ -338,7 +338,7 @@ const runOptions = (
 ): RelayedRun => {
   const seam = seamOf(plan, options);
   const { later, repeated } = before;
-  const beside = saysRetry(plan.request);
+  const beside = isMarkedRetry(plan.request);
   const attempt = attempts(options, heads, seam, services);
   const observe = (part: RelayPart) => part.observation;
   const tolerant =
@@ -374,7 +374,7 @@ const runOptions = (
   const { head } = options;
   // A client without a head can still get a refusal as a status.
   if (typeof head === "object") {
-    const patienceMs = () => (heads.sent ? undefined : waits.leftOf(head.withinMs));
+    const patienceMs = () => (heads.sent ? undefined : waits.remainingWait(head.withinMs));
     made.patienceMs = patienceMs;
   }
   if (later !== undefined) made.spentBefore = { asked: later, beside };

@@ -12,7 +12,14 @@ import type { RunEvent, RunInterrupted } from "../../runtime/contract/RunEvent.t
 import type { StreamProcessor } from "../../runtime/StreamProcessor.ts";
 import { Alarm, Alarms } from "./Alarms.ts";
 import { Beats, type Pulse, pulseOf } from "./KeepAlive.ts";
-import { type BegunRun, begin, givesUp, ownHead, type RelayOptions, type RelaySink } from "./RelayBeginning.ts";
+import {
+  awaitPathTimeout,
+  type BegunRun,
+  begin,
+  ownHead,
+  type RelayOptions,
+  type RelaySink,
+} from "./RelayBeginning.ts";
 import type { RelayPart } from "./RelayFrames.ts";
 import { pathWaited, type RelayInterrupted } from "./RelayInterrupted.ts";
 import type { RelayPlan } from "./RelayPlan.ts";
@@ -36,7 +43,7 @@ export const copy = Effect.fnUntraced(function* (
   let copying: Copying | undefined;
   const begun = yield* begin(plan, options, {
     // The tee is called by the first pull at the earliest, which happens in a later step.
-    tee: (events) => copying?.takes(events) === true,
+    tee: (events) => copying?.accept(events) === true,
     room: { isFree: sink.isReady, freed: sink.drained },
   });
   const { failing, reader, run, scope, spends, waits } = begun;
@@ -44,7 +51,7 @@ export const copy = Effect.fnUntraced(function* (
   copying = made;
   const work = Effect.catch(made.work, failing);
   const isBounded = !plan.streaming && options.pathPatienceMs !== undefined;
-  const given = Effect.andThen(givesUp(plan, options, waits), () => (made.isHeaded ? Effect.never : givenUp));
+  const given = Effect.andThen(awaitPathTimeout(plan, options, waits), () => (made.isHeaded ? Effect.never : givenUp));
   const bounded: Effect.Effect<void | "given_up", RelayInterrupted> = isBounded ? Effect.raceFirst(work, given) : work;
   const outcome = yield* bounded.pipe(
     // A client that gives up before the head may repeat its request, and marks the repeat as a retry.
@@ -90,13 +97,13 @@ class Copying {
     this.#pulse = pulseOf(begun, options);
   }
 
-  /** Takes events that leave the run. Their parts count as sent. */
-  takes(events: ReadonlyArray<RunEvent<RelayPart>>): boolean {
+  /** The parts of accepted events count as sent. */
+  accept(events: ReadonlyArray<RunEvent<RelayPart>>): boolean {
     // `#safely` would allocate a closure for each event.
     try {
       const { reader } = this.#begun;
       const bytes = reader.bytesOf(events);
-      if (bytes.length > 0) this.#writes(bytes);
+      if (bytes.length > 0) this.#write(bytes);
       if (reader.hasThrown) Effect.runForkWith(this.#services)(reader.reportThrown);
     } catch (defect) {
       this.#dies(defect);
@@ -116,7 +123,7 @@ class Copying {
   readonly #ended: Effect.Effect<void, RunInterrupted> = Effect.suspend(() =>
     Effect.matchEffect(Effect.forever(this.#begun.pull), {
       onSuccess: () => Effect.void,
-      onFailure: (failed) => this.#ends(failed),
+      onFailure: (failed) => this.#onEnd(failed),
     }),
   );
 
@@ -134,7 +141,7 @@ class Copying {
     }
   }
 
-  #ends(failed: RunInterrupted | Cause.Done): Effect.Effect<void, RunInterrupted> {
+  #onEnd(failed: RunInterrupted | Cause.Done): Effect.Effect<void, RunInterrupted> {
     const { reader } = this.#begun;
     if (Cause.isDone(failed)) {
       reader.ended = true;
@@ -142,16 +149,16 @@ class Copying {
       this.#headsFirst();
       return Effect.void;
     }
-    const { endsCleanly, error, last } = reader.breaks(failed);
-    if (last.length > 0) this.#writes(last);
+    const { endsCleanly, error, last } = reader.onBreak(failed);
+    if (last.length > 0) this.#write(last);
     if (endsCleanly) reader.ended = true;
     return Effect.andThen(reader.reportThrown, endsCleanly ? Effect.void : Effect.fail(error));
   }
 
-  #writes(bytes: ReadonlyArray<Uint8Array<ArrayBuffer>>): void {
+  #write(bytes: ReadonlyArray<Uint8Array<ArrayBuffer>>): void {
     this.#headsFirst();
     this.#sink.write(bytes);
-    this.#beats?.left();
+    this.#beats?.recordSent();
   }
 
   /** Sends the head before the first bytes or the clean end. At that point the attempt has one. */
@@ -171,10 +178,10 @@ class Copying {
     this.#sink.head(responseOf(head));
     const { keepAliveMs } = this.#options;
     if (keepAliveMs !== undefined && run.plan.streaming)
-      this.#beats = new Beats(this.#alarms, keepAliveMs, () => this.#safely(() => this.#keepsAlive()));
+      this.#beats = new Beats(this.#alarms, keepAliveMs, () => this.#safely(() => this.#sendKeepAlive()));
   }
 
-  #keepsAlive(): void {
+  #sendKeepAlive(): void {
     const bytes = this.#sink.isReady() ? this.#pulse() : undefined;
     if (bytes !== undefined) this.#sink.write([bytes]);
   }

@@ -92,7 +92,7 @@ export class RelayFrames {
       ...(failure === undefined ? {} : { failure }),
       ...(usage === undefined ? {} : { usage }),
     };
-    return { bytes: joined(chunks), observation: told };
+    return { bytes: concatBytes(chunks), observation: told };
   }
 
   /** Number of bytes that have come after the failure. */
@@ -121,7 +121,7 @@ export class RelayFrames {
     if (end.complete && this.#pendingBytes > 0) last.push({ bytes: this.#take(this.#pendingBytes), observation: tail });
     const cut = end.complete ? undefined : last.at(-1);
     // Otherwise anything written after it (by a seam, a cursor or a keep-alive) would become part of this event.
-    if (cut !== undefined) last[last.length - 1] = { ...cut, bytes: joined([cut.bytes, lineEnds(cut.bytes)]) };
+    if (cut !== undefined) last[last.length - 1] = { ...cut, bytes: concatBytes([cut.bytes, lineEnds(cut.bytes)]) };
     return { parts: last, end };
   }
 
@@ -147,7 +147,7 @@ export class RelayFrames {
         continue;
       }
       const { observation } = part;
-      if (observation.usage !== undefined) this.#counts(observation.usage);
+      if (observation.usage !== undefined) this.#countOutput(observation.usage);
       if (Decoder.isTold(observation.failure)) {
         this.#failed = { observation, chunks: [this.#bytesOf(part, size)] };
         return [...(out ?? nothing), ...this.#behindFailure(this.#failed.chunks, parts.slice(index + 1))];
@@ -198,20 +198,20 @@ export class RelayFrames {
       chunks.push(this.#bytesOf(part, part.event.bytes));
       const { usage } = part.observation;
       if (usage === undefined) continue;
-      this.#counts(usage);
+      this.#countOutput(usage);
       this.#usageBehind = usage;
     }
     return [];
   }
 
-  #counts({ output_tokens = 0 }: NonNullable<Observation["usage"]>): void {
+  #countOutput({ output_tokens = 0 }: NonNullable<Observation["usage"]>): void {
     this.outputTokens = Math.max(this.outputTokens, output_tokens);
   }
 
   #bytesOf(part: Part, counted: number): Uint8Array<ArrayBuffer> {
     const size = counted + this.#owed;
     this.#owed = 0;
-    if (part.observation.keep_alive && part.event.event === "comment" && !this.#opensComment(size)) {
+    if (part.observation.keep_alive && part.event.event === "comment" && !this.#isCommentNext(size)) {
       // The comment is inside an unfinished event: its bytes remain with the event's.
       this.#owed = size;
       return empty;
@@ -220,11 +220,11 @@ export class RelayFrames {
     if (taken[taken.byteLength - 1] !== CR || this.#pending[0]?.[0] !== LF) return taken;
     // The decoder counts the second half of a CRLF for the next event, but it ends this one.
     this.#owed = -1;
-    return joined([taken, this.#take(1)]);
+    return concatBytes([taken, this.#take(1)]);
   }
 
   /** True if the next bytes are a comment on its own line, after line ends or a BOM. */
-  #opensComment(size: number): boolean {
+  #isCommentNext(size: number): boolean {
     let seen = 0;
     for (const chunk of this.#pending) {
       for (const byte of chunk) {
@@ -251,7 +251,7 @@ export class RelayFrames {
       else this.#pending.shift();
       return first;
     }
-    return joined(this.#takeChunks(size));
+    return concatBytes(this.#takeChunks(size));
   }
 
   #takeChunks(size: number): ReadonlyArray<Uint8Array<ArrayBuffer>> {
@@ -296,7 +296,7 @@ const keepAlivesJoined = (parts: ReadonlyArray<RelayPart>): ReadonlyArray<RelayP
     if (part !== undefined && joinsBefore(part, index, parts)) continue;
     const first = parts[begin];
     const bytes = parts.slice(begin, index).map((one) => one.bytes);
-    if (first !== undefined) out.push(bytes.length === 1 ? first : { ...first, bytes: joined(bytes) });
+    if (first !== undefined) out.push(bytes.length === 1 ? first : { ...first, bytes: concatBytes(bytes) });
     begin = index;
   }
   return out;
@@ -330,7 +330,7 @@ const tail: Observation = { ...ping, keep_alive: false, terminal_at_end: true };
  *
  * @param chunks arrays in order
  */
-export const joined = (chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>): Uint8Array<ArrayBuffer> => {
+export const concatBytes = (chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>): Uint8Array<ArrayBuffer> => {
   const views = coalesced(chunks);
   const [first] = views;
   if (first === undefined || views.length === 1) return first ?? empty;
@@ -355,7 +355,7 @@ export const together = (chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>): Readon
   if (chunks.length === 1 && chunks[0]?.byteLength !== 0) return chunks;
   const views = coalesced(chunks);
   if (views.length < 2 || views.reduce((sum, chunk) => sum + chunk.byteLength, 0) > copiedBytesMax) return views;
-  return [joined(views)];
+  return [concatBytes(views)];
 };
 
 /**

@@ -49,7 +49,7 @@ export class RelayHeads {
   #released: ((head: RelayHead) => void) | undefined;
   /** The first head that could be sent before any content. */
   firstReleased: RelayHead | undefined;
-  #opened: { readonly opened: (attempt: number) => void } | undefined;
+  #opened: { readonly onOpened: (attempt: number) => void } | undefined;
 
   /** True if the newest attempt's response is a stream, in which every call is seen before it is sent. */
   get isStream(): boolean {
@@ -70,7 +70,7 @@ export class RelayHeads {
   }
 
   /** Registers a listener for attempts that begin from now on. */
-  tellsOpened(listener: { readonly opened: (attempt: number) => void }): void {
+  setOpenListener(listener: { readonly onOpened: (attempt: number) => void }): void {
     this.#opened = listener;
   }
 
@@ -84,7 +84,7 @@ export class RelayHeads {
     this.attempt = attempt;
     this.endedCleanly = false;
     this.#continues = continues;
-    this.#opened?.opened(attempt);
+    this.#opened?.onOpened(attempt);
     if (continues) {
       this.calling = false;
       this.#waiting.clear();
@@ -98,7 +98,7 @@ export class RelayHeads {
     this.calling = false;
     this.#streams = false;
     this.#waiting.clear();
-    this.#decides();
+    this.#markDecided();
   }
 
   /** The run has not taken the events after the cursor, and they will be sent again. */
@@ -142,8 +142,7 @@ export class RelayHeads {
     if (part.observation.failure === undefined && !this.#isForgotten && !this.#continues) this.#waiting.add(part);
   }
 
-  /** Records an event that was sent. */
-  left(part: RelayPart): void {
+  recordSent(part: RelayPart): void {
     this.#waiting.remove(part);
   }
 
@@ -154,7 +153,7 @@ export class RelayHeads {
    * @param begun true if bytes were sent
    * @returns true if the event may be sent
    */
-  endsWith(part: RelayPart, begun: boolean): boolean {
+  tryEndWith(part: RelayPart, begun: boolean): boolean {
     const failed = this.#failed?.get(part);
     if (failed?.continues === true) return false;
     if (failed === undefined || failed.attempt === this.attempt) return true;
@@ -183,14 +182,14 @@ export class RelayHeads {
     if (attempt !== this.attempt || this.head === undefined) return;
     this.#streams = true;
     this.hasStreamed = true;
-    this.#decides();
+    this.#markDecided();
     const { head } = this;
     if (this.firstReleased !== undefined) return;
     this.firstReleased = head;
     this.#released?.(head);
   }
 
-  #decides(): void {
+  #markDecided(): void {
     if (this.#decided !== undefined) Deferred.doneUnsafe(this.#decided, Effect.void);
     this.#decided = undefined;
   }
@@ -210,8 +209,8 @@ export class RelayHeads {
     );
   }
 
-  /** Records a clean end of an attempt's body. A continuation's end is not the end of the client's response. */
-  ended(attempt: number): void {
+  /** The end of a continuation is not the end of the client's response. */
+  recordCleanEnd(attempt: number): void {
     if (attempt === this.attempt && !this.#continues) this.endedCleanly = true;
   }
 }

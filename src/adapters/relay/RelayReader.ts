@@ -105,7 +105,7 @@ export class RelayReader {
         },
         onFailure: (failed) => {
           if (Cause.isDone(failed)) return this.#cleanEnd;
-          const broken = this.breaks(failed);
+          const broken = this.onBreak(failed);
           return Effect.andThen(this.reportThrown, broken.last.length > 0 ? Effect.succeed(broken.last) : this.#over);
         },
       }),
@@ -139,16 +139,18 @@ export class RelayReader {
    * Handles a broken run. The provider's own error event is sent unchanged after the bytes that were held before it, and then the
    * connection breaks: the client reads only bytes of the provider. A call before the event remains held.
    */
-  breaks(error: RunInterrupted): Broken {
+  onBreak(error: RunInterrupted): Broken {
     this.#notify(error);
     const { cause } = error;
     const event =
-      isErrorEvent(cause) && this.#handsOn(error) && this.#heads.endsWith(cause, this.begun) ? cause.bytes : undefined;
+      isErrorEvent(cause) && this.#handsOn(error) && this.#heads.tryEndWith(cause, this.begun)
+        ? cause.bytes
+        : undefined;
     // Parts that we withheld for our own reasons are missing, even if the provider ended cleanly.
     const isWithheld = ownReasons.has(error.reason) || leavesIncompleteCall(error.failure);
     const ends = this.#options.ending === "as_provider" && this.#heads.endedCleanly && !isWithheld;
     const last =
-      event === undefined && !ends ? [] : this.#started(coalesced([...this.#heads.beforeError(), event ?? nothing]));
+      event === undefined && !ends ? [] : this.#stripBom(coalesced([...this.#heads.beforeError(), event ?? nothing]));
     this.#broken = { error, last, endsCleanly: ends && (this.begun || last.length > 0) };
     if (last.length === 0) return this.#broken;
     this.#lastLeft = event ?? this.#lastLeft;
@@ -187,7 +189,7 @@ export class RelayReader {
       this.begun = true;
       this.#waits = false;
       if (event.part.bytes.byteLength > 0 && !observation.keep_alive) this.#lastLeft = event.part.bytes;
-      this.#heads.left(event.part);
+      this.#heads.recordSent(event.part);
       this.terminal ||= observation.terminal;
       // Gemini's last chunk is the marker if nothing follows it, and a client that has it needs nothing more.
       if (observation.terminal_at_end === true) this.terminal = true;
@@ -195,11 +197,11 @@ export class RelayReader {
       if (bytes === undefined) bytes = [event.part.bytes];
       else bytes.push(event.part.bytes);
     }
-    return bytes === undefined ? none : this.#started(together(bytes));
+    return bytes === undefined ? none : this.#stripBom(together(bytes));
   }
 
   /** Removes a BOM from the first bytes of the response if other bytes precede it. */
-  #started(bytes: ReadonlyArray<Uint8Array<ArrayBuffer>>): ReadonlyArray<Uint8Array<ArrayBuffer>> {
+  #stripBom(bytes: ReadonlyArray<Uint8Array<ArrayBuffer>>): ReadonlyArray<Uint8Array<ArrayBuffer>> {
     if (!this.#atStart) return bytes;
     const [first, ...rest] = bytes;
     if (first === undefined) return bytes;

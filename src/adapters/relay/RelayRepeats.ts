@@ -172,7 +172,7 @@ export class RelayRepeats {
   ): Effect.Effect<Effect.Effect<FailedRequest | undefined> | undefined, never, Scope.Scope> {
     const elsewhere = this.#elsewhere;
     if (elsewhere === undefined) return Effect.undefined;
-    const says = saysRetry(request);
+    const says = isMarkedRetry(request);
     return Effect.gen({ self: this }, function* () {
       const begunAt = yield* now;
       const asked = Effect.flatMap(
@@ -188,7 +188,7 @@ export class RelayRepeats {
     return this.#known(request, (key, now) => {
       this.#told.delete(key);
       const found = this.#failed.get(key, now);
-      if (found === undefined || (found.value.cancelled && !saysRetry(request))) return undefined;
+      if (found === undefined || (found.value.cancelled && !isMarkedRetry(request))) return undefined;
       this.#failed.delete(key);
       return found.value;
     });
@@ -237,7 +237,7 @@ export class RelayRepeats {
     const elsewhere = this.#elsewhere;
     const here = this.#recallHere(request);
     // Only a request that is marked as a repeat waits for other processes.
-    if (elsewhere === undefined || !saysRetry(request)) return here;
+    if (elsewhere === undefined || !isMarkedRetry(request)) return here;
     return Effect.flatMap(here, (found) =>
       found === undefined
         ? Effect.flatten(this.#withKey(request, (key) => elsewhere.recall(key)))
@@ -251,7 +251,7 @@ export class RelayRepeats {
       if (found === undefined) return undefined;
       const { ageMs, value } = found;
       const given = idempotencyKeyOf(request);
-      const says = saysRetry(request) || (given !== undefined && given === value.idempotencyKey);
+      const says = isMarkedRetry(request) || (given !== undefined && given === value.idempotencyKey);
       if (!says) {
         if (ageMs > unmarkedRepeatMs || value.unmarked >= unmarkedRepeatsMax) return undefined;
         found.value.unmarked += 1;
@@ -262,7 +262,7 @@ export class RelayRepeats {
 
   /** Returns true if a request cannot be a repeat: nothing is remembered here, and other processes need not be asked. */
   isNew(request: RelayRequest): boolean {
-    return this.isEmpty && (this.#elsewhere === undefined || !saysRetry(request));
+    return this.isEmpty && (this.#elsewhere === undefined || !isMarkedRetry(request));
   }
 
   /** Forgets the remembered response of a request, because another run of it has completed. */
@@ -353,8 +353,8 @@ export const remainingBudget = (
 
 const now = Effect.clockWith((clock) => Effect.sync(() => monotonicMs(clock)));
 
-/** Returns true if a request is marked as a retry. The OpenAI and Anthropic SDKs count their own retries in a header. */
-export const saysRetry = (request: Pick<RelayRequest, "headers">): boolean =>
+/** The OpenAI and Anthropic SDKs count their own retries in a header. */
+export const isMarkedRetry = (request: Pick<RelayRequest, "headers">): boolean =>
   Number(headerOf(request.headers, "x-stainless-retry-count") ?? 0) > 0;
 
 /** Maximum length of an idempotency key that is remembered, in UTF-16 code units. Those of SDKs have about 60. */

@@ -104,7 +104,7 @@ export class RelaySource implements PolledReader<RelayPart> {
     this.#resumes = context.request === "resume";
     this.#continues = context.request === "continue";
     heads.begin(context.attempt, this.#resumes ? context.cursor : undefined, this.#continues);
-    if (context.request === "first") seam?.asks(plan);
+    if (context.request === "first") seam?.setRequest(plan);
     const opening = openingOf(plan, context, seam);
     const keepsFolds = seam !== undefined && !this.#continues;
     const decoder = Decoder.make(plan.protocol, { tolerance: plan.tolerance, keepsFolds });
@@ -127,14 +127,14 @@ export class RelaySource implements PolledReader<RelayPart> {
         this.#ready = [];
         return { _tag: "chunk", chunk: ready };
       }
-      if (this.#failure !== undefined) return this.#given(this.#failure);
+      if (this.#failure !== undefined) return this.#abortWith(this.#failure);
       if (this.#ended) return { _tag: "end" };
     } while (!this.#awaits && this.#advanced());
     return undefined;
   }
 
   /** Aborts the failed exchange, because its attempt waits for nothing more. */
-  #given({ error }: { readonly error: unknown }): Polled<RelayPart> {
+  #abortWith({ error }: { readonly error: unknown }): Polled<RelayPart> {
     try {
       this.#exchange.abort();
       return { _tag: "error", error };
@@ -175,7 +175,7 @@ export class RelaySource implements PolledReader<RelayPart> {
       if (polled._tag === "error") throw polled.error;
       const more =
         polled._tag === "head"
-          ? this.#opened(polled.head)
+          ? this.#onHead(polled.head)
           : this.#arrived(polled._tag === "chunk" ? polled.chunk : undefined);
       if (more !== undefined) this.#await(more);
     } catch (error) {
@@ -230,7 +230,7 @@ export class RelaySource implements PolledReader<RelayPart> {
 
   /** Reads with promises: anything that must be waited for, and a body that cannot be polled, ahead of the attempt. */
   async #read(): Promise<void> {
-    if (this.#head === undefined) await this.#opened(await this.#exchange.head());
+    if (this.#head === undefined) await this.#onHead(await this.#exchange.head());
     while (this.#failure === undefined && !this.#ended) {
       if (this.#frames.failed !== undefined) await this.#behindFailure();
       else if (this.#arrivals !== undefined || this.#ready.length >= readAheadMax || !this.#slices.isEmpty) return;
@@ -254,7 +254,7 @@ export class RelaySource implements PolledReader<RelayPart> {
    *
    * @returns completes after the body was read, if the response is no stream
    */
-  #opened(head: RelayHead): Promise<void> | undefined {
+  #onHead(head: RelayHead): Promise<void> | undefined {
     const { context, heads, plan } = this.#options;
     this.#head = head;
     context.delivery("accepted", head.status);
@@ -316,7 +316,7 @@ export class RelaySource implements PolledReader<RelayPart> {
     const { context, heads } = this.#options;
     let late: ReturnType<RelayFrames["end"]> | undefined;
     if (chunks === undefined) {
-      heads.ended(context.attempt);
+      heads.recordCleanEnd(context.attempt);
       late = this.#frames.end();
       this.#add(late.parts);
     }
@@ -379,7 +379,7 @@ export class RelaySource implements PolledReader<RelayPart> {
       const chunks = await this.#exchange.read();
       if (this.#failure !== undefined) return;
       if (chunks === undefined) {
-        this.#options.heads.ended(this.#options.context.attempt);
+        this.#options.heads.recordCleanEnd(this.#options.context.attempt);
         this.#frames.end();
         return;
       }

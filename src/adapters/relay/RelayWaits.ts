@@ -67,7 +67,7 @@ export class RelayWaits {
   }
 
   /** Ends the open wait, because the request of an attempt is sent. */
-  opened(attempt: number): void {
+  onOpened(attempt: number): void {
     this.#opened = attempt;
     this.#openedAt = this.#now();
     if (this.#open?.for === "path" && attempt > 1) this.pathAttempts += 1;
@@ -78,7 +78,7 @@ export class RelayWaits {
    * Returns the time that a refused request may wait for its next attempt, in milliseconds, so that its client still gets a
    * response within its patience. The next refusal may take as long as this one did.
    */
-  leftOf(patienceMs: number): number {
+  remainingWait(patienceMs: number): number {
     const now = this.#now();
     return patienceMs - (now - this.#startedAt) - (now - this.#openedAt);
   }

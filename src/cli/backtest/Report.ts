@@ -2,7 +2,7 @@
  * Prints what another policy or budget would change, the risk of that change, and any stored decision that cannot be reproduced.
  */
 import type { Ink, Tone } from "../terminal/Ink.ts";
-import { broken } from "../terminal/Prose.ts";
+import { wrap } from "../terminal/Prose.ts";
 import { quoted, type Screen } from "../terminal/Screen.ts";
 import { cut } from "../terminal/Table.ts";
 import { type Consequence, consequences } from "./Redecision.ts";
@@ -28,12 +28,12 @@ export const backtestText = (totals: Totals, against: string, screen: Screen): s
     "",
     ...record(totals, screen),
     "",
-    ...changes(totals, against, screen),
+    ...changeLines(totals, against, screen),
   ].join("\n");
 
 const record = (totals: Totals, { columns, ink }: Screen): ReadonlyArray<string> => {
   const { other_version, same, unknown_policy, versions, violations } = totals;
-  const lines = (text: string) => broken(text, columns - 2);
+  const lines = (text: string) => wrap(text, columns - 2);
   const verdict =
     violations === 0
       ? `${ink("good", "✓")} The record holds: decided by its own policy, every stored incident gives its stored decision (${same} of ${totals.incidents}).`
@@ -58,7 +58,7 @@ const record = (totals: Totals, { columns, ink }: Screen): ReadonlyArray<string>
 const violationLine = ({ again, incident, policy, policy_version, stored }: Violation, ink: Ink): string =>
   `  ${ink("strong", cut(incident, nameCharactersMax))}: stored ${words(stored)}, again ${words(again)} (policy ${cut(policy, nameCharactersMax)}, version ${policy_version})`;
 
-const changes = (totals: Totals, against: string, screen: Screen): ReadonlyArray<string> => {
+const changeLines = (totals: Totals, against: string, screen: Screen): ReadonlyArray<string> => {
   const { changed, groups, incidents } = totals;
   if (changed === 0) return [`By ${against}, nothing would change.`];
   const told = groups.slice(0, groupsMax);

@@ -79,7 +79,7 @@ export const withStore = <R>(
     const screen = yield* Screen.make(Option.getOrUndefined(db));
     return yield* body(screen).pipe(
       Effect.provide(layerOf(file)),
-      Effect.catchTag("RecorderError", (error) => fail("store", said(error, file))),
+      Effect.catchTag("RecorderError", (error) => fail("store", errorText(error, file))),
     );
   });
 
@@ -98,7 +98,7 @@ const silentMs = 300;
  *
  * @param lately message if no process is silent yet but one may have just died; without it nothing is printed then
  */
-export const toldToWait = <A, E, R>(
+export const withWaitNotice = <A, E, R>(
   command: string,
   waits: Effect.Effect<A, E, R>,
   lately?: string,
@@ -114,6 +114,6 @@ export const toldToWait = <A, E, R>(
 };
 
 /** Describes a store error in one line. */
-export const said = ({ message, reason }: RecorderError, file: string): string =>
+export const errorText = ({ message, reason }: RecorderError, file: string): string =>
   // A server's error message already names the server; its address would only be longer.
   RunStore.isServer(file) || message.includes(file) ? message : `${file}: ${message === "" ? reason : message}`;

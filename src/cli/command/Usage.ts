@@ -32,15 +32,15 @@ export const usageLine = (
 const sentence = (error: CliError.NonShowHelpErrors): string => {
   switch (error._tag) {
     case "UnrecognizedOption":
-      return `there is no flag ${shown(error.option)}${insteadOr(error.option, nearest(error.suggestions))}`;
+      return `there is no flag ${quote(error.option)}${insteadOr(error.option, nearest(error.suggestions))}`;
     case "UnknownSubcommand":
-      return `there is no command ${shown(error.subcommand)}${nearest(error.suggestions)}`;
+      return `there is no command ${quote(error.subcommand)}${nearest(error.suggestions)}`;
     case "MissingOption":
       return `--${error.option} is missing`;
     case "MissingArgument":
       return `<${error.argument}> is missing`;
     case "UnexpectedArgument":
-      return `${error.arguments.map(shown).join(" ")}: expected no such argument`;
+      return `${error.arguments.map(quote).join(" ")}: expected no such argument`;
     case "InvalidValue":
       return invalid(error);
     default:
@@ -54,7 +54,7 @@ const invalid = ({ expected, kind, option, value }: CliError.InvalidValue): stri
   const wanted = wantedOf(expected);
   if (variable !== undefined) return `$${variable}: expected ${wanted}`;
   const name = kind === "argument" ? `<${option}>` : `--${option}`;
-  const got = kind !== "argument" && value === "" ? "got no value" : `got ${shown(value)}`;
+  const got = kind !== "argument" && value === "" ? "got no value" : `got ${quote(value)}`;
   return `${name}: expected ${wanted}, ${got}`;
 };
 
@@ -80,7 +80,7 @@ const nearest = (suggestions: ReadonlyArray<string>): string =>
 /** Maximum characters of user input repeated in an error. */
 const shownMax = 80;
 
-const shown = (typed: string): string =>
+const quote = (typed: string): string =>
   JSON.stringify(typed.length > shownMax ? `${typed.slice(0, shownMax)}…` : typed);
 
 const oneLine = (text: string): string => text.replaceAll(/\s+/g, " ").trim();

@@ -7,7 +7,7 @@ import type { Retention } from "../../recorder/retention/Retention.ts";
 import { defaultFile } from "../../recorder/sql/sqlite/SqlFile.ts";
 import * as RunStore from "../../recorder/store/RunStore.ts";
 import { failing } from "../command/CommandFailed.ts";
-import { foreignStore, retentionByVariables, said } from "../command/Store.ts";
+import { errorText, foreignStore, retentionByVariables } from "../command/Store.ts";
 import * as Screen from "../terminal/Screen.ts";
 
 /** The store of a demo. */
@@ -52,7 +52,7 @@ const openFile = (
   retention: Retention,
 ): Effect.Effect<Context.Context<RunRecorder> | undefined, never, Scope.Scope> =>
   Effect.catchTag(Layer.build(RunStore.layer({ file, retention })), "RecorderError", (error) =>
-    Effect.as(Console.error(`demo: runs are kept in memory only: ${said(error, file)}`), undefined),
+    Effect.as(Console.error(`demo: runs are kept in memory only: ${errorText(error, file)}`), undefined),
   );
 
 /** Lists the commands that show the runs again; empty if they end with this process. */

@@ -71,15 +71,15 @@ export const document = ({ budget, facts, failure, jitter, run }: RunIncident): 
   const { counters: _, ...deciding } = facts;
   const { fingerprint: _name, ...named } = failure;
   return {
-    facts: changed(deciding, freshFacts),
+    facts: withoutDefaults(deciding, freshFacts),
     failure: named,
-    ...section("run", changed(run, freshRun)),
-    ...section("budget", changed(budget, defaultBudget)),
+    ...section("run", withoutDefaults(run, freshRun)),
+    ...section("budget", withoutDefaults(budget, defaultBudget)),
     jitter: Number(jitter.toFixed(3)),
   };
 };
 
-const changed = <A extends object>(value: A, byDefault: object): object => {
+const withoutDefaults = <A extends object>(value: A, byDefault: object): object => {
   const defaults = new Map(Object.entries(byDefault));
   return Object.fromEntries(Object.entries(value).filter(([key, it]) => !isDeepStrictEqual(it, defaults.get(key))));
 };

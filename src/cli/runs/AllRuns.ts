@@ -7,7 +7,7 @@ import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { fileOf, type Written } from "../../recorder/transfer/RunFileWriter.ts";
 import { transferOf } from "../../recorder/transfer/RunTransfer.ts";
 import { failing } from "../command/CommandFailed.ts";
-import { toldToWait } from "../command/Store.ts";
+import { withWaitNotice } from "../command/Store.ts";
 import { counting } from "../terminal/Progress.ts";
 
 const command = "runs export";
@@ -38,7 +38,7 @@ export const exportedAll = Effect.fn("cli.runs.exportAll")(function* (
     return yield* fail("refused", "what it prints is for a file: name one with --out");
   }
   // After this wait, the leases of dead processes have expired and their runs no longer count as driven.
-  if (!takesDriven) yield* toldToWait(command, recorder.orphans(1, { waits: "all" }));
+  if (!takesDriven) yield* withWaitNotice(command, recorder.orphans(1, { waits: "all" }));
   const counter = counting(process.stderr, (count) => `${count} runs`);
   let written: Written = { runs: 0, leftOut: 0, damaged: 0 };
   const told = (now: Written) => {

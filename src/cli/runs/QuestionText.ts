@@ -3,9 +3,9 @@
  */
 
 import { choiceDoes } from "../../story/FailureWords.ts";
-import { expiryOf, type OpenQuestion, repeatsText } from "../../story/Question.ts";
+import { describeRepeats, expiryOf, type OpenQuestion } from "../../story/Question.ts";
 import { refusalText } from "../../story/SeamWords.ts";
-import { broken, paragraph } from "../terminal/Prose.ts";
+import { paragraph, wrap } from "../terminal/Prose.ts";
 import { quoted, type Screen } from "../terminal/Screen.ts";
 
 const margin = 16;
@@ -14,12 +14,12 @@ const margin = 16;
 export const questionText = (runId: string, open: OpenQuestion, { columns, ink, now, type }: Screen): string => {
   const layout = { columns, indent: 4, margin };
   return [
-    ...broken(open.message, columns - 2).map((line) => `  ${line}`),
-    ...(open.refusal === undefined ? [] : broken(refusalText(open.refusal), columns - 2).map((line) => `  ${line}`)),
+    ...wrap(open.message, columns - 2).map((line) => `  ${line}`),
+    ...(open.refusal === undefined ? [] : wrap(refusalText(open.refusal), columns - 2).map((line) => `  ${line}`)),
     "",
     ...open.question.choices.map((choice) => {
       const repeats = choice === "retry" ? open.repeats : undefined;
-      const risk = repeats === undefined ? "" : `. May run again: ${repeatsText(repeats)}`;
+      const risk = repeats === undefined ? "" : `. May run again: ${describeRepeats(repeats)}`;
       const tone = repeats === undefined ? "strong" : "ask";
       return paragraph(choice, `${choiceDoes(choice, open.incident)}${risk}`, layout, ink, tone);
     }),

@@ -2,7 +2,7 @@
  * Finds a run by its id or by a unique prefix of it.
  */
 import { Effect, Stream } from "effect";
-import { runsOf } from "../../recorder/RunPages.ts";
+import { streamRuns } from "../../recorder/RunPages.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { findLate } from "../../recorder/WriteQueue.ts";
 import { failing } from "../command/CommandFailed.ts";
@@ -38,6 +38,6 @@ export const findRun = Effect.fn("cli.findRun")(function* (command: string, id: 
 
 const beginningWith = Effect.fnUntraced(function* (id: string) {
   const recorder = yield* RunRecorder;
-  const newest = Stream.take(runsOf(recorder, {}), prefixRunsMax);
+  const newest = Stream.take(streamRuns(recorder, {}), prefixRunsMax);
   return yield* Stream.runCollect(Stream.filter(newest, ({ run_id }) => run_id.startsWith(id)));
 });

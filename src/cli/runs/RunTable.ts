@@ -126,10 +126,10 @@ const asking = (runs: ReadonlyArray<RunRow>, screen: Screen): ReadonlyArray<stri
     ];
   });
   const rest = open.length > hintsMax ? [`  and ${open.length - hintsMax} more`] : [];
-  return ["", `${waits(open.length)} for your answer. The question, and what may be answered:`, ...told, ...rest];
+  return ["", `${waitingText(open.length)} for your answer. The question, and what may be answered:`, ...told, ...rest];
 };
 
-const waits = (count: number): string => (count === 1 ? "One run waits" : `${count} runs wait`);
+const waitingText = (count: number): string => (count === 1 ? "One run waits" : `${count} runs wait`);
 
 const orphans = (runs: ReadonlyArray<RunRow>, screen: Screen): ReadonlyArray<string> => {
   const count = runs.filter(({ status }) => status === "orphan").length;

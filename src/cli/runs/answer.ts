@@ -8,11 +8,11 @@ import * as Choices from "../../policy/Choices.ts";
 import { RecorderError } from "../../recorder/RecorderError.ts";
 import { openQuestion, type RunRecord } from "../../recorder/RunRecord.ts";
 import * as CrashRecovery from "../../runtime/crash/CrashRecovery.ts";
-import { openQuestionOf, repeatsText } from "../../story/Question.ts";
+import { describeRepeats, openQuestionOf } from "../../story/Question.ts";
 import { takeUpHint } from "../../story/Words.ts";
 import { exitCodesHelp, failing } from "../command/CommandFailed.ts";
-import { dbFlag, jsonFlag, toldToWait, withStore } from "../command/Store.ts";
-import { broken } from "../terminal/Prose.ts";
+import { dbFlag, jsonFlag, withStore, withWaitNotice } from "../command/Store.ts";
+import { wrap } from "../terminal/Prose.ts";
 import { quoted, type Screen } from "../terminal/Screen.ts";
 import { questionText } from "./QuestionText.ts";
 import { findRun } from "./RunLookup.ts";
@@ -78,7 +78,7 @@ export const answer = Effect.fn("cli.runs.answer")(function* (id: string, option
   if (choice === "retry") yield* confirmed(record, options.yes);
   const revision = Option.getOrElse(options.revision, () => record.questions.at(-1)?.revision ?? 0);
   const answered = CrashRecovery.answer({ run_id: record.run_id, revision, choice, by: "person" });
-  const taken = yield* Effect.catchTag(toldToWait("runs answer", answered), "AnswerRefused", ({ message }) =>
+  const taken = yield* Effect.catchTag(withWaitNotice("runs answer", answered), "AnswerRefused", ({ message }) =>
     fail("refused", message),
   );
   if (options.json) {
@@ -136,11 +136,11 @@ const print = Effect.fnUntraced(function* (record: RunRecord, json: boolean, scr
 const confirmed = Effect.fnUntraced(function* (record: RunRecord, yes: boolean) {
   const open = openQuestionOf(record);
   if (open?.repeats === undefined || yes) return;
-  const repeats = repeatsText(open.repeats);
+  const repeats = describeRepeats(open.repeats);
   if (process.stdin.isTTY !== true || process.stdout.isTTY !== true) {
     return yield* fail("refused", `retry may run again: ${repeats}. Add --yes to say that this is fine`);
   }
-  for (const line of broken(`What ran or may have run, and may run again: ${repeats}`, 78)) yield* Console.log(line);
+  for (const line of wrap(`What ran or may have run, and may run again: ${repeats}`, 78)) yield* Console.log(line);
   const sure = yield* Effect.orElseSucceed(
     Prompt.run(Prompt.Confirm({ message: "Ask again from the start?" })),
     () => false,

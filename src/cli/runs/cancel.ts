@@ -6,7 +6,7 @@ import { Command } from "effect/cli";
 import * as RunCancel from "../../runtime/crash/RunCancel.ts";
 import { cancelWords } from "../../story/CancelWords.ts";
 import { exitCodesHelp, failing } from "../command/CommandFailed.ts";
-import { dbFlag, jsonFlag, toldToWait, withStore } from "../command/Store.ts";
+import { dbFlag, jsonFlag, withStore, withWaitNotice } from "../command/Store.ts";
 import type { Screen } from "../terminal/Screen.ts";
 import { findRun } from "./RunLookup.ts";
 import { runArgument } from "./show.ts";
@@ -35,7 +35,7 @@ export const cancelCommand = Command.make(
  */
 export const cancel = Effect.fn("cli.runs.cancel")(function* (id: string, json: boolean, screen: Screen) {
   const { run_id } = yield* findRun("runs cancel", id);
-  const told = yield* toldToWait("runs cancel", RunCancel.cancel(run_id));
+  const told = yield* withWaitNotice("runs cancel", RunCancel.cancel(run_id));
   // The run was pruned after the lookup.
   if (told === undefined) return yield* fail("negative", `no run is ${JSON.stringify(run_id)}`);
   const { driver, outcome, record } = told;

@@ -68,7 +68,7 @@ export const imported = Effect.fn("cli.runs.import")(function* ({ dryRun, file, 
   };
   const read = yield* take(transfer, yield* linesOf(file), { dryRun, told }).pipe(
     Effect.ensuring(Effect.sync(counter.done)),
-    Effect.tapError(() => Effect.andThen(refusedRuns(named, reached.refused), brought(reached, dryRun))),
+    Effect.tapError(() => Effect.andThen(printRefused(named, reached.refused), brought(reached, dryRun))),
     Effect.catchIf(
       (error) => !(error instanceof RecorderError),
       (error) => {
@@ -77,27 +77,27 @@ export const imported = Effect.fn("cli.runs.import")(function* ({ dryRun, file, 
       },
     ),
   );
-  yield* refusedRuns(named, read.refused);
+  yield* printRefused(named, read.refused);
   const { added, leftOut, refused, same } = read;
   if (json) yield* Console.log(JSON.stringify({ dry_run: dryRun, added, same, refused, left_out: leftOut }));
-  else yield* Console.log(countsText(read, dryRun));
-  if (refused > 0) return yield* fail("negative", `${runsText(refused)} not taken`);
+  else yield* Console.log(summaryText(read, dryRun));
+  if (refused > 0) return yield* fail("negative", `${runCountText(refused)} not taken`);
 });
 
 /** Reports the runs added before an import failed, as they may be unwanted. */
 const brought = ({ added, same }: Read, dryRun: boolean) =>
   Console.error(
-    `${command}: ${dryRun ? "nothing was added" : `${runsText(added)} added, ${same} there already`}; the rest of the file was not taken`,
+    `${command}: ${dryRun ? "nothing was added" : `${runCountText(added)} added, ${same} there already`}; the rest of the file was not taken`,
   );
 
-const countsText = ({ added, leftOut, same }: Read, dryRun: boolean): string =>
+const summaryText = ({ added, leftOut, same }: Read, dryRun: boolean): string =>
   [
-    `${runsText(added)} ${dryRun ? "would be added" : "added"}`,
+    `${runCountText(added)} ${dryRun ? "would be added" : "added"}`,
     ...(same === 0 ? [] : [`${same} there already`]),
     ...(leftOut === 0 ? [] : [`${leftOut} not in the file, as a process drove them`]),
   ].join(", ");
 
-const runsText = (count: number): string => (count === 1 ? "one run" : `${count} runs`);
+const runCountText = (count: number): string => (count === 1 ? "one run" : `${count} runs`);
 
 const reasons: Readonly<Record<RefusedRun["reason"], string>> = {
   differs: "another record of this id is there, and stays",
@@ -106,7 +106,7 @@ const reasons: Readonly<Record<RefusedRun["reason"], string>> = {
   unkept: "no store keeps an id with half of a pair, and PostgreSQL none with NUL",
 };
 
-const refusedRuns = (named: ReadonlyArray<RefusedRun>, count: number): Effect.Effect<void> => {
+const printRefused = (named: ReadonlyArray<RefusedRun>, count: number): Effect.Effect<void> => {
   const lines = named.map(({ reason, run_id }) => `${command}: ${run_id}: ${reasons[reason]}`);
   if (count > named.length) lines.push(`${command}: and ${count - named.length} more`);
   return lines.length === 0 ? Effect.void : Console.error(lines.join("\n"));

@@ -3,7 +3,7 @@
  */
 import { Clock, Console, Effect, Option, Stream } from "effect";
 import { Command, Flag } from "effect/cli";
-import { runsOf, waitingRuns } from "../../recorder/RunPages.ts";
+import { streamRuns, waitingRuns } from "../../recorder/RunPages.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
 import { type PruneQuery, RunRecorder } from "../../recorder/RunRecorder.ts";
 import { parseDuration } from "../../recorder/retention/Duration.ts";
@@ -70,13 +70,13 @@ export const prune = Effect.fn("cli.runs.prune")(function* (options: PruneOption
   const now = yield* Clock.currentTimeMillis;
   const endedBefore = yield* before("--older-than", olderThan, now);
   const begunBefore = yield* before("--give-up", giveUp, now);
-  const ended = begunBefore === undefined ? undefined : yield* givenUp(begunBefore, dryRun);
+  const ended = begunBefore === undefined ? undefined : yield* endWaitingRuns(begunBefore, dryRun);
   const query: PruneQuery = {
     ...(endedBefore === undefined ? {} : { endedBefore }),
     ...(Option.isSome(keep) ? { keep: keep.value } : {}),
   };
   const forgets = endedBefore !== undefined || Option.isSome(keep);
-  const count = forgets ? yield* dryRun ? counted(query) : (yield* RunRecorder).prune(query) : 0;
+  const count = forgets ? yield* dryRun ? countPrunable(query) : (yield* RunRecorder).prune(query) : 0;
   const told = ended === undefined ? {} : { given_up: ended };
   if (json) return yield* Console.log(JSON.stringify({ dry_run: dryRun, runs: count, ...told }));
   if (ended !== undefined) {
@@ -97,7 +97,7 @@ const before = (flag: string, given: Option.Option<string>, now: number) => {
 };
 
 /** Ends the waiting runs that started before a time, and skips those that a process has taken up since. */
-const givenUp = Effect.fnUntraced(function* (begunBefore: number, dryRun: boolean) {
+const endWaitingRuns = Effect.fnUntraced(function* (begunBefore: number, dryRun: boolean) {
   const recorder = yield* RunRecorder;
   const isGivenUp = ({ parked, started_at }: RunRecord) => parked !== undefined && started_at < begunBefore;
   const old = Stream.filter(waitingRuns(recorder), isGivenUp);
@@ -116,10 +116,10 @@ const isElsewhere = ({ reason }: { readonly reason: string }): boolean =>
   reason === "owned" || reason === "fenced" || reason === "run_ended" || reason === "unknown_run";
 
 /** Counts the runs that `RunRecorder.prune` would delete: those that are too old, or beyond the number to keep. */
-const counted = Effect.fnUntraced(function* ({ endedBefore, keep }: PruneQuery) {
+const countPrunable = Effect.fnUntraced(function* ({ endedBefore, keep }: PruneQuery) {
   const isOld = ({ end }: RunRecord) => endedBefore !== undefined && (end?.at ?? 0) < endedBefore;
   const { all, old } = yield* Stream.runFold(
-    runsOf(yield* RunRecorder, { state: "ended" }),
+    streamRuns(yield* RunRecorder, { state: "ended" }),
     () => ({ all: 0, old: 0 }),
     (so, run) => ({ all: so.all + 1, old: so.old + (isOld(run) ? 1 : 0) }),
   );

@@ -16,12 +16,12 @@ export const encode = (program: ProgramOptions): unknown => mapped(program, hidd
 /** Decodes encoded options. */
 export const decode = (encoded: unknown): ProgramOptions =>
   // Only the parent process, running the same build, can write into the pipe.
-  mapped(encoded, shown) as ProgramOptions;
+  mapped(encoded, restoreSecret) as ProgramOptions;
 
 const hidden = (value: object): unknown =>
   Redacted.isRedacted(value) ? { [secretKey]: Redacted.value(value) } : undefined;
 
-const shown = (value: object): unknown => (secretKey in value ? Redacted.make(value[secretKey]) : undefined);
+const restoreSecret = (value: object): unknown => (secretKey in value ? Redacted.make(value[secretKey]) : undefined);
 
 /** Copies a value, replacing each object for which `change` returns something. */
 const mapped = (value: unknown, change: (value: object) => unknown): unknown => {

@@ -33,7 +33,7 @@ export class Pulse {
     return this.#silent < turnsMax ? "wait" : "hangs";
   }
 
-  answered(): void {
+  onAnswer(): void {
     this.#silent = undefined;
   }
 

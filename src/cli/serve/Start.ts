@@ -13,7 +13,7 @@ import { layer, type PageServices, type WorkerPlace } from "../../gateway/Gatewa
 import * as RecoveryPage from "../../gateway/page/RecoveryPage.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import { RecorderError } from "../../recorder/RecorderError.ts";
-import { failedBy, mayPass } from "../../recorder/sql/SqlFailure.ts";
+import { failureText, mayPass } from "../../recorder/sql/SqlFailure.ts";
 import { isServer } from "../../recorder/store/RunStore.ts";
 import type { Refusal } from "./WorkerProcess.ts";
 
@@ -61,7 +61,7 @@ export const patiently = <A, E, R>(
     const again = (error: RecorderError) =>
       Effect.gen(function* () {
         const said = `it is tried again for up to ${storeWaitMs / 1_000} s`;
-        if (!isTold) yield* Effect.logWarning(`the store cannot be opened, and ${said}: ${failedBy(error)}`);
+        if (!isTold) yield* Effect.logWarning(`the store cannot be opened, and ${said}: ${failureText(error)}`);
         isTold = true;
         yield* Effect.sleep(storePauseMs);
       });
@@ -78,6 +78,7 @@ export const patiently = <A, E, R>(
 /** Describes the error with which a store refuses a start. */
 export const refusalOf = (error: RecorderError): Refusal => {
   const { message, reason } = error;
-  if (mayPass(error)) return { message: `${failedBy(error)}. Start again once the store can be used`, mayPass: true };
+  if (mayPass(error))
+    return { message: `${failureText(error)}. Start again once the store can be used`, mayPass: true };
   return { message: message === "" ? reason : message, mayPass: false };
 };

@@ -68,13 +68,15 @@ export const make = Effect.fn("Supervisor.make")(function* (
     Effect.sync(() => process.on("exit", killAll)),
     () => Effect.sync(() => process.off("exit", killAll)),
   );
-  yield* Effect.addFinalizer(() => drained(crew));
+  yield* Effect.addFinalizer(() => drain(crew));
   const givenUp = yield* Deferred.make<GivenUp>();
-  const first = yield* kept(crew, 1, givenUp);
+  const first = yield* supervise(crew, 1, givenUp);
   if (typeof first !== "string") return first;
   // The first worker starts alone and creates the store for the others.
   const rest = Array.from({ length: workers - 1 }, (_, at) => at + 2);
-  const started = yield* Effect.forEach(rest, (worker) => kept(crew, worker, givenUp), { concurrency: "unbounded" });
+  const started = yield* Effect.forEach(rest, (worker) => supervise(crew, worker, givenUp), {
+    concurrency: "unbounded",
+  });
   const failed = started.find((it) => typeof it !== "string");
   if (failed !== undefined) return failed;
   return {
@@ -139,12 +141,12 @@ class Crew {
   }
 
   /** Tells a serving worker about dead processes that are not recovered. */
-  joined({ channel }: WorkerProcess): void {
+  onReady({ channel }: WorkerProcess): void {
     for (const name of this.#unrecovered) channel.order({ _tag: "Ended", process: name });
   }
 
   /** Removes a dead worker and tells a sibling about it. */
-  ended({ process: name, worker }: WorkerProcess): void {
+  onExit({ process: name, worker }: WorkerProcess): void {
     this.#living.delete(worker);
     this.#unrecovered.add(name);
     // Telling one sibling is enough: if it dies too, its replacement is told again.
@@ -193,7 +195,7 @@ class Crew {
  *
  * @returns the URL of the first one, or the reason why none listens
  */
-const kept = Effect.fnUntraced(function* (
+const supervise = Effect.fnUntraced(function* (
   crew: Crew,
   worker: number,
   givenUp: Deferred.Deferred<GivenUp>,
@@ -236,12 +238,12 @@ const life = Effect.fnUntraced(function* (crew: Crew, worker: number, first: Def
   const url = yield* Effect.raceFirst(Deferred.await(started.ready), Effect.as(ended, undefined));
   const readyAt = monotonicMs(clock);
   if (url !== undefined) {
-    crew.joined(started);
+    crew.onReady(started);
     yield* Effect.logInfo("a worker serves", { worker, pid: started.pid });
     yield* Deferred.succeed(first, url);
   }
   const { end } = yield* url === undefined || !answers ? ended : Effect.raceFirst(ended, watched(started));
-  crew.ended(started);
+  crew.onExit(started);
   const isOrdered = Deferred.isDoneUnsafe(started.draining) && end.isClean;
   return { end, isOrdered, url, servedMs: url === undefined ? 0 : monotonicMs(clock) - readyAt };
 });
@@ -267,8 +269,8 @@ const watched = Effect.fnUntraced(function* ({ channel, kill, pid, pulse, worker
   }
 });
 
-/** Drains all workers and waits for them to end; those that exceed the limit are killed. */
-const drained = Effect.fnUntraced(function* (crew: Crew) {
+/** Workers that exceed the limit are killed. */
+const drain = Effect.fnUntraced(function* (crew: Crew) {
   const workers = crew.living;
   for (const { channel } of workers) channel.order({ _tag: "Drain" });
   const told = yield* Effect.forEach(

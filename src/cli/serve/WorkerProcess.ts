@@ -97,7 +97,7 @@ export const fork = (worker: number, heard: (message: Heard) => void): WorkerPro
     if (message._tag === "Hello") Deferred.doneUnsafe(started.hello, Effect.succeed(message.answers === true));
     else if (message._tag === "Ready") Deferred.doneUnsafe(started.ready, Effect.succeed(message.url));
     else if (message._tag === "Draining") Deferred.doneUnsafe(started.draining, Effect.succeed(message.serving));
-    else if (message._tag === "Pong") started.pulse.answered();
+    else if (message._tag === "Pong") started.pulse.onAnswer();
     else if (message._tag === "Refused") refused = { message: message.message, mayPass: message.mayPass === true };
     else heard(message);
   });

@@ -18,7 +18,7 @@ export interface Layout {
  * @param tone the title's tone
  */
 export const paragraph = (title: string, text: string, layout: Layout, ink: Ink, tone: Tone = "quiet"): string => {
-  const [first = "", ...more] = broken(text, layout.columns - layout.indent - layout.margin);
+  const [first = "", ...more] = wrap(text, layout.columns - layout.indent - layout.margin);
   const before = " ".repeat(layout.indent);
   const head = title === "" ? " ".repeat(layout.margin) : ink(tone, title.padEnd(layout.margin));
   return [
@@ -32,7 +32,7 @@ export const paragraph = (title: string, text: string, layout: Layout, ink: Ink,
  *
  * @param width maximum characters per line; a longer word gets a separate line
  */
-export const broken = (text: string, width: number): ReadonlyArray<string> => {
+export const wrap = (text: string, width: number): ReadonlyArray<string> => {
   const lines: Array<string> = [""];
   for (const word of text.split(" ")) {
     const last = lines.at(-1) ?? "";

@@ -52,7 +52,7 @@ export class ConnectionSlot extends Client implements Carrier, KeptConnection {
     this.on("disconnect", (_url, _targets, error) => {
       host.origin.connections.delete(this);
       // undici marks a recycled socket only by this error's message.
-      if (error.message === "socket idle timeout") host.origin.closedIdle();
+      if (error.message === "socket idle timeout") host.origin.recordIdleClose();
     });
   }
 
@@ -90,7 +90,7 @@ export class ConnectionSlot extends Client implements Carrier, KeptConnection {
   discard(): void {
     if (!this.#idle.idle || this.#held.socket === undefined) return;
     this.#idle.end();
-    this.#host.origin.closedIdle();
+    this.#host.origin.recordIdleClose();
     this.#held.socket.destroy();
   }
 

@@ -67,7 +67,7 @@ export class Origin {
   }
 
   /** Records that this client closed a kept connection. */
-  closedIdle(): void {
+  recordIdleClose(): void {
     this.#recycled += 1;
   }
 

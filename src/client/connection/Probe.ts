@@ -34,14 +34,14 @@ export const connection = (
   const tries = Array.from({ length: Math.max(1, Math.ceil(limitMs / againMs)) }, (_, index) => index * againMs);
   return Effect.raceAllFirst(
     tries.map((afterMs) => {
-      const one = made(connector, origin, limitMs - afterMs);
+      const one = connectOnce(connector, origin, limitMs - afterMs);
       return afterMs === 0 ? one : Effect.delay(one, afterMs);
     }),
   );
 };
 
-/** Makes one connection. Its first result counts, even if nothing listens. */
-const made = (connector: Pick<Connector, "open">, origin: string, limitMs: number): Effect.Effect<Probed> =>
+/** The first result counts, even if nothing listens. */
+const connectOnce = (connector: Pick<Connector, "open">, origin: string, limitMs: number): Effect.Effect<Probed> =>
   Effect.callback<Probed>((resume) => {
     const settle = (probed: Probed): void => resume(Effect.succeed(probed));
     let opening: ReturnType<Connector["open"]>;
@@ -49,12 +49,12 @@ const made = (connector: Pick<Connector, "open">, origin: string, limitMs: numbe
       const opened: Parameters<Connector["open"]>[1] = (error, socket) => {
         // An abandoned socket may still fail, which no longer matters.
         socket?.on("error", () => undefined).destroy();
-        settle(socket === null || socket === undefined ? failed(error) : works);
+        settle(socket === null || socket === undefined ? failureOf(error) : works);
       };
       opening = connector.open(targetOf(origin), opened, limitMs);
     } catch (error) {
       // The certificate cannot be read.
-      settle(failed(error));
+      settle(failureOf(error));
     }
     return Effect.sync(() => opening?.destroy(new Error("The probe was given up")));
   });
@@ -63,7 +63,7 @@ const made = (connector: Pick<Connector, "open">, origin: string, limitMs: numbe
 export const works: Probed = { _tag: "works" };
 
 /** Describes the path after a failed probe, with the error's code if it is a known one. */
-export const failed = (error: unknown): Probed => {
+export const failureOf = (error: unknown): Probed => {
   const { code } = error instanceof ConnectStalled ? error : classify(error, { operation: "connect" });
   if (code === undefined) return { _tag: "failed", reason: "network" };
   return { _tag: "failed", reason: TransportCodes.isForeign(code) ? "certificate" : "network", code };

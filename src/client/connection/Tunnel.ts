@@ -67,7 +67,7 @@ export class Tunnel implements Opening {
     this.#callback = callback;
     const { hostname, port, secure } = proxy;
     const way = { protocol: secure ? "https:" : "http:", hostname, host: bracketed(hostname), port: String(port) };
-    this.#socket = opened(connectors.toProxy(way, (error, socket) => this.#connected(error, socket)));
+    this.#socket = asSocket(connectors.toProxy(way, (error, socket) => this.#connected(error, socket)));
   }
 
   destroy(error: Error): void {
@@ -77,7 +77,7 @@ export class Tunnel implements Opening {
   /** undici leaves the socket out beside an error, although its type says null. */
   #connected(error: Error | null, socket: Socket | null | undefined): void {
     if (socket === null || socket === undefined) {
-      this.#fail(failedOn(error));
+      this.#fail(proxyFailureOf(error));
       return;
     }
     if (this.#over) {
@@ -91,12 +91,12 @@ export class Tunnel implements Opening {
         const reading = response.push(bytes);
         if (reading.kind === "more") continue;
         settle();
-        this.#answered(reading, socket);
+        this.#onResponse(reading, socket);
         return;
       }
     };
     const closed = (): void => this.#fail(new ProxyFailed(`${proxyPrefix}CLOSED`));
-    const broke = (broken: Error): void => this.#fail(failedOn(broken));
+    const broke = (broken: Error): void => this.#fail(proxyFailureOf(broken));
     const settle = (): void => {
       socket.off("readable", readable).off("end", closed).off("close", closed).off("error", broke);
     };
@@ -104,7 +104,7 @@ export class Tunnel implements Opening {
     socket.write(connectRequest(this.#target, this.#proxy));
   }
 
-  #answered(reading: ConnectReading, socket: Socket): void {
+  #onResponse(reading: ConnectReading, socket: Socket): void {
     if (reading.kind !== "status") this.#fail(new ProxyFailed(proxyPrefix + reading.kind.toUpperCase()));
     else if (reading.status > 299) this.#fail(new ProxyFailed(`${proxyPrefix}${reading.status}`));
     else this.#through(socket);
@@ -123,7 +123,7 @@ export class Tunnel implements Opening {
       else this.#done(secured);
     };
     try {
-      this.#inside = opened(this.#connectors.toOrigin(inside, settled));
+      this.#inside = asSocket(this.#connectors.toOrigin(inside, settled));
     } catch (error) {
       // A certificate that cannot be read throws here, in an event of the socket.
       this.#fail(error instanceof Error ? error : null);
@@ -152,7 +152,7 @@ export class Tunnel implements Opening {
 const ignored = (): void => undefined;
 
 /** undici's connectors return their socket, which their type does not say. */
-const opened = (socket: unknown): Socket | undefined => socket as Socket | undefined;
+const asSocket = (socket: unknown): Socket | undefined => socket as Socket | undefined;
 
 const read = (socket: Socket): Uint8Array | null => {
   const bytes: unknown = socket.read();
@@ -160,7 +160,7 @@ const read = (socket: Socket): Uint8Array | null => {
 };
 
 /** Keeps the code of the error if it is a known code of a proxy. */
-const failedOn = (error: Error | null): ProxyFailed => {
+const proxyFailureOf = (error: Error | null): ProxyFailed => {
   const inner: unknown = error !== null && "code" in error ? error.code : undefined;
   const code = typeof inner === "string" ? `${proxyPrefix}${inner}` : "";
   return new ProxyFailed(lookup(code) === undefined ? `${proxyPrefix}FAILED` : code, error ?? undefined);

@@ -76,7 +76,7 @@ export const parse = (body: string): unknown => {
 
 /** Returns the objects that describe the error, outermost first; none if the JSON is not an error. */
 const errorObjects = (root: object): ReadonlyArray<object> => {
-  const refused = refusedBy(root);
+  const refused = baseRespError(root);
   if (refused !== undefined) return [refused];
   const holders: Array<object> = [];
   let holder: object = root;
@@ -97,7 +97,7 @@ const errorObjects = (root: object): ReadonlyArray<object> => {
  * `success: false`, a list of `errors`, or a code beside a message in an event with nothing else of a protocol.
  */
 export const isBare = (event: object): boolean => {
-  if (refusedBy(event) !== undefined) return true;
+  if (baseRespError(event) !== undefined) return true;
   if (["choices", "candidates", "type", "object", "usage", "response"].some((field) => isPresent(get(event, field))))
     return false;
   if (get(event, "success") === false || elements(get(event, "errors")).some(isObject)) return true;
@@ -111,7 +111,7 @@ const isPresent = (value: unknown): boolean =>
   value !== undefined && value !== null && (!isList(value) || elements(value).length > 0);
 
 /** MiniMax responds with a 200 and reports the error in `base_resp`; 0 is success. */
-const refusedBy = (root: object): object | undefined => {
+const baseRespError = (root: object): object | undefined => {
   const told = get(root, "base_resp");
   const code = number(told, "status_code") ?? 0;
   return code === 0 ? undefined : { code: `base_resp_${code}`, message: text(told, "status_msg") };
@@ -122,13 +122,13 @@ const isErrorRoot = (root: object): boolean => {
   if (text(root, "type") === "error" || text(root, "object") === "error") return true;
   if (text(root, "__type") !== undefined || text(root, "error_type") !== undefined) return true;
   if (get(root, "detail") !== undefined && get(root, "choices") === undefined) return true;
-  if (saysSuccess(root)) return false;
+  if (isSuccess(root)) return false;
   const said = text(root, "message") ?? text(root, "error") ?? text(root, "Message") ?? text(root, "msg");
   return said !== undefined && get(root, "choices") === undefined && get(root, "delta") === undefined;
 };
 
 /** Servers that wrap every response put its content into `data`, with a code of 0 or 200 or a flag of success. */
-const saysSuccess = (root: object): boolean => {
+const isSuccess = (root: object): boolean => {
   const code = get(root, "code");
   if (!isPresent(get(root, "data"))) return false;
   return get(root, "success") === true || code === 0 || code === 200 || code === "0" || code === "200";

@@ -113,7 +113,7 @@ const bodyOf = (link: Link): ErrorBody.BodyReading | undefined => {
     return via !== "error" && bodyFields.has(via) ? ErrorBody.read(value) : parsedText(value);
   if (isBody(link)) return ErrorBody.read(value);
   if (isMisread(value)) return ErrorBody.read(get(value, "value"));
-  return speaksForProvider(value) ? ofInstance(withName(ErrorBody.read(value), value)) : undefined;
+  return isFromProvider(value) ? ofInstance(withName(ErrorBody.read(value), value)) : undefined;
 };
 
 /** A thrown text that is JSON is a body; any other text is only a message. */
@@ -129,7 +129,7 @@ const isBody = ({ value, via, depth }: Link): boolean =>
 const sdkClasses =
   /^(?:APIError|OpenAIError|AnthropicError|MistralError|SDKError|CohereError|GroqError|GoogleGenerativeAI\w*|ApiError)$/;
 
-const speaksForProvider = (value: object): boolean =>
+const isFromProvider = (value: object): boolean =>
   statusOf(value) !== undefined || text(value, "$fault") !== undefined || sdkClasses.test(className(value) ?? "");
 
 /** AWS SDK errors carry the exception in `name`. */

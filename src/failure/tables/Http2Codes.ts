@@ -21,7 +21,7 @@ export const read = (error: object): Http2End | undefined => {
   const name =
     (numeric === undefined ? undefined : names[numeric]) ??
     nameOf(text(error, "http2_code") ?? text(error, "http2Code")) ??
-    (marked || speaksOfHttp2(message) ? nameIn(message) : undefined);
+    (marked || isAboutHttp2(message) ? nameIn(message) : undefined);
   if (name === undefined) return marked ? ofNodeCode(code) : undefined;
   if (isLocal(error, message)) return { http2_code: name, retryable: false, not_processed: false };
   const below = belowGoaway(error, message);
@@ -31,14 +31,14 @@ export const read = (error: object): Http2End | undefined => {
 
 /** Reads a text about a reset, as in Go's, Rust's and undici's messages. */
 export const readText = (message: string): Http2End | undefined => {
-  const name = speaksOfHttp2(message) ? nameIn(message) : undefined;
+  const name = isAboutHttp2(message) ? nameIn(message) : undefined;
   if (name === undefined) return undefined;
   return /\blocal(?:ly)?\b/i.test(message)
     ? { http2_code: name, retryable: false, not_processed: false }
     : { http2_code: name, retryable: survivable(name) };
 };
 
-const speaksOfHttp2 = (message: string): boolean =>
+const isAboutHttp2 = (message: string): boolean =>
   /NGHTTP2_|HTTP\/2|\bhttp2\b|\bGOAWAY\b|RST_STREAM|\bstream error: stream ID|\bReceived stream error\b|\bREFUSED_STREAM\b/i.test(
     message,
   );

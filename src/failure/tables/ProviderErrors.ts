@@ -268,7 +268,7 @@ const ofMoments = /\bper[- ](?:second|minute)\b|\b[RT]P[SM]\b/i;
  * Returns true if a refusal's sentence or code says that a plan's allowance is used up ("You have reached your weekly limit"): a
  * limit of hours or days. The words quota and billing alone do not say it.
  */
-export const saysPlanLimit = (words: string): boolean => {
+export const isPlanLimitText = (words: string): boolean => {
   const spaced = words.replaceAll(/[_\s]+|(?<=[a-z])(?=[A-Z])/g, " ");
   return planLimit.test(spaced) && isUsedUp.test(spaced) && !ofMoments.test(spaced);
 };

@@ -5,7 +5,7 @@
  * to wait.
  */
 import { timestamp } from "./Instants.ts";
-import { bounded, decimal, duration, fromNumber, header, sentAt } from "./RetryAfter.ts";
+import { bounded, decimal, duration, fromNumber, header, responseDate } from "./RetryAfter.ts";
 
 /** Buckets of one response. */
 export interface Buckets {
@@ -29,7 +29,7 @@ export const read = (headers: ReadonlyArray<unknown>, nowMs: number | undefined)
       told += 1;
       if (amount > 0) continue;
       empty += 1;
-      const wait = waitOf(header(held, reset), sentAt(held, nowMs));
+      const wait = waitOf(header(held, reset), responseDate(held, nowMs));
       if (wait !== undefined) resetMs = Math.max(resetMs ?? 0, wait);
     }
   }

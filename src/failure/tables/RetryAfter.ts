@@ -28,7 +28,7 @@ export type HeadersLike = Record<string, string | undefined> | { readonly get: (
 export const fromHeaders = (headers: unknown, nowMs?: number): number | undefined => {
   const precise = decimal(header(headers, "retry-after-ms"));
   if (precise !== undefined && precise > 0) return bounded(precise);
-  const plain = fromValue(header(headers, "retry-after"), sentAt(headers, nowMs));
+  const plain = fromValue(header(headers, "retry-after"), responseDate(headers, nowMs));
   return plain ?? (precise === undefined ? undefined : bounded(precise));
 };
 
@@ -37,7 +37,7 @@ export const fromHeaders = (headers: unknown, nowMs?: number): number | undefine
  *
  * @param nowMs wall-clock time, in milliseconds since the epoch
  */
-export const sentAt = (headers: unknown, nowMs: number | undefined): number | undefined =>
+export const responseDate = (headers: unknown, nowMs: number | undefined): number | undefined =>
   httpDate((header(headers, "date") ?? "").trim(), nowMs) ?? nowMs;
 
 /**

@@ -91,7 +91,7 @@ const looks = (recorder: RunRecorder["Service"], more: LookOptions): Stream.Stre
       (): Prints | undefined => undefined,
       (before, now) => [
         now,
-        [{ runs: changed(before, now), paths: before !== undefined && before.paths !== now.paths }],
+        [{ runs: diffRuns(before, now), paths: before !== undefined && before.paths !== now.paths }],
       ],
     ),
   );
@@ -111,7 +111,7 @@ const look = (recorder: RunRecorder["Service"], { list, shown = [] }: LookOption
   runPrints(recorder, [...new Set(shown)].slice(0, lookShownMax)).pipe(
     Effect.tap(outageOf(recorder).worked),
     Effect.catchCause((cause: Cause.Cause<RecorderError>) =>
-      Effect.as(outageOf(recorder).failed(whyOf(cause)), unread),
+      Effect.as(outageOf(recorder).recordFailure(whyOf(cause)), unread),
     ),
     Effect.flatMap((prints) =>
       Effect.map(list ?? Effect.succeed([]), (paths) => ({ ...prints, paths: pathsPrint(paths) })),
@@ -148,7 +148,7 @@ const whyOf = (cause: Cause.Cause<RecorderError>): string => {
  * Compares two polls. The first has nothing to compare with, and a new reader fetches everything anyway. A run that had an open
  * question and is no longer listed was answered or has ended.
  */
-const changed = (before: Prints | undefined, now: Prints): ReadonlyArray<string> => {
+const diffRuns = (before: Prints | undefined, now: Prints): ReadonlyArray<string> => {
   if (before === undefined) return [];
   const others = [...now.runs].filter(([runId, print]) => before.runs.get(runId) !== print).map(([runId]) => runId);
   if (now.asking === undefined) return others;

@@ -76,7 +76,7 @@ const isOfProcess = ({ id }: MetricRow): boolean =>
 const isOfAll = ({ id }: MetricRow): boolean =>
   /^stream_recovery_gateway_(?:paths|path_down|draining|store_failing)$/.test(id);
 
-const added = (a: MetricRow, b: MetricRow): MetricRow => {
+const addRows = (a: MetricRow, b: MetricRow): MetricRow => {
   if (a._tag === "Counter" && b._tag === "Counter") return { ...a, count: a.count + b.count };
   if (a._tag === "Gauge" && b._tag === "Gauge")
     return { ...a, value: isOfAll(a) ? Math.max(a.value, b.value) : a.value + b.value };
@@ -92,13 +92,13 @@ export const sum = (all: ReadonlyArray<MetricRows>): MetricRows => {
   for (const row of all.flat()) {
     const key = keyOf(row);
     const before = rows.get(key);
-    rows.set(key, before === undefined ? row : added(before, row));
+    rows.set(key, before === undefined ? row : addRows(before, row));
   }
   return [...rows.values()];
 };
 
 /** Selects the series of a worker that outlive it. */
-export const counted = (rows: MetricRows): MetricRows =>
+export const lastingRows = (rows: MetricRows): MetricRows =>
   rows.filter((row) => row._tag !== "Gauge" && !isOfProcess(row));
 
 /** Adds the worker's number to the series about its process. */

@@ -90,13 +90,13 @@ export const parse = (
 const invalid = (field: SearchField, message: string): ApiInvalid =>
   new ApiInvalid({ reason: "invalid_request", field, message: `${field}: ${message}` });
 
-const sentAs = (sent: SearchSent, field: SearchField): string | undefined => {
+const fieldValue = (sent: SearchSent, field: SearchField): string | undefined => {
   const value = sent[field]?.trim();
   return value === "" ? undefined : value;
 };
 
 const textOf = (sent: SearchSent, field: SearchField): Result.Result<string | undefined, ApiInvalid> => {
-  const value = sentAs(sent, field);
+  const value = fieldValue(sent, field);
   return value !== undefined && value.length > labelCharactersMax
     ? Result.fail(invalid(field, `at most ${labelCharactersMax} characters`))
     : Result.succeed(value);
@@ -107,7 +107,7 @@ const oneOf = <const L extends string>(
   field: SearchField,
   literals: ReadonlyArray<L>,
 ): Result.Result<L | undefined, ApiInvalid> => {
-  const value = sentAs(sent, field);
+  const value = fieldValue(sent, field);
   const found = literals.find((it) => it === value);
   return value === undefined || found !== undefined
     ? Result.succeed(found)
@@ -118,7 +118,7 @@ const limitOf = (
   sent: SearchSent,
   { byDefault, max }: { readonly byDefault: number; readonly max: number },
 ): Result.Result<number, ApiInvalid> => {
-  const value = sentAs(sent, "limit");
+  const value = fieldValue(sent, "limit");
   if (value === undefined) return Result.succeed(byDefault);
   const limit = /^\d{1,9}$/.test(value) ? Number(value) : 0;
   return limit >= 1 && limit <= max
@@ -133,7 +133,7 @@ const momentForms =
 
 /** Parses a moment: an age, milliseconds since the epoch, or an ISO 8601 date and time, in UTC by default. */
 const momentOf = (sent: SearchSent, field: SearchField, now: number): Result.Result<number | undefined, ApiInvalid> => {
-  const value = sentAs(sent, field);
+  const value = fieldValue(sent, field);
   if (value === undefined) return Result.succeed(undefined);
   const [, amount, unit] = /^(\d{1,6})([mhd])$/.exec(value) ?? [];
   if (unit === "m" || unit === "h" || unit === "d") return Result.succeed(now - Number(amount) * units[unit]);

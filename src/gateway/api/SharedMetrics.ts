@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { Effect, Option, Schema, type Scope } from "effect";
 import { query } from "../workers/SignedWire.ts";
 import type { WorkerSockets } from "../workers/WorkerSockets.ts";
-import { counted, MetricRows, numbered, sum } from "./MetricRows.ts";
+import { lastingRows, MetricRows, numbered, sum } from "./MetricRows.ts";
 
 /** Asks a worker for the series of its place. */
 const told = query("metrics_told", Schema.Null, MetricRows, 1_000);
@@ -30,14 +30,14 @@ export const fileOf = (folder: string, worker: number): string => join(folder, `
  * @param own the worker's own series
  * @returns the series of all workers
  */
-export const joined = Effect.fnUntraced(function* (
+export const share = Effect.fnUntraced(function* (
   { askOthers, folder, others, replies, self }: WorkerSockets["Service"],
   own: Effect.Effect<MetricRows>,
 ): Effect.fn.Return<Effect.Effect<MetricRows>, never, Scope.Scope> {
   const before = readKept(folder, self);
   let last = "";
   const kept = Effect.map(own, (rows) => {
-    const counters = counted(rows);
+    const counters = lastingRows(rows);
     const text = JSON.stringify(counters);
     // An idle worker writes no file.
     if (text !== last) keep(folder, self, sum([counters, before]));

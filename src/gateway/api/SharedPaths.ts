@@ -69,7 +69,7 @@ export const layer: Layer.Layer<Paths> = Layer.effect(
       if (word === undefined) return;
       const { credential, kind, model, path } = word;
       const refusal = { kind, waitMs: Math.ceil(leftMs), onlyThis: false };
-      paths.refused({ path, credential, model }, refusal, Math.max(0, ageMs));
+      paths.recordRefusal({ path, credential, model }, refusal, Math.max(0, ageMs));
     });
     const tell = yield* telling(put);
     return {
@@ -96,7 +96,9 @@ const putting = Effect.fnUntraced(function* (facts: SharedFacts): Effect.fn.Retu
   const outage = new OutageLog(outageWords);
   const run = yield* Effect.map(Effect.context<never>(), Effect.runForkWith);
   return (...fact) =>
-    void run(Effect.catch(Effect.andThen(facts.put(...fact), outage.worked), ({ message }) => outage.failed(message)));
+    void run(
+      Effect.catch(Effect.andThen(facts.put(...fact), outage.worked), ({ message }) => outage.recordFailure(message)),
+    );
 });
 
 /** Delivers each fact of a kind that another process has published, once. */

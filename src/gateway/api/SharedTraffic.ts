@@ -10,12 +10,12 @@ import { AttachableRun, Traffic, type TrafficStatus } from "./Traffic.ts";
 /** Maximum number of reported runs of each kind per worker: more than it may have connections. */
 const runsMax = 65_536;
 
-const runs = <A>(schema: Schema.Codec<A>) => Schema.Array(schema).check(Schema.isMaxLength(runsMax));
+const runListOf = <A>(schema: Schema.Codec<A>) => Schema.Array(schema).check(Schema.isMaxLength(runsMax));
 
 const Status = Schema.Struct({
-  live: runs(Label),
-  absent: Schema.optionalKey(runs(Schema.Struct({ run_id: Label, since: Milliseconds, until: Milliseconds }))),
-  attachable: Schema.optionalKey(runs(AttachableRun)),
+  live: runListOf(Label),
+  absent: Schema.optionalKey(runListOf(Schema.Struct({ run_id: Label, since: Milliseconds, until: Milliseconds }))),
+  attachable: Schema.optionalKey(runListOf(AttachableRun)),
   connections: Schema.Natural,
   draining: Schema.Boolean,
   since: Milliseconds,

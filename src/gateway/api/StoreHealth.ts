@@ -124,8 +124,8 @@ class StoreWatch {
         Effect.sync(() => {
           this.#pending.delete(pending);
           // A write that died or was abandoned by its caller did not succeed either.
-          if (Exit.isSuccess(exit)) this.taken(isProbe);
-          else this.#refused(Option.getOrUndefined(Exit.findErrorOption(exit))?.reason ?? "unavailable", pending);
+          if (Exit.isSuccess(exit)) this.recordSuccess(isProbe);
+          else this.#recordFailure(Option.getOrUndefined(Exit.findErrorOption(exit))?.reason ?? "unavailable", pending);
         }),
       );
     });
@@ -137,23 +137,25 @@ class StoreWatch {
     this.#pending.add(pending);
     return (outcome) => {
       this.#pending.delete(pending);
-      if (outcome === "recorded") this.taken();
-      else if (outcome !== "undecided") this.#refused(outcome.reason, pending);
+      if (outcome === "recorded") this.recordSuccess();
+      else if (outcome !== "undecided") this.#recordFailure(outcome.reason, pending);
     };
   }
 
   /**
-   * Records a successful write. On a full disk a write may still find room in existing pages, so only a probe, if there is one,
-   * can prove that there is space again.
+   * On a full disk a write may still find room in existing pages, so only a probe, if there is one, can prove that there is space again.
    */
-  taken(isProbe = !this.#isProbed): void {
+  recordSuccess(isProbe = !this.#isProbed): void {
     this.#writtenAt = this.#elapsed();
     if (!isProbe && this.#failing?.reason === "disk_full") return;
     this.#failing = undefined;
     this.#dueSince = undefined;
   }
 
-  #refused(reason: RecorderError["reason"], { at, since }: { readonly at: number; readonly since: number }): void {
+  #recordFailure(
+    reason: RecorderError["reason"],
+    { at, since }: { readonly at: number; readonly since: number },
+  ): void {
     this.#writtenAt = this.#elapsed();
     if (!ofStore.has(reason)) return;
     this.#failing = { reason, since: this.#failing?.since ?? at };

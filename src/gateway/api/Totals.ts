@@ -142,7 +142,7 @@ const readNew = Effect.fnUntraced(function* (
     const known = page.every((it) => isIncomplete(it) || shares.get(it.run_id)?.settled === true);
     for (const record of page) {
       read.add(record.run_id);
-      counts(shares, record, prices);
+      updateShares(shares, record, prices);
     }
     reachedEnd = page.length < pageRuns;
     before = page.at(-1)?.run_id;
@@ -153,13 +153,13 @@ const readNew = Effect.fnUntraced(function* (
     const record = yield* recorder.run(runId);
     // Moves the run to the end of the queue, so that each run gets its turn.
     shares.delete(runId);
-    if (record !== undefined) counts(shares, record, prices);
+    if (record !== undefined) updateShares(shares, record, prices);
   }
   return reachedEnd;
 });
 
 /** Counts a run, or removes it if its record may be incomplete. */
-const counts = (shares: Map<string, RunShare>, record: RunRecord, prices: Prices): void => {
+const updateShares = (shares: Map<string, RunShare>, record: RunRecord, prices: Prices): void => {
   if (isIncomplete(record)) shares.delete(record.run_id);
   else shares.set(record.run_id, shareOf(record, prices));
 };

@@ -141,17 +141,17 @@ export class AttachRegistry {
     const same = this.#byRequest.get(request) ?? new Set();
     this.#byRequest.set(request, same.add(entry));
     if (entry.runId !== undefined) this.#byRun.set(entry.runId, entry);
-    this.#looked(entry);
+    this.#updateUnread(entry);
     return this.#isFull ? this.#makesRoom([]) : none;
   }
 
   /** Updates the set of live runs without a reader. */
-  #looked(entry: Entry): void {
+  #updateUnread(entry: Entry): void {
     if (!entry.isRead && entry.end === undefined && this.#entries.has(entry)) this.#unread.add(entry);
     else this.#unread.delete(entry);
   }
 
-  named(of: AttachEntry, runId: string): void {
+  setRunId(of: AttachEntry, runId: string): void {
     const entry = own(of);
     entry.runId = runId;
     if (this.#entries.has(entry)) this.#byRun.set(runId, entry);
@@ -187,11 +187,11 @@ export class AttachRegistry {
   }
 
   /** Records that a reader has started to read a response or has taken another's place. */
-  joined(of: AttachEntry): void {
+  recordAttach(of: AttachEntry): void {
     const entry = own(of);
     entry.isRead = true;
     entry.leftAt = undefined;
-    this.#looked(entry);
+    this.#updateUnread(entry);
   }
 
   /**
@@ -199,22 +199,22 @@ export class AttachRegistry {
    *
    * @param delivered true if it received everything
    */
-  left(of: AttachEntry, now: number, delivered: boolean): void {
+  recordDetach(of: AttachEntry, now: number, delivered: boolean): void {
     const entry = own(of);
     entry.isRead = false;
     entry.leftAt = now;
     entry.isDelivered ||= delivered;
-    this.#looked(entry);
+    this.#updateUnread(entry);
   }
 
-  /** Records the end of the run. The first call counts. */
-  ended(of: AttachEntry, how: EntryEnd, now: number): void {
+  /** The first call counts. */
+  recordEnd(of: AttachEntry, how: EntryEnd, now: number): void {
     const entry = own(of);
     entry.end ??= { how, at: now };
     const before = entry.log.held;
-    entry.log.ends();
+    entry.log.trim();
     if (this.#entries.has(entry)) this.#bytes -= before - entry.log.held;
-    this.#looked(entry);
+    this.#updateUnread(entry);
   }
 
   /** Returns the time at which an entry expires if no reader joins; undefined while it has one. */
@@ -241,11 +241,11 @@ export class AttachRegistry {
    * @param request key of the request
    * @param isSilent if all candidates have readers, the first run with a silent one is taken
    */
-  repeated(request: string, wish: AttachWish, isSilent: IsSilent): AttachEntry | undefined {
+  findRepeated(request: string, wish: AttachWish, isSilent: IsSilent): AttachEntry | undefined {
     const same = this.#byRequest.get(request);
     if (wish.forbidden || same === undefined) return undefined;
     const found = [...same].filter((entry) => mayAnswer(entry, wish));
-    const inOrder = found.toSorted((a, b) => rankOf(a, wish) - rankOf(b, wish) || leftOf(a) - leftOf(b));
+    const inOrder = found.toSorted((a, b) => rankOf(a, wish) - rankOf(b, wish) || detachTimeOf(a) - detachTimeOf(b));
     return inOrder.find((entry) => !entry.isRead) ?? inOrder.find(isSilent);
   }
 
@@ -328,4 +328,4 @@ const mayAnswer = (entry: AttachEntry, wish: AttachWish): boolean => {
 const rankOf = ({ isDelivered, terms }: AttachEntry, { idempotencyKey }: AttachWish): number =>
   (idempotencyKey !== undefined && terms.idempotencyKey === idempotencyKey ? 0 : 2) + (isDelivered ? 1 : 0);
 
-const leftOf = ({ leftAt }: AttachEntry): number => leftAt ?? Number.POSITIVE_INFINITY;
+const detachTimeOf = ({ leftAt }: AttachEntry): number => leftAt ?? Number.POSITIVE_INFINITY;

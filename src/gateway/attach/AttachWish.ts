@@ -2,7 +2,7 @@
  * Parses the attachment options of a request: how long its run lingers, if it repeats another request, and its idempotency key.
  */
 
-import { idempotencyKeyOf, saysRetry } from "../../adapters/relay/RelayRepeats.ts";
+import { idempotencyKeyOf, isMarkedRetry } from "../../adapters/relay/RelayRepeats.ts";
 import { headerOf, type RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
 import type { GatewaySettings } from "../config/GatewayOptions.ts";
 import { attachHeader, lingerHeader, wordsOf } from "../config/OwnHeaders.ts";
@@ -44,7 +44,7 @@ export const attachWishOf = (
       asked === undefined ? (server.lingerMs ?? settings.lingerMs) : Number(asked),
       settings.lingerMaxMs,
     ),
-    repeats: attach[0] === "1" || saysRetry({ headers }),
+    repeats: attach[0] === "1" || isMarkedRetry({ headers }),
     asked: attach[0] === "1",
     forbidden: attach[0] === "0",
     idempotencyKey: idempotencyKeyOf({ headers }),

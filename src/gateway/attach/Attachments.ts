@@ -88,7 +88,7 @@ export class Attachments {
     this.#serving = {
       registry: this.#registry,
       now: () => this.#now(),
-      changed: (of, what) => this.#changed(of, what),
+      changed: (of, what) => this.#onChange(of, what),
       looked: (of) => this.#look(of),
       overflowed: (of) => this.#overflowed(of),
     };
@@ -171,17 +171,16 @@ export class Attachments {
     });
   }
 
-  /** Records that the run has an id. */
-  named(run: LingeringRun, runId: string): void {
+  setRunId(run: LingeringRun, runId: string): void {
     const { entry } = run;
-    if (entry.runId === undefined) this.#registry.named(entry, runId);
+    if (entry.runId === undefined) this.#registry.setRunId(entry, runId);
   }
 
   /** Counts evicted entries and updates their runs. A run that no client can read any more ends. */
   evicted(entries: ReadonlyArray<AttachEntry>): void {
     for (const entry of entries) {
       countEvicted(entry.evicted ?? "runs", this.#context);
-      this.#known.get(entry)?.run.changed();
+      this.#known.get(entry)?.run.notifyChange();
     }
   }
 
@@ -192,7 +191,7 @@ export class Attachments {
     this.evicted([entry]);
   }
 
-  /** True if a request might attach to an existing run; `repeated` determines if it does. */
+  /** True if a request might attach to an existing run; `serveRepeat` determines if it does. */
   mightRepeat(wish: AttachWish): boolean {
     if (this.#closing) return false;
     return this.#registry.mightAnswer(wish) || this.#listeners.siblings?.mightAnswer(wish) === true;
@@ -204,24 +203,26 @@ export class Attachments {
    * @param key key of the request
    * @returns true if there is a run that it may attach to
    */
-  repeated(key: string, wish: AttachWish, client: ClientResponse): Effect.Effect<boolean> {
+  serveRepeat(key: string, wish: AttachWish, client: ClientResponse): Effect.Effect<boolean> {
     return Effect.suspend(() => {
       if (!this.mightRepeat(wish)) return none;
       const taken = this.#taken(key, wish, client, noClients);
       if (taken !== undefined) return taken;
       const { siblings } = this.#listeners;
-      if (siblings === undefined) return this.#replaced(key, wish, client);
+      if (siblings === undefined) return this.#replaceSilentClient(key, wish, client);
       // While the siblings are asked, a run of this process may lose its reader.
-      return Effect.flatMap(siblings.repeated(key, wish, client), (isTheirs) =>
-        isTheirs ? Effect.succeed(true) : this.repeatedHere(key, wish, client),
+      return Effect.flatMap(siblings.serveRepeat(key, wish, client), (isTheirs) =>
+        isTheirs ? Effect.succeed(true) : this.serveRepeatHere(key, wish, client),
       );
     });
   }
 
   /** Answers a request with the response of a run of this process. */
-  repeatedHere(key: string, wish: AttachWish, client: ClientResponse): Effect.Effect<boolean> {
+  serveRepeatHere(key: string, wish: AttachWish, client: ClientResponse): Effect.Effect<boolean> {
     return Effect.suspend(() =>
-      this.#closing ? none : (this.#taken(key, wish, client, noClients) ?? this.#replaced(key, wish, client)),
+      this.#closing
+        ? none
+        : (this.#taken(key, wish, client, noClients) ?? this.#replaceSilentClient(key, wish, client)),
     );
   }
 
@@ -237,7 +238,7 @@ export class Attachments {
     client: ClientResponse,
     silent: ReadonlySet<ClientResponse>,
   ): Effect.Effect<boolean> | undefined {
-    const found = this.#registry.repeated(key, wish, (entry) => {
+    const found = this.#registry.findRepeated(key, wish, (entry) => {
       const reader = this.#known.get(entry)?.run.client;
       return reader !== undefined && silent.has(reader);
     });
@@ -246,7 +247,7 @@ export class Attachments {
   }
 
   /** Serves a run in place of a client that has left without closing its connection, as its silent socket shows. */
-  #replaced(key: string, wish: AttachWish, client: ClientResponse): Effect.Effect<boolean> {
+  #replaceSilentClient(key: string, wish: AttachWish, client: ClientResponse): Effect.Effect<boolean> {
     if (!wish.repeats && wish.idempotencyKey === undefined) return none;
     const clients = this.#registry.read(key).flatMap((entry) => this.#known.get(entry)?.run.client ?? []);
     return Effect.flatMap(
@@ -285,8 +286,8 @@ export class Attachments {
     const reader = run.take(client, from);
     run.attached += 1;
     countAttached(how, this.#context);
-    client.access.learned({ run_id: run.entry.runId, attached_at: from });
-    this.#changed(run, "attached");
+    client.access.addFacts({ run_id: run.entry.runId, attached_at: from });
+    this.#onChange(run, "attached");
     return run.serve(reader, how === "repeat" ? repeatHeaders : streamHeaders(from));
   }
 
@@ -297,7 +298,7 @@ export class Attachments {
 
   #stop(run: LingeringRun, why: StopReason): void {
     this.#registry.drop(run.entry);
-    run.stopped(why);
+    run.requestStop(why);
   }
 
   /**
@@ -336,7 +337,7 @@ export class Attachments {
   #tell(known: Known): void {
     const { siblings } = this.#listeners;
     if (siblings === undefined || known.isTold) return;
-    siblings.held.holds(known.run.entry.terms.request);
+    siblings.held.add(known.run.entry.terms.request);
     known.isTold = true;
   }
 
@@ -346,10 +347,10 @@ export class Attachments {
 
   #close(): void {
     this.#closing = true;
-    for (const { run } of this.#known.values()) run.changed();
+    for (const { run } of this.#known.values()) run.notifyChange();
   }
 
-  #changed({ entry }: LingeringRun, what: "attached" | "left"): void {
+  #onChange({ entry }: LingeringRun, what: "attached" | "left"): void {
     const known = what === "left" && entry.end === undefined ? this.#known.get(entry) : undefined;
     if (known !== undefined) this.#tell(known);
     if (entry.runId !== undefined) this.#listeners.meter.changed({ run_id: entry.runId, what });

@@ -46,7 +46,7 @@ export class ByteLog {
   }
 
   append(bytes: Bytes): void {
-    if (this.#keeps(bytes)) {
+    if (this.#shouldKeepBuffer(bytes)) {
       this.#add({ at: this.#length, bytes, used: bytes.byteLength }, bytes.buffer.byteLength);
       this.#length += bytes.byteLength;
       return;
@@ -64,7 +64,7 @@ export class ByteLog {
   }
 
   /** Frees unused space after the end of the response, if it is worth the copy. */
-  ends(): void {
+  trim(): void {
     const last = this.#segments.at(-1);
     if (last === undefined) return;
     const room = last.bytes.byteLength - last.used;
@@ -94,7 +94,7 @@ export class ByteLog {
   }
 
   /** True if a chunk is kept in its own buffer: it is long, nearly fills the buffer, and follows a full segment or none. */
-  #keeps({ buffer, byteLength }: Bytes): boolean {
+  #shouldKeepBuffer({ buffer, byteLength }: Bytes): boolean {
     if (byteLength < keptMin || 4 * byteLength < 3 * buffer.byteLength) return false;
     const last = this.#segments.at(-1);
     return last === undefined || last.used === last.bytes.byteLength;

@@ -92,7 +92,7 @@ export class HeldElsewhere {
   }
 
   /** Records that a run has lost its reader. */
-  holds(key: string): void {
+  add(key: string): void {
     const runs = this.#own.get(key) ?? 0;
     this.#own.set(key, runs + 1);
     if (runs === 0) this.#tell(key, true);

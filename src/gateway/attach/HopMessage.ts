@@ -98,7 +98,7 @@ export const HopEnd = Schema.Struct({ how: Schema.Literals(["whole", "broken"]),
 export type HopEnd = typeof HopEnd.Type;
 
 /** Encodes a message for a header. */
-export const written = (word: HopAsked | HopFacts | HopHead | HopEnd): string =>
+export const encode = (word: HopAsked | HopFacts | HopHead | HopEnd): string =>
   encodeURIComponent(JSON.stringify(word));
 
 /** Decodes a message; undefined if it is invalid, for example from another version of this program. */

@@ -8,7 +8,7 @@ import type { ClientRequest, IncomingMessage } from "node:http";
 import { Effect } from "effect";
 import type { ClientResponse } from "../proxy/ClientResponse.ts";
 import { type HopTarget, hopHeader, requestTo } from "../workers/SignedWire.ts";
-import { type HopAsked, HopEnd, HopFacts, HopHead, read, written } from "./HopMessage.ts";
+import { encode, type HopAsked, HopEnd, HopFacts, HopHead, read } from "./HopMessage.ts";
 
 /** Timeout for the owner's decision, in milliseconds. It may have to check if a client's socket is silent. */
 export const decideMs = 2_000;
@@ -21,7 +21,7 @@ export type HopResult = "none" | "served" | "refused";
 /** Requests a run from a sibling and copies the response. */
 export const hop = (asked: HopAsked, { headersOf, to }: HopTarget, client: ClientResponse): Effect.Effect<HopResult> =>
   Effect.acquireUseRelease(
-    Effect.sync(() => requestTo(to, headersOf(written(asked)))),
+    Effect.sync(() => requestTo(to, headersOf(encode(asked)))),
     (request) =>
       Effect.gen(function* () {
         request.on("error", () => undefined);
@@ -33,10 +33,10 @@ export const hop = (asked: HopAsked, { headersOf, to }: HopTarget, client: Clien
           orElse: () => Effect.succeed("gone" as const),
         });
         const isTaken = typeof first === "object" && "taken" in first;
-        if (isTaken) learned(client, first.taken);
+        if (isTaken) recordFacts(client, first.taken);
         const last = isTaken ? yield* next : first;
         const head = typeof last === "object" && "response" in last ? headOf(last.response) : undefined;
-        if (head !== undefined) return yield* given(head, client);
+        if (head !== undefined) return yield* forwardResponse(head, client);
         // After the place was taken, no other sibling is asked, because the run has already lost its earlier reader.
         if (isTaken) yield* client.break;
         return isTaken ? "served" : "none";
@@ -86,17 +86,17 @@ const headOf = (response: IncomingMessage): Head | undefined => {
   return head === undefined ? undefined : { response, head };
 };
 
-const given = Effect.fnUntraced(function* (
+const forwardResponse = Effect.fnUntraced(function* (
   { head, response }: Head,
   client: ClientResponse,
 ): Effect.fn.Return<HopResult> {
   if (head._tag === "None") return "none";
-  learned(client, head.facts);
+  recordFacts(client, head.facts);
   if (head._tag === "Broken") yield* client.break;
-  else if (head._tag === "Answer") yield* answered(response, head, client);
+  else if (head._tag === "Answer") yield* forwardDocument(response, head, client);
   else {
     client.head(head, head.streaming);
-    yield* copied(response, client);
+    yield* forwardBody(response, client);
   }
   return head._tag === "Answer" ? "refused" : "served";
 });
@@ -104,7 +104,7 @@ const given = Effect.fnUntraced(function* (
 type Answer = Extract<HopHead, { readonly _tag: "Answer" }>;
 
 /** A gateway document is short, so it is read completely. */
-const answered = Effect.fnUntraced(function* (
+const forwardDocument = Effect.fnUntraced(function* (
   response: IncomingMessage,
   { headers, status }: Answer,
   client: ClientResponse,
@@ -129,15 +129,15 @@ const answered = Effect.fnUntraced(function* (
 });
 
 /** Copies the body at the client's pace, and ends it as it ended there. */
-const copied = Effect.fnUntraced(function* (response: IncomingMessage, client: ClientResponse) {
-  while ((yield* passed(response, client)) === "full") yield* client.drained;
+const forwardBody = Effect.fnUntraced(function* (response: IncomingMessage, client: ClientResponse) {
+  while ((yield* forwardUntilFull(response, client)) === "full") yield* client.drained;
   const end = response.complete ? read(HopEnd, response.trailers[hopHeader]) : undefined;
-  learned(client, end?.facts);
+  recordFacts(client, end?.facts);
   yield* end?.how === "whole" ? client.end : client.break;
 });
 
 /** Passes bytes on in the step in which they arrive, until the client's socket is full or the response is over. */
-const passed = (response: IncomingMessage, client: ClientResponse): Effect.Effect<"full" | "over"> =>
+const forwardUntilFull = (response: IncomingMessage, client: ClientResponse): Effect.Effect<"full" | "over"> =>
   Effect.callback((resume) => {
     if (response.closed) return resume(Effect.succeed("over"));
     const leave = () => {
@@ -158,9 +158,9 @@ const passed = (response: IncomingMessage, client: ClientResponse): Effect.Effec
   });
 
 /** Copies facts that are known only at the run's owner to the access record. */
-const learned = ({ access }: ClientResponse, facts: HopFacts | undefined): void => {
+const recordFacts = ({ access }: ClientResponse, facts: HopFacts | undefined): void => {
   if (facts === undefined) return;
   const known = Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== null));
-  access.learned(known);
+  access.addFacts(known);
   access.elsewhere(known);
 };

@@ -9,7 +9,7 @@ import type { RelayHead } from "../../adapters/relay/RelayTransport.ts";
 import { Access, type AccessFacts } from "../log/AccessRecord.ts";
 import { ClientResponse } from "../proxy/ClientResponse.ts";
 import { hopHeader } from "../workers/SignedWire.ts";
-import { factsOf, written } from "./HopMessage.ts";
+import { encode, factsOf } from "./HopMessage.ts";
 
 /** Settings for the response to a hop. */
 export interface HopSetting {
@@ -48,18 +48,18 @@ export class HopResponse extends ClientResponse {
 
   override head({ headers, status, statusText }: RelayHead, streaming = false): void {
     const facts = factsOf(this.access.record);
-    const head = written({ _tag: "Head", status, statusText, headers, streaming, facts });
+    const head = encode({ _tag: "Head", status, statusText, headers, streaming, facts });
     super.head({ status: 200, statusText: "OK", headers: [[hopHeader, head]] });
   }
 
   override answer(status: number, document: object, own: RelayHead["headers"]): void {
     const facts = factsOf(this.access.record);
-    super.answer(200, document, [[hopHeader, written({ _tag: "Answer", status, headers: own, facts })]]);
+    super.answer(200, document, [[hopHeader, encode({ _tag: "Answer", status, headers: own, facts })]]);
   }
 
   /** Responds that there is no run that the request may attach to. */
   none(): void {
-    super.answer(200, {}, [[hopHeader, written({ _tag: "None" })]]);
+    super.answer(200, {}, [[hopHeader, encode({ _tag: "None" })]]);
   }
 }
 
@@ -72,25 +72,25 @@ class HopAccess extends Access {
     this.#response = response;
   }
 
-  override learned(facts: AccessFacts): void {
-    super.learned(facts);
+  override addFacts(facts: AccessFacts): void {
+    super.addFacts(facts);
     if (facts.attached_at === undefined || this.#response.headersSent) return;
     // Written directly, because Node supports headers only on the interim responses that it knows. Nothing else has been written yet.
-    const word = written(factsOf(this.record));
+    const word = encode(factsOf(this.record));
     this.#response.socket?.write(`HTTP/1.1 102 Processing\r\n${hopHeader}: ${word}\r\n\r\n`);
   }
 
   /** Called before the response ends or breaks. */
-  override ended(how: "whole" | "left" | "broken"): void {
-    super.ended(how);
+  override recordEnd(how: "whole" | "left" | "broken"): void {
+    super.recordEnd(how);
     const response = this.#response;
     if (how === "left" || response.writableEnded) return;
     const facts = factsOf(this.record);
     if (response.headersSent) {
-      response.addTrailers([[hopHeader, written({ how, facts })]]);
+      response.addTrailers([[hopHeader, encode({ how, facts })]]);
       if (how === "broken") response.end();
     } else if (how === "broken") {
-      response.writeHead(200, [hopHeader, written({ _tag: "Broken", facts })]);
+      response.writeHead(200, [hopHeader, encode({ _tag: "Broken", facts })]);
       response.end();
     }
   }

@@ -125,8 +125,7 @@ export class LingeringRun {
     });
   }
 
-  /** Notifies everything that may wait for a change. */
-  changed(): void {
+  notifyChange(): void {
     if (this.#reader !== undefined) this.#copies(this.#reader);
     if (this.#watchers.size > 0) for (const watch of [...this.#watchers]) watch();
     this.#serving.looked(this);
@@ -141,7 +140,7 @@ export class LingeringRun {
     this.#head ??= { head, streaming };
     this.#isComplete = isComplete;
     this.#refuse = undefined;
-    this.changed();
+    this.notifyChange();
   }
 
   /**
@@ -153,12 +152,12 @@ export class LingeringRun {
     const from = this.entry.log.length;
     const evicted = this.#serving.registry.append(this.entry, chunks);
     // Watchers need no notice if the client has everything and can take more.
-    if (!this.#passedOn(chunks, from)) this.changed();
+    if (!this.#tryPassOn(chunks, from)) this.notifyChange();
     return evicted;
   }
 
   /** Writes new output to a client that waits for it. Returns true if the client has everything and can take more. */
-  #passedOn(chunks: ReadonlyArray<Bytes>, from: number): boolean {
+  #tryPassOn(chunks: ReadonlyArray<Bytes>, from: number): boolean {
     const reader = this.#reader;
     const { log } = this.entry;
     if (reader?.resume === undefined || !reader.isHeaded || reader.at !== from || log.length - from > stepBytesMax)
@@ -183,11 +182,11 @@ export class LingeringRun {
   /** Ends the body, complete or broken. The first call counts. */
   bodyEnded(how: "end" | "break"): void {
     this.#bodyEnd ??= how;
-    this.changed();
+    this.notifyChange();
   }
 
-  ended(how: EntryEnd): void {
-    this.#serving.registry.ended(this.entry, how, this.#serving.now());
+  end(how: EntryEnd): void {
+    this.#serving.registry.recordEnd(this.entry, how, this.#serving.now());
     // Nothing remains to be stopped, and the callback would keep the run's state alive.
     this.#onStop = undefined;
     // The log outlives the run and must not keep the response's reader alive.
@@ -199,25 +198,25 @@ export class LingeringRun {
   completed(): void {
     // Set before the client is notified, so that a client that leaves with everything leaves a finished run.
     this.#bodyEnd ??= "end";
-    this.ended("whole");
+    this.end("whole");
   }
 
   /** Ends a run that failed before its head. Its client gets the error. */
-  failed(error: RelayInterrupted): void {
+  fail(error: RelayInterrupted): void {
     this.#failed = error;
-    this.ended("broken");
+    this.end("broken");
   }
 
-  /** Stops the run early. The first call counts. */
-  stopped(why: StopReason): void {
+  /** The first call counts. */
+  requestStop(why: StopReason): void {
     if (this.#stop === undefined) {
       this.#stop = why;
       if (this.entry.end === undefined) {
-        this.#serving.registry.ended(this.entry, "cancelled", this.#serving.now());
+        this.#serving.registry.recordEnd(this.entry, "cancelled", this.#serving.now());
         this.#onStop?.(why);
       }
     }
-    this.changed();
+    this.notifyChange();
   }
 
   /** Registers an action for a stop of the live run. It runs at once if the run was stopped. */
@@ -233,8 +232,8 @@ export class LingeringRun {
    */
   serve(reader: Reader, extra: RelayHeaders = []): Effect.Effect<void> {
     reader.extra = extra;
-    return Effect.onExit(Effect.andThen(this.#copied(reader), reader.client.settle), () =>
-      Effect.sync(() => this.#left(reader, false)),
+    return Effect.onExit(Effect.andThen(this.#copyUntilDone(reader), reader.client.settle), () =>
+      Effect.sync(() => this.#detach(reader, false)),
     );
   }
 
@@ -243,41 +242,41 @@ export class LingeringRun {
     const before = this.#reader;
     const reader: Reader = { client, at, extra: [], isHeaded: false, resume: undefined, over: false };
     this.#reader = reader;
-    this.#serving.registry.joined(this.entry);
+    this.#serving.registry.recordAttach(this.entry);
     client.whenGone(
-      () => this.#left(reader, false),
+      () => this.#detach(reader, false),
       () => this.#isComplete() && reader.at >= this.entry.log.length,
     );
-    if (before !== undefined) this.#replaced(before);
-    if (this.#reader === reader) this.presence.returns();
-    this.changed();
+    if (before !== undefined) this.#releaseReader(before);
+    if (this.#reader === reader) this.presence.markPresent();
+    this.notifyChange();
     return reader;
   }
 
   /** Releases a reader that has lost its place. */
-  #replaced(reader: Reader): void {
+  #releaseReader(reader: Reader): void {
     reader.over = true;
-    this.#ends(reader, Effect.void);
+    this.#resume(reader, Effect.void);
   }
 
-  #left(reader: Reader, delivered: boolean): void {
+  #detach(reader: Reader, delivered: boolean): void {
     reader.over = true;
     if (this.#reader === reader) {
       this.#reader = undefined;
-      this.presence.leaves();
-      this.#serving.registry.left(this.entry, this.#serving.now(), delivered);
+      this.presence.markAway();
+      this.#serving.registry.recordDetach(this.entry, this.#serving.now(), delivered);
       this.#serving.changed(this, "left");
-      this.changed();
+      this.notifyChange();
     }
-    this.#ends(reader, Effect.void);
+    this.#resume(reader, Effect.void);
   }
 
   /** Copies to a client until it has everything, has left or has lost its place. */
-  #copied(reader: Reader): Effect.Effect<void> {
+  #copyUntilDone(reader: Reader): Effect.Effect<void> {
     return Effect.callback<void>((resume) => {
       reader.resume = resume;
-      if (reader.over) this.#ends(reader, Effect.void);
-      else this.changed();
+      if (reader.over) this.#resume(reader, Effect.void);
+      else this.notifyChange();
       return Effect.sync(() => {
         reader.resume = undefined;
       });
@@ -288,7 +287,7 @@ export class LingeringRun {
   #copies(reader: Reader): void {
     if (reader.resume === undefined) return;
     try {
-      this.#writes(reader);
+      this.#write(reader);
     } catch (defect) {
       this.#dies(reader, defect);
     }
@@ -296,15 +295,15 @@ export class LingeringRun {
 
   /** A defect while serving a client ends only that client, and the run continues. */
   #dies(reader: Reader, defect: unknown): void {
-    this.#ends(reader, Effect.die(defect));
+    this.#resume(reader, Effect.die(defect));
   }
 
-  #writes(reader: Reader): void {
+  #write(reader: Reader): void {
     if (!this.#heads(reader)) return;
     const { client } = reader;
     for (let next = this.#next(reader); next !== undefined; next = this.#next(reader)) {
       if (typeof next === "string") {
-        this.#ends(reader, this.#behind(reader, next));
+        this.#resume(reader, this.#behind(reader, next));
         return;
       }
       client.writeNow([next]);
@@ -314,9 +313,9 @@ export class LingeringRun {
 
   /** Returns the next effect for a client that has everything or can take no more. */
   #behind(reader: Reader, next: "end" | "break" | "full"): Effect.Effect<void> {
-    if (next === "full") return this.#drained(reader);
+    if (next === "full") return this.#copyAfterDrain(reader);
     const { client } = reader;
-    return next === "break" ? client.break : Effect.map(client.end, () => this.#left(reader, true));
+    return next === "break" ? client.break : Effect.map(client.end, () => this.#detach(reader, true));
   }
 
   /** Writes the head, or reports that there is none. Returns true if a head was written. */
@@ -327,24 +326,24 @@ export class LingeringRun {
       client.head(this.#headFor(this.#head.head, reader.at, reader.extra), this.#head.streaming);
       reader.isHeaded = true;
     } else if (this.#failed !== undefined && this.#refuse !== undefined)
-      this.#ends(reader, this.#refuse(this.#failed, client));
-    else if (this.#bodyEnd !== undefined) this.#ends(reader, client.break);
+      this.#resume(reader, this.#refuse(this.#failed, client));
+    else if (this.#bodyEnd !== undefined) this.#resume(reader, client.break);
     return reader.isHeaded;
   }
 
-  #ends(reader: Reader, next: Effect.Effect<void>): void {
+  #resume(reader: Reader, next: Effect.Effect<void>): void {
     const { resume } = reader;
     reader.resume = undefined;
     resume?.(next);
   }
 
   /** Continues after the client's socket has drained, unless another client has its place. */
-  #drained(reader: Reader): Effect.Effect<void> {
+  #copyAfterDrain(reader: Reader): Effect.Effect<void> {
     const drained = Effect.raceFirst(
       reader.client.drained,
       this.until(() => (reader.over ? true : undefined)),
     );
-    return Effect.andThen(drained, this.#copied(reader));
+    return Effect.andThen(drained, this.#copyUntilDone(reader));
   }
 
   #next({ at, client }: Reader): Bytes | "end" | "break" | "full" | undefined {

@@ -7,7 +7,7 @@
  */
 import type { IncomingMessage } from "node:http";
 import { Clock, Effect, Option, Schema, type Scope } from "effect";
-import { endsWithin } from "../../recorder/MonotonicTime.ts";
+import { runWithin } from "../../recorder/MonotonicTime.ts";
 import { OutageLog } from "../../recorder/shared/OutageLog.ts";
 import type { Fact, SharedFacts } from "../../recorder/shared/SharedFacts.ts";
 import { GatewayAddress } from "../config/GatewayAddress.ts";
@@ -111,7 +111,7 @@ export class OtherGateways {
       const value = { origin: this.origin, at: this.#clock.currentTimeMillisUnsafe() } satisfies typeof Address.Type;
       return Effect.ignore(facts.put("gateway", facts.node, JSON.stringify(value), addressMs));
     });
-    const removed = Effect.asVoid(endsWithin(Effect.ignore(facts.take("gateway", facts.node)), removeMs));
+    const removed = Effect.asVoid(runWithin(Effect.ignore(facts.take("gateway", facts.node)), removeMs));
     return Effect.andThen(
       Effect.addFinalizer(() => removed),
       Effect.asVoid(
@@ -129,7 +129,7 @@ export class OtherGateways {
   ask<A, B>(query: Query<A, B>, value: A, origin: string): Effect.Effect<B, AskError> {
     return this.wire.ask(query, value, this.to(origin)).pipe(
       Effect.tap(this.#asks.worked),
-      Effect.tapError(({ reason }) => this.#asks.failed(`${origin}: ${failures[reason]}`)),
+      Effect.tapError(({ reason }) => this.#asks.recordFailure(`${origin}: ${failures[reason]}`)),
     );
   }
 

@@ -63,7 +63,7 @@ const attachable = Effect.fnUntraced(function* (
   // Computing a key takes a tenth of the time before a request is sent. If it cannot find anything, it is computed while the
   // provider has the request.
   const key = attachments.mayKeyLater(request, asked.attach) ? undefined : yield* attachments.keyOf(request);
-  if (key !== undefined && (yield* attachments.repeated(key, asked.attach, client))) return;
+  if (key !== undefined && (yield* attachments.serveRepeat(key, asked.attach, client))) return;
   if (asked.attach.lingerMs === 0) return yield* relay(plan, asked, client, serving);
   const manner = mannerOf({ headers, protocol: plan.protocol.id, asked: asked.asked }, serving.settings.manner);
   const ended: EndedRequest = { plan, manner, upstream: asked.upstream, client, repeats: serving.options.repeats };
@@ -96,7 +96,7 @@ const lingering = (run: LingeringRun, request: EndedRequest, serving: RunServing
     const told = reporting({ ...serving, routing: serving.routing.options }, linesOf(run, request));
     const ends = Effect.sync(() => {
       told.closed();
-      run.ended("broken");
+      run.end("broken");
     });
     const options = optionsOf(run, request, serving, [told.event, context]);
     const sink = logOf(run, opened, serving, request.plan.streaming);
@@ -146,7 +146,7 @@ const worked = (
     onFailure: (error) => {
       if (opened.response !== undefined)
         return behindHead(error, { ...request, client: sinkOf(run, attachments) }, opened.response);
-      return Effect.map(run.client === undefined ? unheard(error, request) : Effect.void, () => run.failed(error));
+      return Effect.map(run.client === undefined ? unheard(error, request) : Effect.void, () => run.fail(error));
     },
   });
 
@@ -167,7 +167,7 @@ const linesOf = (run: LingeringRun, { client }: EndedRequest) => {
   return {
     each,
     followed: (event: RelayEvent, runId: string) => each((line) => line.followed(event, runId)),
-    learned: (facts: AccessFacts) => each((line) => line.learned(facts)),
+    addFacts: (facts: AccessFacts) => each((line) => line.addFacts(facts)),
   };
 };
 
@@ -181,11 +181,11 @@ const optionsOf = (
   presence: run.presence,
   onKeepAlive: () => run.client?.access.heard(),
   onWaited: (wait) => {
-    linesOf(run, request).each((line) => line.waited(wait.ms));
+    linesOf(run, request).each((line) => line.addWait(wait.ms));
     countWait(wait, services);
   },
   onEvent: (event, of) => {
-    serving.attachments.named(run, of.run_id);
+    serving.attachments.setRunId(run, of.run_id);
     told(event, of);
   },
 });

@@ -199,7 +199,7 @@ export class Siblings {
 
   /** True if a request might attach to a sibling's run. */
   mightAnswer(wish: AttachWish): boolean {
-    return !wish.forbidden && (says(wish) || !this.held.isEmpty);
+    return !wish.forbidden && (isPossibleRepeat(wish) || !this.held.isEmpty);
   }
 
   /**
@@ -207,7 +207,7 @@ export class Siblings {
    *
    * @returns true if there is a run that it may attach to
    */
-  repeated(key: string, wish: AttachWish, client: ClientResponse): Effect.Effect<boolean> {
+  serveRepeat(key: string, wish: AttachWish, client: ClientResponse): Effect.Effect<boolean> {
     return Effect.flatMap(this.#repeated(key, wish, client, "workers"), (isTheirs) =>
       isTheirs ? Effect.succeed(true) : this.#repeated(key, wish, client, "gateways"),
     );
@@ -226,12 +226,12 @@ export class Siblings {
       const { idempotencyKey = null, repeats } = wish;
       const hopWish: HopWish = { _tag: "Repeat", key, repeats, asked: wish.asked, idempotencyKey };
       const owners = this.held.ownersOf(key);
-      if (owners.size === 0 && !says(wish)) return false;
+      if (owners.size === 0 && !isPossibleRepeat(wish)) return false;
       const all = yield* this.#all(among);
       const told = all.filter(({ name }) => owners.has(name));
       // Runs read to their end are not published, and the published ones may not match this request.
       const others = all.filter(({ name }) => !owners.has(name));
-      const asked = says(wish) ? [...told, ...others] : told;
+      const asked = isPossibleRepeat(wish) ? [...told, ...others] : told;
       const known = yield* Effect.filter(asked, (it) => Effect.orElseSucceed(it.ask(repeatKnown, key), () => false), {
         concurrency: "unbounded",
       });
@@ -301,5 +301,5 @@ export class Siblings {
 }
 
 /** True if a request indicates that it may repeat another. A client with idempotency keys sends the same key with each repeat. */
-const says = ({ asked, idempotencyKey, repeats }: AttachWish): boolean =>
+const isPossibleRepeat = ({ asked, idempotencyKey, repeats }: AttachWish): boolean =>
   repeats || asked || idempotencyKey !== undefined;

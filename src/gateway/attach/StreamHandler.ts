@@ -46,7 +46,7 @@ export const serveStream = (
   client: ClientResponse,
   serving: StreamServing,
 ): Effect.Effect<void> =>
-  Effect.flatMap(answered(runId, asked, client, serving), (result) =>
+  Effect.flatMap(tryServe(runId, asked, client, serving), (result) =>
     Effect.suspend(() => {
       if (result === "served") return Effect.void;
       serving.meter.count("refused");
@@ -67,7 +67,7 @@ export const serveHeld = (
   Effect.suspend(() => {
     const run = attachments.found(run_id, holder);
     if (run === undefined) return Effect.succeed(false);
-    const served = given(run, { method, from: from ?? undefined }, client, attachments);
+    const served = serveRun(run, { method, from: from ?? undefined }, client, attachments);
     return Effect.as(
       Effect.flatMap(served, (refused) => (refused === "served" ? Effect.void : refuse(refused, client))),
       true,
@@ -83,7 +83,7 @@ const refuse = (refused: Refused, client: ClientResponse): Effect.Effect<void> =
 const noStore = ["cache-control", "no-store"] as const;
 
 /** Serves a stream, or returns the reason why not. */
-const answered = Effect.fnUntraced(function* (
+const tryServe = Effect.fnUntraced(function* (
   run_id: string,
   asked: StreamRequest,
   client: ClientResponse,
@@ -96,7 +96,7 @@ const answered = Effect.fnUntraced(function* (
   const from = offsetIn(headers);
   const holder = attachments.holderOf(asked);
   const run = attachments.found(run_id, holder);
-  if (run !== undefined) return yield* given(run, { method, from }, client, attachments);
+  if (run !== undefined) return yield* serveRun(run, { method, from }, client, attachments);
   const elsewhere = yield* attachments.streamedElsewhere(
     { _tag: "Stream", run_id, holder, method, from: from ?? null },
     client,
@@ -113,14 +113,14 @@ const answered = Effect.fnUntraced(function* (
   return "served";
 });
 
-const given = Effect.fnUntraced(function* (
+const serveRun = Effect.fnUntraced(function* (
   run: LingeringRun | "evicted",
   { from, method }: { readonly method: StreamWish["method"]; readonly from: number | undefined },
   client: ClientResponse,
   attachments: Attachments,
 ): Effect.fn.Return<Refused | "served"> {
   if (run === "evicted") return evicted;
-  client.access.learned({ run_id: run.entry.runId });
+  client.access.addFacts({ run_id: run.entry.runId });
   if (method === "DELETE") {
     attachments.cancel(run);
     client.head({ status: 204, statusText: "", headers: [noStore] });

@@ -9,8 +9,8 @@ import type { WireProtocol } from "../../provider/Protocols.ts";
 import { isOutOfDescriptors } from "../limits/Descriptors.ts";
 import type { Treatment } from "./ClientRow.ts";
 import { codeOf, messageOf, quoting } from "./GivenUpWords.ts";
-import { saysPassing } from "./PassingWords.ts";
-import { pageOf, saidBy, type WebPage } from "./ProviderWords.ts";
+import { isTransientText } from "./PassingWords.ts";
+import { pageOf, providerWordsOf, type WebPage } from "./ProviderWords.ts";
 
 /**
  * The failure as its client receives it: one plain sentence for a person, a code (for example `ECONNREFUSED`), and the headers
@@ -65,10 +65,10 @@ export const isLeftToClient = (
  *
  * @param request the client's; its credentials are redacted from the provider's words
  */
-export const givenUp = (error: RelayInterrupted, request?: RelayRequest): GivenUp => {
+export const finalFailureOf = (error: RelayInterrupted, request?: RelayRequest): GivenUp => {
   const code = codeOf(error.failure);
   const page = pageOf(error.response, request);
-  const said = error.rule === "user_cancelled" ? undefined : (titleOf(page) ?? saidBy(error, request));
+  const said = error.rule === "user_cancelled" ? undefined : (titleOf(page) ?? providerWordsOf(error, request));
   return {
     ...(said === undefined ? {} : { said }),
     message: messageOf({ ...factsOf(error), page: page?.clause }),
@@ -109,6 +109,6 @@ export const refusalOf = (
 ): GivenUpRefusal => {
   const { code, headers } = told;
   const { status } = treatment;
-  const named = code === undefined || saysPassing(code) ? undefined : code;
+  const named = code === undefined || isTransientText(code) ? undefined : code;
   return { status, headers, document: protocol.givenUp.document(sentenceOf(told, treatment), named, status) };
 };

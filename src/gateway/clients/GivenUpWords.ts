@@ -9,7 +9,7 @@ import type { Rule } from "../../domain/Decision.ts";
 import type { Failure, FailureKind, RejectedReason } from "../../domain/Failure.ts";
 import { codedWords } from "../../policy/Explanation.ts";
 import { connectWords } from "../../story/PathWords.ts";
-import { saysPassing, withoutPassing } from "./PassingWords.ts";
+import { isTransientText, withoutPassing } from "./PassingWords.ts";
 
 /** The facts that the message is built from. */
 export interface GivenUpFacts {
@@ -50,24 +50,24 @@ export const quoting = (
 ): string => {
   if (title !== undefined) return message.replace(pageInPlace, () => `${pageInPlace}, with the title "${title}"`);
   const text = said === undefined || !asksByWords ? said : withoutPassing(said);
-  const named = code === undefined || (asksByWords && saysPassing(code)) ? undefined : code;
+  const named = code === undefined || (asksByWords && isTransientText(code)) ? undefined : code;
   if (text === undefined && named === undefined) return message;
   const coded = named === undefined ? "" : ` (${named})`;
   const quote = text === undefined ? `answers${coded}` : `says "${text}"${coded}`;
   const own = named === undefined ? message : message.replace(coded, "");
   const quoted = `${speaker}the model provider ${quote}: ${own.slice(speaker.length)}`;
   // Two harmless texts may form such a word together.
-  return asksByWords && saysPassing(quoted) ? message : quoted;
+  return asksByWords && isTransientText(quoted) ? message : quoted;
 };
 
 /** Builds the message: its author, the failure, and the reason why nothing more is tried. */
 export const messageOf = ({ attempts, failure, page, rule }: GivenUpFacts): string => {
   const code = codeOf(failure);
-  const named = code === failure.kind || saysPassing(code) ? "" : ` (${code})`;
+  const named = code === failure.kind || isTransientText(code) ? "" : ` (${code})`;
   const happened = `${speaker}${page ?? codedWords(failure) ?? whatHappened(failure)}${named}.`;
   const why = rule === "outage_too_long" ? tooLong(failure) : reasons[rule];
   const tries = attempts > 1 ? `${attempts} attempts were made.` : "";
-  return [happened, why, saysPassing(tries) ? "" : tries, "Nothing more is tried."]
+  return [happened, why, isTransientText(tries) ? "" : tries, "Nothing more is tried."]
     .filter((sentence) => sentence !== undefined && sentence !== "")
     .join(" ");
 };

@@ -33,8 +33,8 @@ const whole = new RegExp(`\\w*(?:${passing.source}|${codes.source})\\w*`, "gi");
  */
 export const withoutPassing = (text: string): string | undefined => {
   const rest = text.replaceAll(whole, "[…]").replaceAll(/\[…\](?:[\s,.:;-]*\[…\])+/g, "[…]");
-  return saysPassing(rest) || !/[\p{L}\p{N}]/u.test(rest) ? undefined : rest;
+  return isTransientText(rest) || !/[\p{L}\p{N}]/u.test(rest) ? undefined : rest;
 };
 
 /** True if clients take the text for a transient fault and retry. */
-export const saysPassing = (text: string): boolean => passing.test(text) || codes.test(text);
+export const isTransientText = (text: string): boolean => passing.test(text) || codes.test(text);

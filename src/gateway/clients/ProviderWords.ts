@@ -10,7 +10,7 @@ import { textOf } from "../../adapters/relay/WholeBody.ts";
 import * as Json from "../../domain/Json.ts";
 import * as ErrorBody from "../../failure/evidence/ErrorBody.ts";
 import { pageInPlace } from "./GivenUpWords.ts";
-import { saysPassing, withoutPassing } from "./PassingWords.ts";
+import { isTransientText, withoutPassing } from "./PassingWords.ts";
 import { credentialsOf, redact } from "./Redaction.ts";
 
 /** Maximum length of a quoted message, in UTF-16 code units. */
@@ -29,7 +29,10 @@ const replaced = ["content-length", "content-encoding", "x-should-retry"];
  * @param request the client's; its credentials are redacted
  * @returns undefined if no response was seen, or if it cannot be read
  */
-export const saidBy = (error: RelayInterrupted, request: RelayRequest | undefined): ProviderWords | undefined => {
+export const providerWordsOf = (
+  error: RelayInterrupted,
+  request: RelayRequest | undefined,
+): ProviderWords | undefined => {
   const bytes = error.response?.body ?? eventOf(error.cause);
   if (bytes === undefined) return undefined;
   const credentials = request === undefined ? [] : credentialsOf(request);
@@ -63,7 +66,7 @@ export const pageOf = (response: RelayRefusal | undefined, request: RelayRequest
   const text = textOf(response.body);
   if (!isPage(response.head, text)) return undefined;
   const type = /^\s*([\w.+-]{1,32}\/[\w.+-]{1,32})/.exec(fieldOf(response.head.headers, "content-type") ?? "")?.[1];
-  const typed = type === undefined || saysPassing(type) ? "" : ` (${type.toLowerCase()})`;
+  const typed = type === undefined || isTransientText(type) ? "" : ` (${type.toLowerCase()})`;
   const [, inner = ""] = /<title[^>]{0,256}>([^<]{1,1024})/i.exec(text) ?? [];
   const line = quotable(redact(inner, request === undefined ? [] : credentialsOf(request)));
   const title = line === undefined ? undefined : withoutPassing(line.slice(0, titleCharactersMax).toWellFormed());

@@ -259,13 +259,13 @@ class Reader {
 
   /** Resolves a secret; undefined after its problem was reported. */
   #text(path: JsonPath, value: Secret): string | undefined {
-    const text = this.#lookedUp(path, value);
+    const text = this.#resolveSecret(path, value);
     if (text !== "") return text;
     this.#say(path, "expected a secret that is not empty");
     return undefined;
   }
 
-  #lookedUp(path: JsonPath, value: Secret): string | undefined {
+  #resolveSecret(path: JsonPath, value: Secret): string | undefined {
     if (typeof value === "string") {
       if (!this.#sources.shared) return value;
       this.#say(

@@ -8,11 +8,11 @@ import { numberMax, wholeNumber } from "./Option.ts";
 import { pathPatternExpression, pathPatternForm, pathPatternsMax } from "./PathPattern.ts";
 import type { FinishFailure } from "./RouteSettings.ts";
 
-const said = (description: string) => ({ description });
+const describe = (description: string) => ({ description });
 
-const milliseconds = (description: string) => wholeNumber(0, numberMax).annotate(said(description));
+const milliseconds = (description: string) => wholeNumber(0, numberMax).annotate(describe(description));
 
-const text = (description: string) => Schema.String.check(Schema.isMinLength(1)).annotate(said(description));
+const text = (description: string) => Schema.String.check(Schema.isMinLength(1)).annotate(describe(description));
 
 /** A secret, or a reference to one. */
 const secret = (description: string) =>
@@ -29,7 +29,7 @@ export const continueText = ["auto", "ask"] as const;
 const paths = (description: string) =>
   Schema.Array(Schema.String.check(Schema.isPattern(pathPatternExpression, { message: `expected ${pathPatternForm}` })))
     .check(Schema.isMaxLength(pathPatternsMax))
-    .annotate(said(description));
+    .annotate(describe(description));
 
 /** Paths of a certificate and its key. */
 export const certificate = Schema.Struct({
@@ -42,7 +42,7 @@ export const upstream = Schema.Struct({
   url: text("Base address as a client of this server would be given it: `http(s)://host[:port][/path]`"),
   protocols: Schema.optionalKey(
     Schema.Array(Schema.Literals(["openai-chat", "openai-responses", "anthropic-messages", "google-gemini"])).annotate(
-      said("What may be asked of it; left out, what its host's owner has, and anything of a server of your own"),
+      describe("What may be asked of it; left out, what its host's owner has, and anything of a server of your own"),
     ),
   ),
   paths: Schema.optionalKey(
@@ -52,7 +52,7 @@ export const upstream = Schema.Struct({
   ),
   headers: Schema.optionalKey(
     Schema.Record(Schema.String, secret("The value of a header")).annotate(
-      said("Sent with each request, in place of the client's headers of those names"),
+      describe("Sent with each request, in place of the client's headers of those names"),
     ),
   ),
   credential: Schema.optionalKey(
@@ -64,7 +64,9 @@ export const upstream = Schema.Struct({
     ),
   ),
   ca: Schema.optionalKey(text("File of certificates (PEM) that are trusted beside Node's own")),
-  client_cert: Schema.optionalKey(certificate.annotate(said("Shown to a server that asks for a client's certificate"))),
+  client_cert: Schema.optionalKey(
+    certificate.annotate(describe("Shown to a server that asks for a client's certificate")),
+  ),
   http: Schema.optionalKey(
     Schema.Literal(1).annotate({
       description: "HTTP version to the provider: 1, the only one",
@@ -74,9 +76,9 @@ export const upstream = Schema.Struct({
   tolerance: Schema.optionalKey(
     Schema.Struct({
       done_without_finish: Schema.optionalKey(
-        Schema.Boolean.annotate(said("`[DONE]` ends a chat also where its `finish_reason` never came")),
+        Schema.Boolean.annotate(describe("`[DONE]` ends a chat also where its `finish_reason` never came")),
       ),
-    }).annotate(said("How its healthy streams differ from its protocol")),
+    }).annotate(describe("How its healthy streams differ from its protocol")),
   ),
   state: Schema.optionalKey(
     text("Upstreams of one such name share a provider's account, and with it what a request is bound to"),
@@ -86,7 +88,7 @@ export const upstream = Schema.Struct({
   ),
   continue_text: Schema.optionalKey(
     Schema.Literals(continueText).annotate(
-      said("Whether its shown text is continued; left out, `continue_text` of the file decides"),
+      describe("Whether its shown text is continued; left out, `continue_text` of the file decides"),
     ),
   ),
 });
@@ -98,27 +100,29 @@ export const route = Schema.Struct({
   ),
   upstream: text("The name of the upstream that it leads to"),
   models: Schema.optionalKey(
-    Schema.Array(Schema.String).annotate(said("Requested models that it serves, `*` for any text; left out, all")),
+    Schema.Array(Schema.String).annotate(describe("Requested models that it serves, `*` for any text; left out, all")),
   ),
   set: Schema.optionalKey(
     Schema.Struct({
       headers: Schema.optionalKey(
         Schema.Record(Schema.String, Schema.String).annotate(
-          said("Headers in place of the client's of those names; a credential is the upstream's"),
+          describe("Headers in place of the client's of those names; a credential is the upstream's"),
         ),
       ),
       body: Schema.optionalKey(
         Schema.Record(Schema.String, Schema.Unknown).annotate(
-          said("Fields of the body (`model`, or two with a dot between); a model that stands in the path is set there"),
+          describe(
+            "Fields of the body (`model`, or two with a dot between); a model that stands in the path is set there",
+          ),
         ),
       ),
-    }).annotate(said("What a request has on this route")),
+    }).annotate(describe("What a request has on this route")),
   ),
   drop: Schema.optionalKey(
     Schema.Struct({
-      headers: Schema.optionalKey(Schema.Array(Schema.String).annotate(said("Names of headers"))),
-      body: Schema.optionalKey(Schema.Array(Schema.String).annotate(said("Fields of the body"))),
-    }).annotate(said("What a request does not have on this route")),
+      headers: Schema.optionalKey(Schema.Array(Schema.String).annotate(describe("Names of headers"))),
+      body: Schema.optionalKey(Schema.Array(Schema.String).annotate(describe("Fields of the body"))),
+    }).annotate(describe("What a request does not have on this route")),
   ),
 });
 
@@ -135,7 +139,7 @@ export const client = Schema.Struct({
       Schema.Struct({ user_agent: text("What its user agent begins with") }),
       Schema.Struct({
         header: text("A header that its requests have"),
-        value: Schema.optionalKey(Schema.String.annotate(said("What that header's value begins with"))),
+        value: Schema.optionalKey(Schema.String.annotate(describe("What that header's value begins with"))),
       }),
     ]).annotate({
       description: "How a client is recognised that has no row of its own in the table of clients",
@@ -143,20 +147,20 @@ export const client = Schema.Struct({
     }),
   ),
   as: Schema.optionalKey(text("The client of the table that it is treated as; `unknown` where it is left out")),
-  reveal: Schema.optionalKey(Schema.Literals(reveal).annotate(said("What is held back from this client"))),
+  reveal: Schema.optionalKey(Schema.Literals(reveal).annotate(describe("What is held back from this client"))),
   on_break: Schema.optionalKey(
-    Schema.Literals(onBreak).annotate(said("What it gets where a shown response breaks for good")),
+    Schema.Literals(onBreak).annotate(describe("What it gets where a shown response breaks for good")),
   ),
   patience_ms: Schema.optionalKey(
-    wholeNumber(0, patienceMaxMs).annotate(said("Maximum time that a head is withheld from it, in ms")),
+    wholeNumber(0, patienceMaxMs).annotate(describe("Maximum time that a head is withheld from it, in ms")),
   ),
   hold_max_ms: Schema.optionalKey(milliseconds("A held response is handed over as live after so long, in ms")),
   status: Schema.optionalKey(
-    Schema.Literals([400, 424]).annotate(said("Status of a run that is given up before its head")),
+    Schema.Literals([400, 424]).annotate(describe("Status of a run that is given up before its head")),
   ),
-  ending: Schema.optionalKey(Schema.Literals(["clean", "broken"]).annotate(said("What follows its error event"))),
+  ending: Schema.optionalKey(Schema.Literals(["clean", "broken"]).annotate(describe("What follows its error event"))),
   first_no_op: Schema.optionalKey(
-    Schema.Literals(["event", "comment"]).annotate(said("What keeps it waiting before any event of the response")),
+    Schema.Literals(["event", "comment"]).annotate(describe("What keeps it waiting before any event of the response")),
   ),
 });
 
@@ -164,13 +168,13 @@ export const client = Schema.Struct({
 export const token = Schema.Struct({
   token: secret("What its clients send: at least 16 letters, digits and `-._~`"),
   upstreams: Schema.optionalKey(
-    Schema.Array(Schema.String).annotate(said("Names of the upstreams that it permits; left out, all")),
+    Schema.Array(Schema.String).annotate(describe("Names of the upstreams that it permits; left out, all")),
   ),
   paths: Schema.optionalKey(
     paths("What it may ask of upstreams with a credential of their own, beside what these permit by their own `paths`"),
   ),
-  page: Schema.optionalKey(Schema.Boolean.annotate(said("Permits the page and its API; left out, no"))),
-  metrics: Schema.optionalKey(Schema.Boolean.annotate(said("Permits `/metrics`; left out, no"))),
+  page: Schema.optionalKey(Schema.Boolean.annotate(describe("Permits the page and its API; left out, no"))),
+  metrics: Schema.optionalKey(Schema.Boolean.annotate(describe("Permits `/metrics`; left out, no"))),
 });
 
 /** The parts of a file that the reader resolves. */

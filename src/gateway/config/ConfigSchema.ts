@@ -50,11 +50,11 @@ const strict = (schema: object): object =>
   Object.fromEntries(
     Object.entries(schema).map(([key, value]): [string, unknown] => {
       if (key === "additionalProperties" && value === true && "properties" in schema) return [key, false];
-      return [key, closed(value)];
+      return [key, makeStrict(value)];
     }),
   );
 
-const closed = (value: unknown): unknown => {
-  if (Array.isArray(value)) return value.map(closed);
+const makeStrict = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(makeStrict);
   return typeof value === "object" && value !== null ? strict(value) : value;
 };

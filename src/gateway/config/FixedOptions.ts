@@ -18,11 +18,12 @@ export const fixedIn = (
 ): ReadonlyArray<string> =>
   among
     .filter(
-      (entry) => entry.restart !== undefined && !isDeepStrictEqual(startsAs(entry, started), startsAs(entry, next)),
+      (entry) =>
+        entry.restart !== undefined && !isDeepStrictEqual(startValueOf(entry, started), startValueOf(entry, next)),
     )
     .map(({ name }) => name);
 
-const startsAs = ({ default: byDefault, path, restart }: Entry, options: ProgramOptions): unknown => {
+const startValueOf = ({ default: byDefault, path, restart }: Entry, options: ProgramOptions): unknown => {
   const value = valueAt(options, path);
   return restart === "on_or_off" ? value !== undefined : (value ?? byDefault);
 };

@@ -22,7 +22,7 @@ const shownMax = 80;
 const loopback = /^(?:localhost|\[::1\]|127(?:\.\d{1,3}){3})$/;
 
 /** Quotes an invalid address without its user, password, path and query, which may be secret. */
-const given = (text: string): string => {
+const redactAddress = (text: string): string => {
   if (!URL.canParse(text)) return "no URL";
   const { host, protocol } = new URL(text);
   const shown = `${protocol}//${host}`.slice(0, shownMax);
@@ -31,7 +31,7 @@ const given = (text: string): string => {
 
 /** The origin of a gateway: `https`, or `http` on the loopback interface. */
 export const GatewayAddress = Schema.String.check(
-  Schema.makeFilter((text: string) => isAddress(text) || `${expected}, got ${given(text)}`, {
+  Schema.makeFilter((text: string) => isAddress(text) || `${expected}, got ${redactAddress(text)}`, {
     toJsonSchema: () => ({ pattern: "^https?://[^/?#@\\s]+/?$" }),
   }),
 );

@@ -77,7 +77,7 @@ export interface GatewaySettings extends Filled<typeof server> {
  */
 export const settingsOf = (options: GatewayOptions): GatewaySettings | GatewayError => {
   const { servers, upstreams } = serversOf(options);
-  const filled = { ...serverDefaults, ...settled(options) };
+  const filled = { ...serverDefaults, ...directSettings(options) };
   const settings: GatewaySettings = {
     ...filled,
     tls: options.tls,
@@ -99,7 +99,7 @@ const serverDefaults = defaultsOf(server);
 const settledNames = new Set(entriesOf(server).flatMap(({ apart, name }) => (apart ? [] : [name])));
 
 /** The options that become settings unchanged. */
-const settled = (options: GatewayOptions): Given<typeof server> =>
+const directSettings = (options: GatewayOptions): Given<typeof server> =>
   // The filtered entries are a subset of the options, and every one is optional.
   Object.fromEntries(Object.entries(options).filter(([name]) => settledNames.has(name))) as Given<typeof server>;
 
@@ -221,7 +221,7 @@ const problemOfNames = ({ named = [], token, tokens = [] }: GatewayOptions): str
   const names = [...(token === undefined ? [] : [tokenNameDefault]), ...tokens.map(({ name }) => name)];
   const bad = names.find((name) => !namePattern.test(name));
   if (bad !== undefined) return `token ${JSON.stringify(bad)}: expected a name of 1 to 32 of a-z, 0-9 and -`;
-  const twice = repeated(names) ?? repeated(named.map(({ name }) => name));
+  const twice = firstDuplicate(names) ?? firstDuplicate(named.map(({ name }) => name));
   if (twice !== undefined) return `${twice}: expected each name once`;
   const [same] = sameTokens(tokensOf({ ...(token === undefined ? {} : { token }), tokens }));
   if (same !== undefined) return `token ${same[0]}: expected another secret than that of the token ${same[1]}`;
@@ -250,7 +250,7 @@ const problemOfRoutes = ({ routes, servers, tokens }: GatewaySettings): string |
 
 const noCredential = { headers: [] };
 
-const repeated = (names: ReadonlyArray<string>): string | undefined =>
+const firstDuplicate = (names: ReadonlyArray<string>): string | undefined =>
   names.find((name, at) => names.indexOf(name) !== at);
 
 const isLocal = (host: string): boolean => host === "localhost" || host === "::1" || /^127(?:\.\d{1,3}){3}$/.test(host);

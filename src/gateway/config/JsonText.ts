@@ -16,7 +16,7 @@ export const readJson = (text: string): JsonRead => {
   try {
     // A byte order mark is not part of the text.
     const plain = text.replace(/^\uFEFF/, "");
-    return { value: JSON.parse(plain), repeated: repeatedNames(plain) };
+    return { value: JSON.parse(plain), repeated: findDuplicateNames(plain) };
   } catch (error) {
     const at = /line (\d+) column (\d+)/.exec(error instanceof Error ? error.message : "");
     return { broken: at === null ? "expected JSON" : `expected JSON, and line ${at[1]} column ${at[2]} is none` };
@@ -25,9 +25,9 @@ export const readJson = (text: string): JsonRead => {
 
 /** Formats a path for a person: `$.upstreams.groq.url`. */
 export const pathText = (path: ReadonlyArray<PropertyKey>): string =>
-  `$${path.map((step) => (typeof step === "string" && /^[\w$-]+$/.test(step) ? `.${step}` : `[${shown(step)}]`)).join("")}`;
+  `$${path.map((step) => (typeof step === "string" && /^[\w$-]+$/.test(step) ? `.${step}` : `[${stepText(step)}]`)).join("")}`;
 
-const shown = (step: PropertyKey): string =>
+const stepText = (step: PropertyKey): string =>
   typeof step === "number" ? String(step) : JSON.stringify(String(step).slice(0, shownMax));
 
 /** Maximum characters of a name in a path. */
@@ -39,8 +39,8 @@ interface Frame {
   step: string | number;
 }
 
-/** Scans the tokens of valid JSON for repeated names. */
-const repeatedNames = (text: string): ReadonlyArray<JsonPath> => {
+/** The text must be valid JSON. */
+const findDuplicateNames = (text: string): ReadonlyArray<JsonPath> => {
   const found: Array<JsonPath> = [];
   const frames: Array<Frame> = [];
   let name: string | undefined;

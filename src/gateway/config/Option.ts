@@ -79,7 +79,7 @@ const restarts: Readonly<Record<string, string>> = {
   on_or_off: "Having it or not is read at the start only",
 };
 
-const made = <A, D>(form: Form, description: string, schema: Schema.Codec<unknown, unknown>, about: About<D>) => {
+const makeOption = <A, D>(form: Form, description: string, schema: Schema.Codec<unknown, unknown>, about: About<D>) => {
   const unit = about.unit === undefined ? "" : `, in ${about.unit}`;
   const restart = about.restart === undefined ? "" : `. ${restarts[String(about.restart)]}`;
   const entry: Option<A, D> = {
@@ -117,7 +117,7 @@ export const integer = <const D extends number | undefined = undefined>(
   about: About<D> & { readonly min?: number; readonly max?: number } = {},
 ): Option<number, D> => {
   const { max = numberMax, min = 1, ...rest } = about;
-  return made<number, D>("integer", description, wholeNumber(min, max), rest);
+  return makeOption<number, D>("integer", description, wholeNumber(min, max), rest);
 };
 
 /** A limit of the gateway. It requires a default with a reason. */
@@ -135,12 +135,12 @@ export const integerOr = <W extends string, const D extends number | W | undefin
   about: About<D> & { readonly min: number; readonly max?: number },
 ): Option<number | W, D> => {
   const { max = numberMax, min, ...rest } = about;
-  return made("integer_or_word", description, orWholeNumber(word, min, max, expected), rest);
+  return makeOption("integer_or_word", description, orWholeNumber(word, min, max, expected), rest);
 };
 
 /** A timeout in milliseconds. Files and flags disable it with `off`, programs with `false`. */
 export const clock = (description: string): Option<number | false, undefined> => ({
-  ...made<number | false, undefined>(
+  ...makeOption<number | false, undefined>(
     "integer_or_word",
     description,
     orWholeNumber("off", 1, numberMax, `expected whole milliseconds from 1 to ${numberMax}, or "off"`),
@@ -154,7 +154,7 @@ export const words = <const W extends string, const D extends W | undefined = un
   description: string,
   choices: ReadonlyArray<W>,
   about: About<D> = {},
-): Option<W, D> => made<W, D>(choices, description, Schema.Literals(choices), about);
+): Option<W, D> => makeOption<W, D>(choices, description, Schema.Literals(choices), about);
 
 /** A non-empty text option. */
 export const text = <const D extends string | undefined = undefined>(
@@ -162,7 +162,7 @@ export const text = <const D extends string | undefined = undefined>(
   about: About<D> & { readonly schema?: Schema.Codec<string> } = {},
 ): Option<string, D> => {
   const { schema = Schema.String.check(Schema.isMinLength(1)), ...rest } = about;
-  return made<string, D>("text", description, schema, rest);
+  return makeOption<string, D>("text", description, schema, rest);
 };
 
 /** A boolean option. Its flag is `on` or `off`, or has no value. */
@@ -170,7 +170,7 @@ export const yesOrNo = (
   description: string,
   form: "on_off" | "switch",
   about: About<boolean> & { readonly default: boolean },
-): Option<boolean, boolean> => made<boolean, boolean>(form, description, Schema.Boolean, about);
+): Option<boolean, boolean> => makeOption<boolean, boolean>(form, description, Schema.Boolean, about);
 
 /** An option of any other shape. */
 export const shaped = <A, const D extends A | undefined = undefined>(
@@ -178,7 +178,7 @@ export const shaped = <A, const D extends A | undefined = undefined>(
   description: string,
   schema: Schema.Codec<A, unknown>,
   about: About<D> = {},
-): Option<A, D> => made<A, D>(form, description, schema, about);
+): Option<A, D> => makeOption<A, D>(form, description, schema, about);
 
 /** An option that its schema alone cannot build. */
 export const apart =
@@ -189,7 +189,7 @@ export const apart =
     schema: Schema.Codec<unknown, unknown>,
     about: About<undefined>,
   ): ApartOption<A> => ({
-    ...made<A, undefined>(form, description, schema, about),
+    ...makeOption<A, undefined>(form, description, schema, about),
     apart: true,
   });
 

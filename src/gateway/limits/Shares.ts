@@ -102,7 +102,7 @@ export class Connections {
    * Registers a new connection. If more than half of the maximum are unclaimed, the oldest of those is closed. The new connection
    * is closed if descriptors are short, so that earlier ones can reach their providers.
    */
-  opened(socket: Socket): void {
+  register(socket: Socket): void {
     if (this.#opened++ % limitReadEvery === 0)
       this.#room = connectionsFor(this.#readLimit() ?? Number.POSITIVE_INFINITY);
     if (this.open >= this.#room) {
@@ -112,7 +112,7 @@ export class Connections {
     }
     const key = keyOf(socket);
     this.#unclaimed.set(key, socket);
-    socket.once("close", () => this.#closed(key, socket));
+    socket.once("close", () => this.#unregister(key, socket));
     const [oldest] = this.#unclaimed.values();
     if (this.#unclaimed.size > Math.max(1, this.#max / 2)) oldest?.destroy();
   }
@@ -136,7 +136,7 @@ export class Connections {
     return true;
   }
 
-  #closed(key: string, socket: Socket): void {
+  #unregister(key: string, socket: Socket): void {
     if (this.#unclaimed.get(key) === socket) this.#unclaimed.delete(key);
     const claimed = this.#claimed.get(key);
     if (claimed === undefined) return;

@@ -146,7 +146,7 @@ export class Access {
    *
    * @param target path and query as they arrived
    */
-  asked(method: string, target: string): void {
+  recordRequest(method: string, target: string): void {
     this.#method = method.slice(0, methodCharactersMax);
     this.#path = pathOf(target);
   }
@@ -166,8 +166,8 @@ export class Access {
     this.#lingers = true;
   }
 
-  /** Adds facts; later ones replace earlier ones. */
-  learned(facts: AccessFacts): void {
+  /** Later facts replace earlier ones. */
+  addFacts(facts: AccessFacts): void {
     keep(this.#facts, facts);
   }
 
@@ -176,15 +176,15 @@ export class Access {
     this.#facts.run_id = run_id;
     if (event._tag === "AttemptStarted") this.#facts.attempts = event.attempt;
     if (event._tag === "Continued") this.#seams += 1;
-    if (event._tag === "RetryScheduled") this.learned({ rule: event.rule });
-    if (event._tag === "QuestionAsked") this.learned({ rule: event.question.rule });
+    if (event._tag === "RetryScheduled") this.addFacts({ rule: event.rule });
+    if (event._tag === "QuestionAsked") this.addFacts({ rule: event.question.rule });
     if (event._tag === "RunInterrupted") this.#interrupted(event);
   }
 
   #interrupted(event: Extract<RelayEvent, { readonly _tag: "RunInterrupted" }>): void {
     const { code, kind } = event.failure;
     this.#givenUp = true;
-    this.learned({ rule: event.rule, failure: kind, code });
+    this.addFacts({ rule: event.rule, failure: kind, code });
   }
 
   /** Records that a head was written. */
@@ -205,7 +205,7 @@ export class Access {
   }
 
   /** Records that the run waited for a path or a cooldown. */
-  waited(ms: number): void {
+  addWait(ms: number): void {
     this.#waitedMs = (this.#waitedMs ?? 0) + ms;
   }
 
@@ -217,7 +217,7 @@ export class Access {
   }
 
   /** Records the end of the response: `whole`, the client `left` before the terminal marker, or `broken`. The first call counts. */
-  ended(how: "whole" | "left" | "broken"): void {
+  recordEnd(how: "whole" | "left" | "broken"): void {
     this.#end ??= how;
     if (this.#end === "left") this.#leftAt ??= this.#now();
   }
@@ -298,7 +298,7 @@ const keyLike = /^(?:sk-|sk_|AIza|gsk_|xai-|hf_|ghp_|eyJ)[\w.-]{12,}$/;
 /** The path as it is logged. Nearly every request has one of a few paths that need no masking, so these are cached. */
 const pathOf = (target: string): string => {
   if (plain.has(target)) return target;
-  const shown = shownPath(target);
+  const shown = redactPath(target);
   if (shown !== target) return shown;
   plain.add(target);
   dropOldest(plain, plainMax);
@@ -311,7 +311,7 @@ const plain = new Set<string>();
 const plainMax = 64;
 
 /** Removes the query, and masks possible tokens and keys in any spelling: a refused path is logged too. */
-const shownPath = (target: string): string => {
+const redactPath = (target: string): string => {
   if (!target.startsWith("/")) return "";
   const [path = ""] = target.slice(0, 4 * pathCharactersMax).split(/[?#]/);
   let isToken = false;

@@ -14,12 +14,12 @@ import { type LogFormat, lineOf } from "./LogLine.ts";
  *
  * @param format the format of the lines
  */
-export const layer = (format: LogFormat): Layer.Layer<never> => Logger.layer([made(format)]);
+export const layer = (format: LogFormat): Layer.Layer<never> => Logger.layer([makeLogger(format)]);
 
 /** Maximum delay of a line, in milliseconds. */
 export const linesMs = 10;
 
-const made = Effect.fnUntraced(function* (
+const makeLogger = Effect.fnUntraced(function* (
   format: LogFormat,
 ): Effect.fn.Return<Logger.Logger<unknown, void>, never, Scope.Scope> {
   const lines = new WaitingLines(Alarms.of(yield* Clock.Clock));

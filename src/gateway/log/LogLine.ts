@@ -35,11 +35,11 @@ export const lineOf = (format: LogFormat, event: LogEvent): string => {
   const level = event.logLevel.toLowerCase();
   if (format === "json") {
     const fields: Array<readonly [string, unknown]> = [];
-    const message = told(event, (name, value) => fields.push([name, value]));
+    const message = splitEvent(event, (name, value) => fields.push([name, value]));
     return safe(JSON.stringify({ time, level, message, ...Object.fromEntries(fields) }));
   }
   let shown = "";
-  const message = told(event, (name, value) => {
+  const message = splitEvent(event, (name, value) => {
     shown += ` ${name}=${textOf(value)}`;
   });
   return safe(`${time} ${level.toUpperCase().padEnd(5)} ${plainOf(message)}${shown}`);
@@ -51,7 +51,10 @@ export const lineOf = (format: LogFormat, event: LogEvent): string => {
  * @param tell called with each field, in order
  * @returns the message
  */
-const told = ({ annotations, cause, message }: LogEvent, tell: (name: string, value: unknown) => void): string => {
+const splitEvent = (
+  { annotations, cause, message }: LogEvent,
+  tell: (name: string, value: unknown) => void,
+): string => {
   const parts: ReadonlyArray<unknown> = Array.isArray(message) ? message : [message];
   let count = 0;
   const take = (name: string, value: unknown): void => {
@@ -79,7 +82,7 @@ const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
 const nameOf = (name: string): string => {
   const known = names.get(name);
   if (known !== undefined) return known;
-  const made = writtenName(name);
+  const made = sanitizeName(name);
   if (name.length > nameCharactersMax) return made;
   names.set(name, made);
   dropOldest(names, namesMax);
@@ -95,7 +98,7 @@ const namesMax = 256;
 const nameCharactersMax = 64;
 
 /** A field must not pass for one that every line has. */
-const writtenName = (name: string): string => {
+const sanitizeName = (name: string): string => {
   const word = /^[\w.-]*$/.test(name) ? cut(name) : cut(name).replaceAll(/[^\w.-]/g, "_");
   return head.some((taken) => taken === word) ? `_${word}` : word;
 };

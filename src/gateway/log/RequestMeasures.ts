@@ -110,12 +110,12 @@ class Labels {
     if (value === undefined) return "none";
     const known = this.#values.get(label) ?? new Set();
     this.#values.set(label, known);
-    return taken(known, value, labelValuesMax) ? value : other;
+    return tryAdd(known, value, labelValuesMax) ? value : other;
   }
 
   /** True if the combination may have its own series. */
   has(labels: Attributes): boolean {
-    return taken(this.#series, seriesOf(labels), seriesMax);
+    return tryAdd(this.#series, seriesOf(labels), seriesMax);
   }
 
   /** The metric of a series. The caller has bounded the labels. */
@@ -129,7 +129,7 @@ class Labels {
   }
 }
 
-const taken = (known: Set<string>, value: string, max: number): boolean => {
+const tryAdd = (known: Set<string>, value: string, max: number): boolean => {
   if (known.has(value)) return true;
   if (known.size >= max) return false;
   known.add(value);

@@ -25,7 +25,7 @@ export const namedIdsMax = 16;
  * @param plain a body that is known to be an object, without content encoding
  * @returns undefined for a body with more than `namedIdsMax` ids, or too deep or wide to be read
  */
-export const namedIds = (plain: Uint8Array): Effect.Effect<ReadonlyArray<NamedId> | undefined> =>
+export const extractIds = (plain: Uint8Array): Effect.Effect<ReadonlyArray<NamedId> | undefined> =>
   Effect.map(membersInTurns(plain), (object) => {
     const found = object?.members.flatMap((member) => idsIn(plain, member));
     return found === undefined || found.length > namedIdsMax ? undefined : found;

@@ -155,7 +155,7 @@ const retries = (calls: string, run: string): Asked => ({
   text: `These calls ran or may have run, and a retry may run them once more: ${calls}.`,
 });
 
-const ends = (run: string): Asked => ({
+const cancelPrompt = (run: string): Asked => ({
   ...{ title: "Cancel this run?", run, no: "Let it go on", yes: "Cancel the run" },
   text: "It ends in its user’s name, whichever process drives it. Its client gets nothing more, its running tools are interrupted, and nothing of it is sent again.",
 });
@@ -187,7 +187,7 @@ const answer = async (button: PageElement): Promise<void> => {
 
 const cancel = async (button: PageElement): Promise<void> => {
   const { cancel: run = "", of = "" } = button.dataset;
-  if (!(await sure(ends(of)))) return;
+  if (!(await sure(cancelPrompt(of)))) return;
   say("Cancelling …", false);
   await post(button, `runs/${encodeURIComponent(run)}/cancel`, {}, ({ ok, told }) =>
     say(ok ? messageOf(told) : `Not cancelled: ${messageOf(told)}`, !ok),

@@ -10,7 +10,7 @@ import { type OpenQuestion, openQuestionOf } from "../../story/Question.ts";
 import { runStatuses } from "../../story/RunStatus.ts";
 import { runStory } from "../../story/RunStory.ts";
 import { attemptsOf, lastRuleOf } from "../../story/RunSummary.ts";
-import { counted, grouped, lasting, momentUtc, relative } from "../../story/Times.ts";
+import { formatCount, grouped, lasting, momentUtc, relative } from "../../story/Times.ts";
 import type { ApiInvalid } from "../api/Api.ts";
 import { type Found, scannedRunsMax } from "../api/RunSearch.ts";
 import type { Totals } from "../api/Totals.ts";
@@ -48,13 +48,13 @@ export const overview = (model: OverviewModel): Html => html`
   ${totalsTiles(model.totals)}
   ${model.asked.before === undefined && questions(model)}
   ${pathBoard(model.paths, model.now)}
-  ${runs(model)}
+  ${runSection(model)}
   ${totalsTables(model.totals)}`;
 
 /** The address of a run's view, relative to the page. */
 export const runAddress = (runId: string): string => `./?run=${encodeURIComponent(runId)}`;
 
-const runs = ({ absences, asked, found, now, totals }: OverviewModel): Html => {
+const runSection = ({ absences, asked, found, now, totals }: OverviewModel): Html => {
   const page = Result.getOrElse(found, () => undefined);
   return html`<section aria-labelledby="runs-title" id="runs"><h2 id="runs-title">Runs</h2>
     ${searchForm(asked, totals, Result.isFailure(found) ? found.failure : undefined)}
@@ -101,12 +101,12 @@ const questions = ({ asking, asksMore, now }: OverviewModel): Html => {
       const question = openQuestionOf(record);
       return question === undefined ? [] : [{ record, question }];
     })
-    .toSorted((a, b) => urgency(a) - urgency(b) || askedAt(b) - askedAt(a));
+    .toSorted((a, b) => urgency(a) - urgency(b) || askTimeOf(b) - askTimeOf(a));
   const [first] = open;
   if (first === undefined) return none;
   const { expires_at } = first.question.question;
   const more = asksMore || open.length > questionsMax;
-  return html`<section aria-labelledby="questions-title" class="asked"><h2 id="questions-title">${asksMore ? "Many questions are open" : `${counted(open.length, "question")} ${open.length === 1 ? "is" : "are"} open`}${expires_at !== undefined && html` <small>${open.length === 1 ? "it" : "the first"} expires ${relative(expires_at, now)}</small>`}</h2>
+  return html`<section aria-labelledby="questions-title" class="asked"><h2 id="questions-title">${asksMore ? "Many questions are open" : `${formatCount(open.length, "question")} ${open.length === 1 ? "is" : "are"} open`}${expires_at !== undefined && html` <small>${open.length === 1 ? "it" : "the first"} expires ${relative(expires_at, now)}</small>`}</h2>
     ${open.slice(0, questionsMax).map(({ question, record }) => questionCard(record, question, now))}
     ${more && html`<p class="more"><a href="${listAddress({ filter: "asking", before: undefined, sent: {} })}">All runs that ask</a></p>`}
   </section>`;
@@ -120,7 +120,7 @@ interface Open {
 /** Sort key: the earliest expiry first, then questions without one. */
 const urgency = ({ question: { question } }: Open): number => question.expires_at ?? Number.MAX_SAFE_INTEGER;
 
-const askedAt = ({ question: { question }, record }: Open): number => question.asked_at ?? record.started_at;
+const askTimeOf = ({ question: { question }, record }: Open): number => question.asked_at ?? record.started_at;
 
 /** The time at which a row is rendered, and the runs without a client. */
 type Moment = Pick<OverviewModel, "absences" | "now">;
@@ -138,7 +138,7 @@ const row = (record: RunRecord, { absences, now }: Moment): Html => {
     <span class="state"><span class="chip ${tone}"${record.end === undefined && html` title="${title}"`}>${mark} ${word}</span></span>
     <span class="who"><b>${label(provider.model ?? provider.id)}</b><small>${provider.model !== undefined && html`${label(provider.id)} · `}<span class="mono">${label(run_id)}</span></small></span>
     ${sparkline(timelineOf(story))}
-    <span class="what">${wait !== undefined && html`<b class="waits">${wait.said}</b> ${wait.times} · `}${alone !== undefined && html`<b class="waits">${alone.said}</b> ${alone.times} · `}${attempts > 1 && html`${counted(attempts, "attempt")} · `}${lasting(story.lasted)}${rule !== undefined && html` · <code>${rule}</code>`}${code !== undefined && html` · ${label(code)}`}</span>
+    <span class="what">${wait !== undefined && html`<b class="waits">${wait.said}</b> ${wait.times} · `}${alone !== undefined && html`<b class="waits">${alone.said}</b> ${alone.times} · `}${attempts > 1 && html`${formatCount(attempts, "attempt")} · `}${lasting(story.lasted)}${rule !== undefined && html` · <code>${rule}</code>`}${code !== undefined && html` · ${label(code)}`}</span>
     <time class="when" title="${momentUtc(started_at)}">${relative(started_at, now)}</time>
   </a></li>`;
 };

@@ -4,7 +4,7 @@
  */
 import type { PathStatus } from "../../paths/Paths.ts";
 import { cooldownWords, pathStanding, pathStandings, whyDown } from "../../story/PathWords.ts";
-import { counted, lasting, momentUtc, relative } from "../../story/Times.ts";
+import { formatCount, lasting, momentUtc, relative } from "../../story/Times.ts";
 import { inOrder, isDisturbed } from "../api/PathList.ts";
 import { type Html, html, label, none } from "./Html.ts";
 
@@ -23,7 +23,7 @@ export const pathBoard = (paths: ReadonlyArray<PathStatus>, now: number): Html =
   const more = shown.length - pathsMax;
   return html`<section aria-labelledby="paths-title" class="paths"><h2 id="paths-title">Ways to providers</h2>
     ${shown.slice(0, pathsMax).map((path) => card(path, now))}
-    ${more > 0 && html`<p class="hint">And ${counted(more, "way")} more, as <a href="api/paths">the API</a> has them.</p>`}
+    ${more > 0 && html`<p class="hint">And ${formatCount(more, "way")} more, as <a href="api/paths">the API</a> has them.</p>`}
   </section>`;
 };
 
@@ -36,10 +36,10 @@ const card = (path: PathStatus, now: number): Html => {
       ${path.state !== "up" && html`<div><dt>${path.state === "down" ? "Down" : "Back"} since</dt><dd><time title="${momentUtc(path.since)}">${relative(path.since, now)}</time></dd></div>`}
       ${standing === "down" && path.code !== undefined && html`<div><dt>Why</dt><dd>${label(whyDown(path.code))}${whyDown(path.code) !== path.code && html` <code>${path.code}</code>`}</dd></div>`}
       ${standing === "down" && html`<div><dt>Asked</dt><dd>${probes(path, now)}</dd></div>`}
-      <div><dt>Waiting</dt><dd>${path.waiting === 0 ? "no run" : counted(path.waiting, "run")}</dd></div>
+      <div><dt>Waiting</dt><dd>${path.waiting === 0 ? "no run" : formatCount(path.waiting, "run")}</dd></div>
     </dl>
     ${path.cooldowns.length > 0 && html`<ul class="plain">${path.cooldowns.slice(0, cooldownsMax).map((it) => cooldown(it, now))}</ul>`}
-    ${path.cooldowns.length > cooldownsMax && html`<p class="hint">And ${counted(path.cooldowns.length - cooldownsMax, "cooldown")} more.</p>`}
+    ${path.cooldowns.length > cooldownsMax && html`<p class="hint">And ${formatCount(path.cooldowns.length - cooldownsMax, "cooldown")} more.</p>`}
   </article>`;
 };
 

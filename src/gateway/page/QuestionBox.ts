@@ -8,7 +8,7 @@ import type { RunRecord } from "../../recorder/RunRecord.ts";
 import type { Absence } from "../../story/AbsenceWords.ts";
 import { amounts } from "../../story/FactWords.ts";
 import { choiceDoes } from "../../story/FailureWords.ts";
-import { type OpenQuestion, type RepeatableCalls, repeatsText } from "../../story/Question.ts";
+import { describeRepeats, type OpenQuestion, type RepeatableCalls } from "../../story/Question.ts";
 import type { AnswerStory } from "../../story/RunStory.ts";
 import { refusalText } from "../../story/SeamWords.ts";
 import { lasting, momentUtc, relative } from "../../story/Times.ts";
@@ -42,19 +42,19 @@ export const questionBox = (record: RunRecord, open: OpenQuestion, place: Questi
   const isRisky = (choice: Choice) => choice === "retry" && repeats !== undefined;
   return html`<section class="question" aria-label="Question ${question.revision} of run ${record.run_id}">
     ${!place.tells && html`<h3>Your answer is needed</h3>`}
-    ${asks(record, open, place.now)}
+    ${questionDetails(record, open, place.now)}
     ${place.tells && html`<p class="sentence">${message}</p>`}
     ${place.tells && refusal !== undefined && html`<p class="refusal">${refusalText(refusal)}</p>`}
     <ul class="choices">${inOrder(question.choices, isRisky).map((choice) => {
       const risk = isRisky(choice) ? repeats : undefined;
       return html`<li>${place.answers ? button(record, open, choice, risk) : html`<b>${choices[choice].title}</b>`}
-        <span id="does-${record.run_id}-${choice}">${capital(choiceDoes(choice, open.incident))}.${risk !== undefined && html` <em class="risk">May run again: ${repeatsList(risk)}</em>`}</span></li>`;
+        <span id="does-${record.run_id}-${choice}">${capital(choiceDoes(choice, open.incident))}.${risk !== undefined && html` <em class="risk">May run again: ${repeatList(risk)}</em>`}</span></li>`;
     })}</ul>
   </section>`;
 };
 
 /** Renders the times and the calls of a question. */
-const asks = (record: RunRecord, open: OpenQuestion, now: number): Html => {
+const questionDetails = (record: RunRecord, open: OpenQuestion, now: number): Html => {
   const { incident, question } = open;
   const at = question.asked_at ?? incident?.at;
   const calls = incident?.decision.calls ?? [];
@@ -94,7 +94,7 @@ const button = (
   html`<button type="button" class="choice${risk !== undefined && " risky"}${choice === "stop" && " plain"}" id="answer-${run_id}-${choice}" data-run="${run_id}" data-revision="${revision}" data-choice="${choice}" aria-describedby="asks-${run_id} does-${run_id}-${choice}"${
     risk === undefined
       ? none
-      : html` data-of="${provider.model ?? provider.id}, run ${run_id}" data-confirm="${repeatsText(risk)}"`
+      : html` data-of="${provider.model ?? provider.id}, run ${run_id}" data-confirm="${describeRepeats(risk)}"`
   }>${choices[choice].title}</button>`;
 
 /** Renders a closed question and its answer. */
@@ -104,5 +104,5 @@ export const answerLine = ({ by, question: { answer, choices: offered, revision 
   }</p>`;
 
 /** Lists the calls that may run again, each label isolated from the direction of the surrounding text. */
-const repeatsList = ({ more, named }: RepeatableCalls): Html =>
+const repeatList = ({ more, named }: RepeatableCalls): Html =>
   html`${named.map(({ call, tool }, index) => html`${index > 0 && ", "}${tool === undefined ? call : html`${label(tool)} (${call})`}`)}${more > 0 && ` and ${more} more`}`;

@@ -30,7 +30,7 @@ import { overview } from "./Overview.ts";
 import { contentSecurityPolicy, pageFrame } from "./PageFrame.ts";
 import { runDocument } from "./RunDocument.ts";
 import { runView } from "./RunPicture.ts";
-import { askedOf, searchOf } from "./SearchForm.ts";
+import { parseQuery, searchOf } from "./SearchForm.ts";
 import { style } from "./style/Style.ts";
 
 /** Runs per page of the list. */
@@ -162,7 +162,7 @@ const metricsOf = Effect.fnUntraced(function* (traffic: Option.Option<Traffic["S
     return [yield* own ?? status, yield* storeState, paths?.list() ?? []] as const;
   });
   if (sockets === undefined) return Effect.flatMap(here, (of) => Metrics.text(...of));
-  const all = yield* SharedMetrics.joined(
+  const all = yield* SharedMetrics.share(
     sockets,
     Effect.flatMap(here, (of) => Metrics.rows(...of)),
   );
@@ -175,7 +175,7 @@ const overviewPage: View = (sources, query) =>
   Effect.gen(function* () {
     const { recorder, totals } = sources;
     const paths = yield* sources.list;
-    const asked = askedOf(query);
+    const asked = parseQuery(query);
     const now = yield* Clock.currentTimeMillis;
     const search = RunSearch.parse(searchOf(asked), { byDefault: pageRuns, max: pageRuns }, now);
     const found = Result.isFailure(search)

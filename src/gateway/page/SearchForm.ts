@@ -26,8 +26,8 @@ export interface Asked {
   readonly sent: { readonly [F in Field]?: string };
 }
 
-/** Parses a request for the page. An unknown filter means all runs. */
-export const askedOf = (query: URLSearchParams): Asked => ({
+/** An unknown filter means all runs. */
+export const parseQuery = (query: URLSearchParams): Asked => ({
   filter: filters.find((it) => it === query.get("filter")) ?? "all",
   before: query.get("before") ?? undefined,
   sent: Object.fromEntries(
@@ -84,7 +84,7 @@ export const searchForm = (asked: Asked, totals: Totals, invalid: ApiInvalid | u
           rules.map((rule) => [rule, rule]),
         ),
       )}
-      ${labelled("End", "", choice(form, "end", ends(sent.end)))}
+      ${labelled("End", "", choice(form, "end", endOptions(sent.end)))}
       <details class="more"${isOpen && html` open`}><summary>More</summary><div>
         ${labelled("Model", "", input(form, "model", "text", "models"))}
         ${labelled("Provider", "", input(form, "provider", "text", "providers"))}
@@ -112,7 +112,7 @@ const spans = [
   ["7d", "in the last 7 days"],
 ] as const;
 
-const ends = (sent: string | undefined): ReadonlyArray<readonly [string, string]> => {
+const endOptions = (sent: string | undefined): ReadonlyArray<readonly [string, string]> => {
   const states = ["completed", "stopped"];
   return [...states, ...(sent === undefined || states.includes(sent) ? [] : [sent])].map((it) => [it, it]);
 };
@@ -120,7 +120,7 @@ const ends = (sent: string | undefined): ReadonlyArray<readonly [string, string]
 const labelled = (title: string, kind: string, control: Html): Html =>
   html`<label class="${kind}"><span>${title}</span>${control}</label>`;
 
-const marked = ({ field }: FormParts, name: Field): Html =>
+const invalidAttributes = ({ field }: FormParts, name: Field): Html =>
   field === name ? html` aria-invalid="true" aria-describedby="search-invalid"` : none;
 
 const input = (form: FormParts, name: Field, type: string, list?: string): Html => {
@@ -128,13 +128,13 @@ const input = (form: FormParts, name: Field, type: string, list?: string): Html 
   // A date field shows nothing but a valid date, so a duration needs a text field.
   const shownAs =
     type === "datetime-local" && value !== "" && !/^\d{4}-\d\d-\d\dT\d\d:\d\d$/.test(value) ? "text" : type;
-  return html`<input type="${shownAs}" name="${name}" value="${value}" maxlength="${labelCharactersMax}" autocomplete="off"${list !== undefined && html` list="${list}"`}${marked(form, name)}>`;
+  return html`<input type="${shownAs}" name="${name}" value="${value}" maxlength="${labelCharactersMax}" autocomplete="off"${list !== undefined && html` list="${list}"`}${invalidAttributes(form, name)}>`;
 };
 
 const choice = (form: FormParts, name: Field, offered: ReadonlyArray<readonly [string | Rule, string]>): Html => {
   const sent = form.sent[name];
   const known = sent === undefined || offered.some(([value]) => value === sent) ? offered : [...offered, [sent, sent]];
-  return html`<select name="${name}"${marked(form, name)}><option value="">any</option>${known.map(
+  return html`<select name="${name}"${invalidAttributes(form, name)}><option value="">any</option>${known.map(
     ([value, title]) => html`<option value="${value ?? ""}"${value === sent && html` selected`}>${title}</option>`,
   )}</select>`;
 };

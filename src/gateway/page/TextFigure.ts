@@ -19,7 +19,7 @@ export const textFigures = ({ attempts, texts }: RunStory): Html => {
 const textFigure = (text: ReadonlyArray<TextPiece>, lengths: ReadonlyMap<number, number>): Html => {
   const width = widthOf(text, lengths);
   const place = (at: number) => `${Math.round((at / width) * 100_000) / 1_000}%`;
-  return html`<figure class="text" aria-label="${spoken(text)}">
+  return html`<figure class="text" aria-label="${ariaLabelOf(text)}">
     <svg class="track" height="44" aria-hidden="true">${text.map((piece, index) => pieceOf(piece, index, width, place))}${text.map((piece) => stitches(piece, place))}</svg>
     <figcaption><ol>${text.map(legendOf)}</ol></figcaption>
   </figure>`;
@@ -36,8 +36,7 @@ const widthOf = (text: ReadonlyArray<TextPiece>, lengths: ReadonlyMap<number, nu
   return Math.max(1, last.from + Math.max(least, lengths.get(last.attempt) ?? 0));
 };
 
-/** Describes the figure for a screen reader. */
-const spoken = (text: ReadonlyArray<TextPiece>): string =>
+const ariaLabelOf = (text: ReadonlyArray<TextPiece>): string =>
   `The text in pieces: ${text
     .map(({ attempt, from, proof }) =>
       proof === undefined ? `attempt ${attempt}` : `attempt ${attempt} after ${charactersOf(from)}, by ${proof}`,

@@ -6,7 +6,7 @@ import type { Evidence } from "../../domain/RunIncident.ts";
 import { SeamProof } from "../../domain/SeamWords.ts";
 import type { AttemptStory } from "../../story/RunStory.ts";
 import { charactersOf } from "../../story/SeamWords.ts";
-import { counted, lasting } from "../../story/Times.ts";
+import { formatCount, lasting } from "../../story/Times.ts";
 import { events } from "../../story/Words.ts";
 import type { Gap, Timeline } from "./geometry/Timeline.ts";
 import { type Html, html, none } from "./Html.ts";
@@ -20,15 +20,14 @@ import { stitch } from "./TextFigure.ts";
 export const timelineFigure = (timeline: Timeline): Html => {
   const { bars } = timeline;
   if (bars.length === 0) return html`<p class="empty">No attempt is on record yet.</p>`;
-  return html`<figure class="timeline" aria-label="${spoken(timeline)}">
-    <div class="lane axis"><span class="who">${counted(bars.length, "attempt")}</span>${axis(timeline)}</div>
+  return html`<figure class="timeline" aria-label="${ariaLabelOf(timeline)}">
+    <div class="lane axis"><span class="who">${formatCount(bars.length, "attempt")}</span>${axis(timeline)}</div>
     ${bars.map((bar) => lane(bar, timeline))}
     <figcaption>${legend(timeline)}</figcaption>
   </figure>`;
 };
 
-/** Describes the figure for a screen reader. */
-const spoken = ({ bars, total }: Timeline): string =>
+const ariaLabelOf = ({ bars, total }: Timeline): string =>
   `${lasting(total)}: ${bars.map((bar) => `attempt ${bar.record.attempt} from ${lasting(bar.from)} to ${lasting(bar.to)}, ${bar.said.word}`).join("; ")}`;
 
 const lane = (bar: AttemptStory, timeline: Timeline): Html => html`<div class="lane">
@@ -64,7 +63,7 @@ const body = (bar: AttemptStory, timeline: Timeline): Html => {
   const stops = bar.evidence.filter(({ event }) => event === "shown");
   const phases = [
     { from: bar.from, kind: "held" },
-    ...stops.map(({ at_ms, detail }) => ({ from: Math.max(at_ms, bar.from), kind: shownKind(detail) })),
+    ...stops.map(({ at_ms, detail }) => ({ from: Math.max(at_ms, bar.from), kind: kindOf(detail) })),
   ];
   const pieces = phases.map((phase, index) => ({ ...phase, to: phases[index + 1]?.from ?? bar.to }));
   return html`<rect class="bar ${bar.end} held" x="${percent(timeline.place(bar.from))}" y="6" width="4" height="18" rx="2"/>${pieces.map(
@@ -77,7 +76,7 @@ const body = (bar: AttemptStory, timeline: Timeline): Html => {
 
 type Kind = "held" | "reasoning" | "text";
 
-const shownKind = (detail: string | undefined): Kind => (detail === "text" || detail === "reasoning" ? detail : "held");
+const kindOf = (detail: string | undefined): Kind => (detail === "text" || detail === "reasoning" ? detail : "held");
 
 const titles: Readonly<Record<string, string>> = {
   held: "Nothing shown:",

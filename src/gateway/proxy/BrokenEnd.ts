@@ -11,7 +11,7 @@ import { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import { Duration, Effect } from "effect";
 import { unsentBytes } from "./KernelSockets.ts";
-import { discarded, isUnread } from "./Lingering.ts";
+import { discardRest, isUnread } from "./Lingering.ts";
 
 /** Size line of a chunk whose single byte is never sent. */
 const openChunk = "1\r\n";
@@ -89,7 +89,7 @@ const endWith = (last: string, response: ServerResponse, socket: Socket, slowMs:
   });
   return Effect.andThen(
     sent,
-    Effect.suspend(() => (isUnread(response.req) ? discarded(response.req) : Effect.void)),
+    Effect.suspend(() => (isUnread(response.req) ? discardRest(response.req) : Effect.void)),
   );
 };
 

@@ -12,7 +12,7 @@ import type { Bytes } from "../upstream/ContentDecoding.ts";
 import { isEventStream, reasonPhrase, sendable, unbuffered, without } from "../upstream/Headers.ts";
 import { breakOff, reset } from "./BrokenEnd.ts";
 import { isUnacknowledged } from "./KernelSockets.ts";
-import { discarded, isUnread } from "./Lingering.ts";
+import { discardRest, isUnread } from "./Lingering.ts";
 import { wroteChunk } from "./SmallChunk.ts";
 
 /**
@@ -53,7 +53,7 @@ export class ClientResponse {
       this.#gone = true;
       // A fiber that waits for the socket resumes in this step and might end the response, so the client's departure is recorded first.
       if (!this.#over) {
-        access.ended(this.#isComplete() ? "whole" : "left");
+        access.recordEnd(this.#isComplete() ? "whole" : "left");
         this.#onGone?.();
       }
       wake();
@@ -137,7 +137,7 @@ export class ClientResponse {
 
   writeNow(chunks: ReadonlyArray<Bytes>): void {
     // Node joins the writes of one turn by itself, and its `cork` may request a drain that never comes.
-    if (this.#counts(chunks)) for (const chunk of chunks) this.#response.write(chunk);
+    if (this.#tryCount(chunks)) for (const chunk of chunks) this.#response.write(chunk);
   }
 
   /**
@@ -145,12 +145,12 @@ export class ClientResponse {
    * many writes need: here a client that reads as fast as it is written to would never cause a pause, however long the loop.
    */
   passOn(chunks: ReadonlyArray<Bytes>): void {
-    if (this.#counts(chunks) && !wroteChunk(this.#response, chunks))
+    if (this.#tryCount(chunks) && !wroteChunk(this.#response, chunks))
       for (const chunk of chunks) this.#response.write(chunk);
   }
 
   /** Counts written bytes. Returns false if the client has left. */
-  #counts(chunks: ReadonlyArray<Bytes>): boolean {
+  #tryCount(chunks: ReadonlyArray<Bytes>): boolean {
     if (this.#gone) return false;
     if (this.#over) throw new Error("A response was written to after its end");
     for (const { byteLength } of chunks) this.access.wrote(byteLength);
@@ -170,7 +170,7 @@ export class ClientResponse {
     return Effect.suspend(() => {
       this.#over = true;
       if (this.#gone || this.#lingers) return Effect.void;
-      this.access.ended("whole");
+      this.access.recordEnd("whole");
       this.#response.end();
       // The system usually accepts a response in the same step. Node reports it as finished one turn later.
       const sent = this.#response.writableLength === 0 ? Effect.void : this.#drained;
@@ -182,7 +182,7 @@ export class ClientResponse {
   get #lingered(): Effect.Effect<void> {
     return Effect.suspend(() => {
       const { req, socket } = this.#response;
-      return Effect.map(discarded(req), () => {
+      return Effect.map(discardRest(req), () => {
         if (this.#lingers || !req.complete) socket?.destroy();
       });
     });
@@ -195,7 +195,7 @@ export class ClientResponse {
   get break(): Effect.Effect<void> {
     return Effect.suspend(() => {
       this.#over = true;
-      this.access.ended("broken");
+      this.access.recordEnd("broken");
       if (!this.#response.writableEnded) return breakOff(this.#response, this.#slowMs);
       return this.#gone || this.#response.writableFinished ? Effect.void : this.#drained;
     });
@@ -225,7 +225,7 @@ export class ClientResponse {
   ): void {
     if (this.#gone || this.begun) return;
     const document = errorBody({ code, status, reason, message }, upstream);
-    this.access.learned({ refused: reason });
+    this.access.addFacts({ refused: reason });
     this.answer(status, document, [["x-recovery-refused", reason], ...demanded, ...extra]);
   }
 
@@ -249,7 +249,7 @@ export class ClientResponse {
     const unread = isUnread(this.#response.req);
     this.#over = true;
     this.#lingers = unread;
-    this.access.ended("whole");
+    this.access.recordEnd("whole");
     const headers: RelayHead["headers"] = [
       ["content-length", String(body.byteLength)],
       ["x-content-type-options", "nosniff"],

@@ -52,7 +52,7 @@ export class GatheredBody {
 
   get whole(): Effect.Effect<Bytes> {
     return Effect.suspend(() => {
-      if (this.#place === undefined) return joined(this.#chunks);
+      if (this.#place === undefined) return concatBytes(this.#chunks);
       // After a body has arrived in full, nothing waits any more.
       this.#settle(this.#place, this.#waiting);
       return Effect.succeed(this.#place.subarray(0, this.#length));
@@ -73,16 +73,16 @@ export class GatheredBody {
 
 const copiedBytes = 1_024 * 1_024;
 
-/** Joins chunks. A large total is copied over several turns. */
-export const joined = (chunks: ReadonlyArray<Uint8Array>): Effect.Effect<Bytes> => {
+/** A large total is copied over several turns. */
+export const concatBytes = (chunks: ReadonlyArray<Uint8Array>): Effect.Effect<Bytes> => {
   const length = chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0);
   // The buffer is unpooled, because a slice would keep all of Node's pool alive.
   return length > copiedBytes
-    ? joinedInTurns(chunks, length)
+    ? concatBytesInTurns(chunks, length)
     : Effect.sync(() => placed(chunks, Buffer.allocUnsafeSlow(length)));
 };
 
-const joinedInTurns = Effect.fnUntraced(function* (chunks: ReadonlyArray<Uint8Array>, length: number) {
+const concatBytesInTurns = Effect.fnUntraced(function* (chunks: ReadonlyArray<Uint8Array>, length: number) {
   const all = Buffer.allocUnsafeSlow(length);
   let at = 0;
   let turn = 0;

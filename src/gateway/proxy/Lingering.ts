@@ -17,7 +17,7 @@ export const isUnread = (request: IncomingMessage): boolean =>
   !request.complete && !request.destroyed && !request.socket.destroyed && hasBody(request);
 
 /** Discards the rest of a request's body, until its end, the client's departure or a limit. */
-export const discarded = (request: IncomingMessage): Effect.Effect<void> => {
+export const discardRest = (request: IncomingMessage): Effect.Effect<void> => {
   const rest = Effect.callback<void>((resume) => {
     if (!isUnread(request)) return resume(Effect.void);
     const { socket } = request;

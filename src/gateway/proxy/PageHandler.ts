@@ -64,7 +64,8 @@ export const serve = (
       const headers = [...response.headers];
       client.head({ status, statusText, headers });
       // Only a feed has to be ended by a shutdown.
-      if (response.body !== null) yield* copied(response.body, client, isEventStream(headers) ? closing : Effect.never);
+      if (response.body !== null)
+        yield* copyBody(response.body, client, isEventStream(headers) ? closing : Effect.never);
       yield* client.end;
     });
     return served.pipe(
@@ -78,7 +79,7 @@ export const serve = (
     );
   });
 
-const copied = (
+const copyBody = (
   body: ReadableStream<Uint8Array<ArrayBuffer>>,
   client: ClientResponse,
   closing: Effect.Effect<void>,

@@ -53,16 +53,16 @@ export const pass = (
 ): Effect.Effect<void> =>
   Effect.withFiber<void>((fiber) => {
     client.whenGone(() => fiber.interruptUnsafe(undefined, Context.empty()));
-    return passed(request, client, upstream, unrecovered).pipe(
+    return passThrough(request, client, upstream, unrecovered).pipe(
       Effect.catchTag("PassFailed", ({ error, reason }) => {
         const { code, kind: failure } = classify(error);
-        client.access.learned({ code, failure });
+        client.access.addFacts({ code, failure });
         return Effect.andThen(
           Effect.logWarning(`a request that passes through failed: ${reason}`, {
             ...labelsOf(error),
             ...(code === undefined ? {} : { code }),
           }),
-          client.begun ? client.break : refused({ code, kind: failure }, reason, name, client),
+          client.begun ? client.break : refuse({ code, kind: failure }, reason, name, client),
         );
       }),
       Effect.onInterrupt(() => client.break),
@@ -70,7 +70,7 @@ export const pass = (
     );
   });
 
-const passed = Effect.fnUntraced(function* (
+const passThrough = Effect.fnUntraced(function* (
   request: PassedRequest,
   client: ClientResponse,
   upstream: Upstream,
@@ -87,13 +87,13 @@ const passed = Effect.fnUntraced(function* (
   const streams = unrecovered !== undefined && isStream(head, request.url);
   client.head(streams ? { ...head, headers: [...head.headers, [passedHeader, unrecovered.reason]] } : head);
   if (streams) yield* report(unrecovered, client);
-  yield* copied(body, client);
+  yield* copyBody(body, client);
   yield* client.end;
 });
 
 const report = ({ reason, reported, target }: Unrecovered, { access }: ClientResponse): Effect.Effect<void> =>
   Effect.suspend(() => {
-    access.learned({ passed: reason });
+    access.addFacts({ passed: reason });
     // Each unread body was logged already.
     const path = reason === "unread_body" ? undefined : reported.takeNew(target);
     return path === undefined
@@ -101,7 +101,7 @@ const report = ({ reason, reported, target }: Unrecovered, { access }: ClientRes
       : Effect.logWarning("a stream passes through without recovery", { path, reason });
   });
 
-const copied = Effect.fnUntraced(function* (body: PassedResponse["body"], client: ClientResponse) {
+const copyBody = Effect.fnUntraced(function* (body: PassedResponse["body"], client: ClientResponse) {
   const chunks: AsyncIterator<Bytes> = body[Symbol.asyncIterator]();
   for (;;) {
     const next = yield* Effect.tryPromise({
@@ -116,7 +116,7 @@ const copied = Effect.fnUntraced(function* (body: PassedResponse["body"], client
 /** Errors of an abandoned body no longer matter. */
 const ignored = (): void => undefined;
 
-const refused = (
+const refuse = (
   failure: FailureSeen,
   reason: PassFailed["reason"],
   name: UpstreamName,

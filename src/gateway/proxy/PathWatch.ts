@@ -50,7 +50,7 @@ export const make: Effect.Effect<PathWatch, never, Scope.Scope> = Effect.gen(fun
   const look = () => void Queue.offerUnsafe(asked, undefined);
   const turn: Effect.Effect<void> = Effect.suspend(() => {
     const list = paths.list();
-    const told = Effect.forEach(watcher.changes(list), ([message, fields]) => Effect.logInfo(message, fields), {
+    const told = Effect.forEach(watcher.diff(list), ([message, fields]) => Effect.logInfo(message, fields), {
       discard: true,
     });
     const next = Queue.take(asked);
@@ -63,7 +63,7 @@ export const make: Effect.Effect<PathWatch, never, Scope.Scope> = Effect.gen(fun
     // Credential and model do not matter for reachability.
     answered: (path) => paths.answered({ path, credential: "", model: undefined }),
     waits: (path, runId) => {
-      watcher.waits(path, runId);
+      watcher.onWait(path, runId);
       look();
     },
   };
@@ -85,14 +85,14 @@ class Watcher {
     this.#context = context;
   }
 
-  waits(path: string, runId: string): void {
+  onWait(path: string, runId: string): void {
     const known = this.#outages.get(path)?.runs ?? this.#early.get(path) ?? new Set();
     if (!this.#outages.has(path)) this.#early.set(path, known);
     if (known.size < watchedMax) known.add(runId);
     dropOldest(this.#early, watchedMax);
   }
 
-  changes(list: ReadonlyArray<PathStatus>): ReadonlyArray<Line> {
+  diff(list: ReadonlyArray<PathStatus>): ReadonlyArray<Line> {
     const lines = [...this.#outagesIn(list), ...this.#cooldownsIn(list)];
     this.#early.clear();
     return lines;

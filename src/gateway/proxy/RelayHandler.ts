@@ -90,7 +90,7 @@ const relayed = Effect.fnUntraced(function* (
       ...openingOf({ options, routing }, manner),
       onKeepAlive: () => client.access.heard(),
       onWaited: (wait) => {
-        client.access.waited(wait.ms);
+        client.access.addWait(wait.ms);
         countWait(wait, services);
       },
       onEvent: told.event,
@@ -160,7 +160,7 @@ interface Listeners {
 }
 
 /** Reports a run's events to the meter, the path watch and the access record. */
-export const reporting = ({ meter, routing, watch }: Listeners, access: Pick<Access, "followed" | "learned">) => {
+export const reporting = ({ meter, routing, watch }: Listeners, access: Pick<Access, "followed" | "addFacts">) => {
   let runId: string | undefined;
   let path = routing.path?.id;
   return {
@@ -171,7 +171,7 @@ export const reporting = ({ meter, routing, watch }: Listeners, access: Pick<Acc
       if (event._tag === "AttemptStarted") {
         const moved = routing.routes?.find(({ id }) => id === event.route);
         path = (moved ?? routing).path?.id;
-        access.learned({ route: moved?.id ?? routing.route?.id });
+        access.addFacts({ route: moved?.id ?? routing.route?.id });
       }
       if (event._tag === "Waiting" && event.for === "path" && path !== undefined) watch.waits(path, run_id);
       else if (event._tag !== "AttemptStarted" && event._tag !== "RunCompleted") watch.look();

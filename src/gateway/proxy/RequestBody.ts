@@ -8,7 +8,7 @@ import { Alarm, Alarms } from "../../adapters/relay/Alarms.ts";
 import type { GatewayLimits } from "../config/Options.ts";
 import { type Holder, Shares } from "../limits/Shares.ts";
 import { type Bytes, decodedBody } from "../upstream/ContentDecoding.ts";
-import { GatheredBody, joined } from "./GatheredBody.ts";
+import { concatBytes, GatheredBody } from "./GatheredBody.ts";
 
 /**
  * A body is refused: it exceeds its limit, all bodies exceed theirs, its client exceeds its share, it arrives too slowly, or the
@@ -76,7 +76,9 @@ export class BodyStore {
           Effect.promise((signal) => decodedBody(encoding, body, take, signal)),
           (plain) => {
             if (plain === undefined) return Effect.undefined;
-            return "refused" in plain ? Effect.fail(new BodyRefused({ reason: plain.refused })) : joined(plain.chunks);
+            return "refused" in plain
+              ? Effect.fail(new BodyRefused({ reason: plain.refused }))
+              : concatBytes(plain.chunks);
           },
         ),
       ),

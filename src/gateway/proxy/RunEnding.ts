@@ -13,8 +13,8 @@ import type { RelayRepeats } from "../../adapters/relay/RelayRepeats.ts";
 import type { RelayRefusal } from "../../adapters/relay/RelayTransport.ts";
 import { unknownName } from "../clients/ClientRows.ts";
 import {
+  finalFailureOf,
   type GivenUp,
-  givenUp,
   isGivenUp,
   isLeftToClient,
   recalled,
@@ -51,7 +51,7 @@ export const fromMemory = (request: EndedRequest): Effect.Effect<boolean> =>
 const remembering = Effect.fnUntraced(function* (request: EndedRequest, repeats: RelayRepeats) {
   const found = yield* repeats.recall(request.plan.request);
   if (found === undefined) return false;
-  request.client.access.learned({ memory_ms: Math.round(found.ageMs) });
+  request.client.access.addFacts({ memory_ms: Math.round(found.ageMs) });
   refuse(request, recalled(found));
   return true;
 });
@@ -60,11 +60,11 @@ const remembering = Effect.fnUntraced(function* (request: EndedRequest, repeats:
 export const beforeHead = Effect.fnUntraced(function* (error: RelayInterrupted, request: EndedRequest) {
   const { client, upstream } = request;
   if (isOutOfDescriptors(error.failure)) return yield* outOfRoom(error, request);
-  if (error.again_ms !== undefined) return waitsStill(error, error.again_ms, request);
+  if (error.again_ms !== undefined) return reportStillWaiting(error, error.again_ms, request);
   if (isGivenUp(error, error.retry_of !== undefined)) return refuse(request, yield* remembered(error, request));
   // A client that is still connected did not cancel, and would retry an error that looks transient.
-  if (isCancelled(error)) return refuse(request, givenUp(error));
-  if (error.response !== undefined) return yield* handedOn(error.response, error.headers, client);
+  if (isCancelled(error)) return refuse(request, finalFailureOf(error));
+  if (error.response !== undefined) return yield* forwardRefusal(error.response, error.headers, client);
   client.refuse({ status: 503, reason: "unavailable", message: error.message }, upstream, [
     ...(error.reason === "record_failed" ? askAgain : []),
     ...error.headers,
@@ -75,7 +75,7 @@ export const beforeHead = Effect.fnUntraced(function* (error: RelayInterrupted, 
 const outOfRoom = (error: RelayInterrupted, { client, upstream }: EndedRequest): Effect.Effect<void> =>
   Effect.suspend(() => {
     const { code, kind } = error.failure;
-    client.access.learned({ failure: kind, code });
+    client.access.addFacts({ failure: kind, code });
     const named = code === undefined ? [] : [["x-recovery-code", code] as const];
     client.refuse(outOfDescriptors, upstream, [...askAgain, ...error.headers, ...named]);
     return reportOutOfDescriptors;
@@ -100,7 +100,10 @@ export const behindHead = Effect.fnUntraced(function* (
     !isCancelled(error) && response.begun() && !response.handedOn() && isLeftToClient(manner, { repeated, said });
   if (manner.onBreak !== "tell" || !plan.streaming || isLeft || isOfGateway(error)) return yield* client.break;
   const isTold = isGivenUp(error, repeated) && !response.handedOn() && !isOpen(error, manner);
-  const message = sentenceOf(isTold ? yield* remembered(error, request) : givenUp(error, plan.request), inStream);
+  const message = sentenceOf(
+    isTold ? yield* remembered(error, request) : finalFailureOf(error, plan.request),
+    inStream,
+  );
   const { model } = plan.provider;
   const run = { id: response.run_id, ...(model === undefined ? {} : { model }) };
   for (const { pauseMs, text } of plan.protocol.givenUp.ending(message, response.last(), run)) {
@@ -124,9 +127,9 @@ const isOpen = ({ attempts, retry_of, rule }: RelayInterrupted, { mends }: Manne
  * Reports that a request is still waiting for its path, so that its client retries. It is not remembered, because the repeat
  * continues to wait.
  */
-const waitsStill = (error: RelayInterrupted, againMs: number, { client, upstream }: EndedRequest): void => {
+const reportStillWaiting = (error: RelayInterrupted, againMs: number, { client, upstream }: EndedRequest): void => {
   const { code, kind } = error.failure;
-  client.access.learned({ failure: kind, code });
+  client.access.addFacts({ failure: kind, code });
   client.refuse({ status: 503, reason: "unavailable", message: error.message }, upstream, [
     ["retry-after", String(Math.ceil(againMs / 1000))],
     ["x-should-retry", "true"],
@@ -154,7 +157,7 @@ const remembered = (
   error: RelayInterrupted,
   { plan, repeats }: Pick<EndedRequest<unknown>, "plan" | "repeats">,
 ): Effect.Effect<GivenUp> => {
-  const told = givenUp(error, plan.request);
+  const told = finalFailureOf(error, plan.request);
   return repeats === undefined ? Effect.succeed(told) : Effect.as(repeats.tell(plan.request, told), told);
 };
 
@@ -164,12 +167,12 @@ const remembered = (
 const refuse = ({ client, manner, plan }: EndedRequest, told: GivenUp): void => {
   const refusal = manner.client === unknownName ? told.said?.response : undefined;
   if (refusal !== undefined) {
-    client.access.learned({ refused: reason });
+    client.access.addFacts({ refused: reason });
     client.reply(refusal.status, Buffer.from(refusal.body), [...refusal.headers, refusedBy, ...told.headers]);
     return;
   }
   const { document, headers, status } = refusalOf(told, plan.protocol, manner);
-  client.access.learned({ refused: reason });
+  client.access.addFacts({ refused: reason });
   client.answer(status, document, [refusedBy, ...headers]);
 };
 
@@ -177,7 +180,7 @@ const reason = "upstream_failed" satisfies Refused["reason"];
 
 const refusedBy = ["x-recovery-refused", reason] as const;
 
-const handedOn = (
+const forwardRefusal = (
   { body, head, whole }: RelayRefusal,
   extra: RelayRefusal["head"]["headers"],
   client: ClientResponse,

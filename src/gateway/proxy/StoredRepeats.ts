@@ -53,13 +53,14 @@ export const make = (facts: SharedFacts): RepeatsElsewhere => {
     take: (key, begunMs, says) =>
       Effect.gen(function* () {
         const found = yield* tried(facts.find("failed", key));
-        if (found === undefined || !counts(found, begunMs)) return undefined;
-        const failed = failedFrom(found);
+        if (found === undefined || !isInRepeatWindow(found, begunMs)) return undefined;
+        const failed = decodeFailedRequest(found);
         if (failed === undefined || (failed.cancelled && !says)) return undefined;
-        const first = yield* tried(taken(facts, key));
-        return first && failedFrom(first);
+        const first = yield* tried(takeFailed(facts, key));
+        return first && decodeFailedRequest(first);
       }),
-    claim: (key) => tried(Effect.map(taken(facts, key), (found) => ({ failed: found && failedFrom(found) }))),
+    claim: (key) =>
+      tried(Effect.map(takeFailed(facts, key), (found) => ({ failed: found && decodeFailedRequest(found) }))),
     recall: (key) =>
       Effect.map(tried(facts.find("told", key)), (found): Recalled | undefined => {
         const told = found === undefined ? undefined : toldOf(found.value);
@@ -72,17 +73,17 @@ export const make = (facts: SharedFacts): RepeatsElsewhere => {
   };
 };
 
-const failedFrom = ({ value }: Fact): FailedRequest | undefined => {
+const decodeFailedRequest = ({ value }: Fact): FailedRequest | undefined => {
   const read = failedOf(value);
   return read._tag === "Some" ? read.value : undefined;
 };
 
 /** Takes the failed run of a request and deletes the failure told to its client, since the new run may end differently. */
-const taken = (facts: SharedFacts, key: string): Effect.Effect<Fact | undefined, FactsFault> =>
+const takeFailed = (facts: SharedFacts, key: string): Effect.Effect<Fact | undefined, FactsFault> =>
   Effect.andThen(facts.take("told", key), facts.take("failed", key));
 
 /** Applies R2. */
-const counts = ({ ageMs }: Fact, begunMs: number): boolean => ageMs >= begunMs && ageMs - begunMs <= repeatMs;
+const isInRepeatWindow = ({ ageMs }: Fact, begunMs: number): boolean => ageMs >= begunMs && ageMs - begunMs <= repeatMs;
 
 const remembered = (facts: SharedFacts, change: RepeatChange): Effect.Effect<unknown, FactsFault> => {
   const { key } = change;

@@ -23,7 +23,7 @@ export class TrafficMeter extends Context.Service<
   static readonly layer: Layer.Layer<Traffic | TrafficMeter> = Layer.effectContext(Effect.suspend(() => make));
 }
 
-const kept = (attachable: ReadonlyArray<AttachableRun>): Pick<TrafficStatus, "absent" | "attachable"> => ({
+const attachableStatus = (attachable: ReadonlyArray<AttachableRun>): Pick<TrafficStatus, "absent" | "attachable"> => ({
   attachable,
   absent: attachable.flatMap(({ expires_at, left_at, run_id, state }) =>
     state !== "left" || left_at === undefined || expires_at === undefined
@@ -78,7 +78,7 @@ const make = Effect.gen(function* () {
   const traffic = Traffic.of({
     status: Effect.sync(() => ({
       live: [...live],
-      ...kept(attachable()),
+      ...attachableStatus(attachable()),
       connections: connections(),
       draining,
       since,

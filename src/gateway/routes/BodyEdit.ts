@@ -47,7 +47,7 @@ type Edit = string | undefined | ReadonlyMap<string, string | undefined>;
 const editsOf = ({ drop, set }: BodyChanges): Edits => {
   const edits = new Map<string, Edit>();
   const dropped = drop.map((field) => [field, undefined] as const);
-  for (const [field, json] of [...dropped, ...set.map(([name, value]) => [name, written(value)] as const)]) {
+  for (const [field, json] of [...dropped, ...set.map(([name, value]) => [name, asciiJson(value)] as const)]) {
     const [outer, inner] = keysOf(field);
     const known = edits.get(outer);
     if (inner === undefined) edits.set(outer, json);
@@ -57,7 +57,7 @@ const editsOf = ({ drop, set }: BodyChanges): Edits => {
 };
 
 /** Escapes non-ASCII characters, so that the value is the same in every encoding of the text around it. */
-const written = (value: unknown): string =>
+const asciiJson = (value: unknown): string =>
   (JSON.stringify(value) ?? "null").replaceAll(
     /[\u0080-\uffff]/g,
     (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
@@ -87,7 +87,7 @@ const rewritten = (body: Bytes, { close, members, open }: JsonObject, edits: Edi
   }
   out.push(body.subarray(members.at(-1)?.to ?? from, close));
   for (const [key, edit] of missing) {
-    const added = addedOf(edit);
+    const added = newMemberJson(edit);
     if (added === undefined) continue;
     out.push(Buffer.from(`${isEmpty ? "" : ","}${JSON.stringify(key)}:${added}`));
     isEmpty = false;
@@ -106,7 +106,7 @@ const valueAfter = (body: Bytes, { from, inside, key, to }: JsonMember, edits: E
 };
 
 /** The JSON of a member that the object does not have yet; undefined if there is nothing to add. */
-const addedOf = (edit: Edit): string | undefined => {
+const newMemberJson = (edit: Edit): string | undefined => {
   if (typeof edit !== "object") return edit;
   const members = [...edit].filter(([, json]) => json !== undefined);
   return members.length === 0

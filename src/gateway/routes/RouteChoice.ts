@@ -11,7 +11,7 @@ import type { AdmittedToken, GatewaySettings } from "../config/GatewayOptions.ts
 import type { RouteList } from "../config/RouteSettings.ts";
 import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSettings.ts";
 import { forbidden, type Refused } from "../routing/Admission.ts";
-import { showsCredential } from "../routing/OwnCredential.ts";
+import { hasClientCredential } from "../routing/OwnCredential.ts";
 import { searched } from "./Bound.ts";
 import type { RouteMemory } from "./RouteMemory.ts";
 import { type MeantRequest, type RouteTarget, targetOf } from "./RouteTarget.ts";
@@ -47,13 +47,13 @@ export const chosenOf = (
   config: RouteConfig,
   memory: RouteMemory,
 ): Effect.Effect<ChosenRoutes | Refused> => {
-  if (!request.body.isOutline || !changesBodies(list)) return chosenFrom(request, list, config, memory);
+  if (!request.body.isOutline || !hasBodyChanges(list)) return chosenFrom(request, list, config, memory);
   return Effect.flatMap(membersInTurns(request.body.plain), (members) =>
     chosenFrom({ ...request, members }, list, config, memory),
   );
 };
 
-const changesBodies = ({ routes }: RouteList): boolean =>
+const hasBodyChanges = ({ routes }: RouteList): boolean =>
   routes.some(({ drop, set }) => set.body.length > 0 || drop.body.length > 0);
 
 const chosenFrom = (
@@ -101,7 +101,7 @@ const targetsOf = (request: RoutedRequest, list: RouteList, { servers, upstreams
 const mayUse = ({ plan, server: meant, token }: RoutedRequest, server: UpstreamSettings): boolean => {
   if (forbidden(token, { upstream: server.name }) !== undefined) return false;
   if (!hasOwnCredential(server)) return true;
-  return token !== undefined && (hasOwnCredential(meant) || !showsCredential(plan.request));
+  return token !== undefined && (hasOwnCredential(meant) || !hasClientCredential(plan.request));
 };
 
 const sharesState = ({ state }: UpstreamSettings, other: UpstreamSettings): boolean =>

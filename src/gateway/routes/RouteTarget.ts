@@ -68,7 +68,7 @@ export const targetOf = (
   const inTheWay = obstacle(body.json, changes);
   if (inTheWay !== undefined) return { reason: `the body's ${inTheWay} cannot be changed` };
   const asked = { url: model ?? request.target, headers };
-  const shown = keepsCredential(from, server) ? asked : withoutClientCredentials(asked);
+  const shown = canShareCredential(from, server) ? asked : withoutClientCredentials(asked);
   const found = namedRouteOf(shown.url, shown.headers, server, upstreams);
   if ("refused" in found) return { reason: "the upstream is not asked such a request" };
   const claimed = protocolAt(found.url, headers);
@@ -115,18 +115,18 @@ interface Leaving {
 }
 
 const leaving = (request: RelayRequest, { changes, from, read, route, server, upstream }: Leaving): RelayRequest => {
-  const shown = keepsCredential(from, server) ? request : withoutClientCredentials(request);
+  const shown = canShareCredential(from, server) ? request : withoutClientCredentials(request);
   const left = outgoing(shown, server, upstream);
   return {
     ...request,
     url: left.url,
-    headers: changed(left.headers, route),
+    headers: editHeaders(left.headers, route),
     body: changes === undefined ? request.body : bodyOf(request.body, changes, read),
   };
 };
 
 /** True if a client's credential for one upstream may be shown to another. */
-const keepsCredential = (from: UpstreamSettings, to: UpstreamSettings): boolean => {
+const canShareCredential = (from: UpstreamSettings, to: UpstreamSettings): boolean => {
   if (hasOwnCredential(to)) return true; // Its own credential replaces the client's.
   if (hasOwnCredential(from)) return false;
   const [one, other] = [new URL(from.url), new URL(to.url)];
@@ -138,7 +138,7 @@ const keepsCredential = (from: UpstreamSettings, to: UpstreamSettings): boolean 
   );
 };
 
-const changed = (headers: RelayHeaders, { drop, set }: RouteSettings): RelayHeaders => {
+const editHeaders = (headers: RelayHeaders, { drop, set }: RouteSettings): RelayHeaders => {
   const gone = new Set([...drop.headers, ...set.headers.map(([name]) => name)].map((name) => name.toLowerCase()));
   return [...headers.filter(([name]) => !gone.has(name.toLowerCase())), ...set.headers];
 };
@@ -159,18 +159,18 @@ const modelSet = ({ plan, target }: MeantRequest, { set }: RouteSettings): strin
   const end = target.search(/[?#]/);
   const path = end === -1 ? target : target.slice(0, end);
   const place = /^(.*\/models\/)[^/:]+(:\w+\/*)$/.exec(path);
-  if (place === null) return plan.protocol.id === "google-gemini" || namesDeployment(path) ? "unclear" : undefined;
+  if (place === null) return plan.protocol.id === "google-gemini" || isDeploymentPath(path) ? "unclear" : undefined;
   return `${place[1]}${encodeURIComponent(model)}${place[2]}${end === -1 ? "" : target.slice(end)}`;
 };
 
 /** True for Azure's older paths. They name a deployment, which the operator chose, and ignore a model in the body. */
-const namesDeployment = (path: string): boolean => /\/deployments\//i.test(plainPath(path) ?? path);
+const isDeploymentPath = (path: string): boolean => /\/deployments\//i.test(plainPath(path) ?? path);
 
 /** True if a route serves the requested model. `*` in a pattern matches any text. */
 const servesModel = ({ models }: RouteSettings, { provider }: RelayPlan): boolean =>
-  models === undefined || models.some((pattern) => fits(pattern, provider.model ?? ""));
+  models === undefined || models.some((pattern) => isModelMatch(pattern, provider.model ?? ""));
 
-const fits = (pattern: string, model: string): boolean => {
+const isModelMatch = (pattern: string, model: string): boolean => {
   const [first = "", ...others] = pattern.split("*");
   const last = others.pop();
   if (last === undefined) return model === pattern;

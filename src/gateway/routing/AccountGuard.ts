@@ -6,7 +6,7 @@ import { readAddress } from "../../adapters/relay/RelayTransport.ts";
 import type { AdmittedToken, GatewaySettings } from "../config/GatewayOptions.ts";
 import { type PathPattern, readPathPattern, withoutVersion } from "../config/PathPattern.ts";
 import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSettings.ts";
-import { namesStored, type PathVerdict, verdictOf } from "./AccountPaths.ts";
+import { canNameStored, type PathVerdict, verdictOf } from "./AccountPaths.ts";
 import type { Refused } from "./Admission.ts";
 
 /** A routed request. */
@@ -28,7 +28,7 @@ export const guard = (request: GuardedRequest, settings: Pick<GatewaySettings, "
   if (address === undefined) return { _tag: "Refused", why: "path" };
   const path = behindBase(address.pathname, server.url);
   if (!hasOwnCredential(server))
-    return leadsToAccount(server, settings) && namesStored(method, withoutVersion(path)) ? named : sent;
+    return leadsToAccount(server, settings) && canNameStored(method, withoutVersion(path)) ? named : sent;
   const paths = [...patternsOf(server.paths), ...patternsOf(token?.paths)];
   return verdictOf({ method, path, query: address.searchParams }, { protocols: server.protocols, paths });
 };

@@ -50,11 +50,11 @@ export const verdictOf = (asked: AskedPath, permitted: PermittedPaths): PathVerd
   if (!isBuiltIn && !isListed) return { _tag: "Refused", why: "path" };
   const id = kept.exec(path)?.[1];
   if (id !== undefined && !calls.has(id)) return { _tag: "Stored", id, isListed };
-  return namesStored(method, path) ? { _tag: "Named" } : { _tag: "Sent" };
+  return canNameStored(method, path) ? { _tag: "Named" } : { _tag: "Sent" };
 };
 
 /** True if the body of a request may name a stored response or conversation. */
-export const namesStored = (method: string, path: string): boolean => method === "POST" && responses.test(path);
+export const canNameStored = (method: string, path: string): boolean => method === "POST" && responses.test(path);
 
 /** Query parameters that override the request's method on Google's servers and in some frameworks. */
 const overrides = /^\$?(?:http.*|_method)$/i;

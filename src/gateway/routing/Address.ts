@@ -57,16 +57,16 @@ const readPrefixes = (target: string): Address | NoAddress => {
   const path = end === -1 ? target : target.slice(0, end);
   if (!path.startsWith("/")) return { refused: noProxy };
   const token = tokenIn(path);
-  if (token === "") return refused("A token stands behind /t/, as in /t/TOKEN/v1.");
+  if (token === "") return noAddress("A token stands behind /t/, as in /t/TOKEN/v1.");
   const behindToken = token === undefined ? path : path.slice("/t/".length + token.length);
   const reveal = /^\/(live|on_complete)(?=\/|$)/.exec(behindToken)?.[1];
   const behindReveal = reveal === undefined ? behindToken : behindToken.slice(1 + reveal.length);
   const upstream = /^\/u(?:\/([^/]*))?(?=\/|$)/.exec(behindReveal);
   const name = upstream?.[1];
-  if (upstream !== null && (name === undefined || !isUpstreamName(name))) return refused(badName);
+  if (upstream !== null && (name === undefined || !isUpstreamName(name))) return noAddress(badName);
   const rest = upstream === null ? behindReveal : behindReveal.slice(upstream[0].length);
   const problem = problemOf(rest, reveal !== undefined || upstream !== null);
-  if (problem !== undefined) return refused(problem);
+  if (problem !== undefined) return noAddress(problem);
   return {
     token,
     reveal: reveal === "live" || reveal === "on_complete" ? reveal : undefined,
@@ -116,4 +116,4 @@ const probe = "A probe asks for /livez or /readyz, as written here and without a
 
 const badName = `An upstream's name stands behind /u/, as in /u/NAME/v1: ${upstreamNameWords}.`;
 
-const refused = (message: string): NoAddress => ({ refused: { status: 404, reason: "address", message } });
+const noAddress = (message: string): NoAddress => ({ refused: { status: 404, reason: "address", message } });

@@ -9,7 +9,7 @@ import { isCredentialName } from "../config/CredentialNames.ts";
 import type { UpstreamName } from "../config/Options.ts";
 import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSettings.ts";
 import { endToEnd } from "../upstream/Headers.ts";
-import { holdsKey, ownerOf } from "./Vendor.ts";
+import { hasVendorKey, ownerOf } from "./Vendor.ts";
 
 /** The address and headers of a request. */
 export interface Outgoing {
@@ -26,11 +26,11 @@ export const outgoing = (request: Outgoing, server: UpstreamSettings, family: Up
   const { credential } = server;
   // A client's `Connection` header must not remove headers that the configuration adds.
   const headers = endToEnd(request.headers);
-  if (!hasOwnCredential(server)) return { url: request.url, headers: replaced(headers, server.headers) };
+  if (!hasOwnCredential(server)) return { url: request.url, headers: overrideHeaders(headers, server.headers) };
   const own = credential === undefined ? [] : [credentialHeader(Redacted.value(credential), server.url, family)];
   return {
     url: withoutKeys(request.url),
-    headers: replaced(withoutCredentials(headers.filter(([name]) => !rerouting.test(name))), [
+    headers: overrideHeaders(withoutCredentials(headers.filter(([name]) => !rerouting.test(name))), [
       ...own,
       ...server.headers,
     ]),
@@ -47,8 +47,8 @@ export const withoutClientCredentials = ({ headers, url }: Outgoing): Outgoing =
   headers: withoutCredentials(endToEnd(headers)),
 });
 
-/** True if a client sends a credential, for any provider. */
-export const showsCredential = ({ headers, url }: Outgoing): boolean => {
+/** The credential may be for any provider. */
+export const hasClientCredential = ({ headers, url }: Outgoing): boolean => {
   const shown = headers.filter(([name, value]) => !marksOf(name).isOfOthers && value.trim() !== "");
   return withoutCredentials(shown).length < shown.length || withoutKeys(url) !== url;
 };
@@ -61,7 +61,7 @@ export const credentialsIn = ({ headers, url }: Outgoing): ReadonlyArray<readonl
   const shown: Array<readonly [name: string, value: string]> = [];
   for (const [name, value] of headers)
     if (!marksOf(name).isOfOthers && isShown(name, value)) shown.push([name.toLowerCase(), value.trim()]);
-  for (const part of queryOf(url)) if (holdsCredential(part)) shown.push(["?", part]);
+  for (const part of queryOf(url)) if (isCredentialPart(part)) shown.push(["?", part]);
   return shown.length < 2 ? shown : shown.sort(([a, of], [b, to]) => (a === b ? (of < to ? -1 : 1) : a < b ? -1 : 1));
 };
 
@@ -76,7 +76,7 @@ const credentialHeader = (credential: string, url: string, family: UpstreamName)
   return ["authorization", `Bearer ${credential}`];
 };
 
-const replaced = (headers: RelayHeaders, own: RelayHeaders): RelayHeaders => {
+const overrideHeaders = (headers: RelayHeaders, own: RelayHeaders): RelayHeaders => {
   if (own.length === 0) return headers;
   const names = new Set(own.map(([name]) => name.toLowerCase()));
   return [...headers.filter(([name]) => !names.has(name.toLowerCase())), ...own];
@@ -85,7 +85,7 @@ const replaced = (headers: RelayHeaders, own: RelayHeaders): RelayHeaders => {
 const withoutCredentials = (headers: RelayHeaders): RelayHeaders =>
   headers.filter(([name, value]) => !isShown(name, value));
 
-const isShown = (name: string, value: string): boolean => marksOf(name).isCredential || holdsKey(value);
+const isShown = (name: string, value: string): boolean => marksOf(name).isCredential || hasVendorKey(value);
 
 /** The classification of a header by its name. */
 interface NameMarks {
@@ -121,7 +121,7 @@ const ofAccount = /^(?:openai-organization|openai-project|x-goog-user-project|x-
 const withoutKeys = (url: string): string => {
   const at = url.indexOf("?");
   if (at === -1) return url;
-  const kept = queryOf(url).filter((part) => !holdsCredential(part));
+  const kept = queryOf(url).filter((part) => !isCredentialPart(part));
   return kept.length === 0 ? url.slice(0, at) : `${url.slice(0, at)}?${kept.join("&")}`;
 };
 
@@ -131,7 +131,7 @@ const queryOf = (url: string): ReadonlyArray<string> => {
   return at === -1 ? [] : url.slice(at + 1).split("&");
 };
 
-const holdsCredential = (part: string): boolean => {
+const isCredentialPart = (part: string): boolean => {
   const [[name, value] = ["", ""]] = new URLSearchParams(part);
-  return isCredentialName(name) || /^x-(?:amz|goog)-/i.test(name) || holdsKey(value);
+  return isCredentialName(name) || /^x-(?:amz|goog)-/i.test(name) || hasVendorKey(value);
 };

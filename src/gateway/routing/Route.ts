@@ -51,7 +51,7 @@ export const routeOf = (
   const claim = asked === undefined ? undefined : claimAt(asked);
   if (asked === undefined || claim === undefined) return { refused: nowhere, upstream: undefined };
   const all = signsOf(headers, asked.searchParams);
-  const signs = takesOptions(claim, upstreams) ? all.filter(({ at }) => !at.startsWith("anthropic-")) : all;
+  const signs = canTakeAnthropicHeaders(claim, upstreams) ? all.filter(({ at }) => !at.startsWith("anthropic-")) : all;
   const upstream = candidates(claim, signs, upstreams).find((name) =>
     mayGo(claim, credentialed.has(name) ? signs.filter(({ kind }) => kind === "protocol") : signs, name, upstreams),
   );
@@ -80,7 +80,10 @@ const noNames: ReadonlySet<string> = new Set();
  * True if Anthropic's version and beta headers are options of another vendor's server: Vertex AI, or a configured server that
  * accepts OpenAI's chat protocol for many models (LiteLLM, OpenRouter). They are not credentials.
  */
-const takesOptions = ({ shared, upstreams: [likeliest], vertex }: PathClaim, upstreams: Upstreams): boolean =>
+const canTakeAnthropicHeaders = (
+  { shared, upstreams: [likeliest], vertex }: PathClaim,
+  upstreams: Upstreams,
+): boolean =>
   vertex === true || (shared !== true && likeliest === "openai" && ownerOf(hostOf(upstreams.openai)) !== "openai");
 
 /**

@@ -205,10 +205,8 @@ const bearersIn = (headers: RelayHeaders): ReadonlyArray<string> =>
     name.toLowerCase() === "authorization" ? [value.replace(/^\s*bearer\s+/i, "").trim()] : [],
   );
 
-/**
- * True if a text contains a key that identifies its vendor. A single expression, because it runs on every header of a request.
- */
-export const holdsKey = (text: string): boolean => anyKey.test(text);
+/** A single expression, because it runs on every header of a request. */
+export const hasVendorKey = (text: string): boolean => anyKey.test(text);
 
 type NameSign = readonly [vendor: Vendor, kind: Sign["kind"]];
 
@@ -253,7 +251,7 @@ const signsAt = (
   repeats: (value: string) => boolean,
 ): ReadonlyArray<Sign> => {
   if (isSilent) return [];
-  const values = !holdsKey(value)
+  const values = !hasVendorKey(value)
     ? []
     : keys.flatMap(
         ([pattern, vendor]): Array<Sign> => (pattern.test(value) ? [{ vendor, at: name, kind: "value" }] : []),

@@ -98,7 +98,7 @@ export const forwarded = (headers: RelayHeaders, plain: boolean): RelayHeaders =
 };
 
 /** The headers of an upstream's response that are forwarded to a client, and those that guard a browser. */
-export const handedOn = (headers: RelayHeaders): RelayHeaders => [
+export const clientHeadersOf = (headers: RelayHeaders): RelayHeaders => [
   ...endToEnd(
     headers,
     (name) => !ofOrigin.has(name) && !name.startsWith(ownPrefix) && name !== "x-content-type-options",

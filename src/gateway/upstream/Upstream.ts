@@ -14,7 +14,7 @@ import { pathTo } from "../../client/connection/OriginPath.ts";
 import type { HttpConnections } from "../../client/ProviderRequest.ts";
 import { dropOldest } from "../../domain/Limits.ts";
 import type { Path } from "../../paths/Path.ts";
-import { forwarded, handedOn, pairsOf } from "./Headers.ts";
+import { clientHeadersOf, forwarded, pairsOf } from "./Headers.ts";
 import { slicedBody } from "./SlicedBody.ts";
 import { UpstreamExchange } from "./UpstreamExchange.ts";
 
@@ -68,7 +68,7 @@ export const of = ({ begin, monotonicMs, nowMs, origins, wire }: UpstreamParts):
   pass: async (request, signal) => {
     const over = begin();
     try {
-      const response = await sent(wire, request, signal);
+      const response = await send(wire, request, signal);
       origins.of(new URL(request.url).origin).reached = true;
       response.body.once("close", over);
       return response;
@@ -94,7 +94,7 @@ const remembering = (make: (origin: string) => Path): Upstream["pathOf"] => {
 };
 
 /** Sends a request. An abandoned one leaves no connection open, not even one that is still being opened. */
-const sent = async (wire: HttpConnections, request: PassedRequest, signal: AbortSignal): Promise<PassedResponse> => {
+const send = async (wire: HttpConnections, request: PassedRequest, signal: AbortSignal): Promise<PassedResponse> => {
   const waiting: Waiting = { connecting: undefined };
   const abandon = (): unknown => waiting.connecting?.destroy(new Error("The request was given up"));
   signal.addEventListener("abort", abandon);
@@ -131,7 +131,7 @@ const responseOf = async (
   });
   // undici's type says an object, but `raw` returns the flat list (its documentation of `responseHeaders`).
   const flat = raw as unknown as ReadonlyArray<string | Buffer>;
-  return { head: { status: statusCode, statusText, headers: handedOn(pairsOf(flat)) }, body };
+  return { head: { status: statusCode, statusText, headers: clientHeadersOf(pairsOf(flat)) }, body };
 };
 
 const bodyOf = (body: PassedRequest["body"]): ReturnType<typeof slicedBody> | { body: null; headers: RelayHeaders } => {

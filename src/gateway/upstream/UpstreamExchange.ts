@@ -19,7 +19,7 @@ import type { HttpConnections } from "../../client/ProviderRequest.ts";
 import type { Failure } from "../../domain/Failure.ts";
 import type { Polled } from "../../runtime/attempt/AsyncSource.ts";
 import { type Bytes, decoded, isEncoded } from "./ContentDecoding.ts";
-import { forwarded, handedOn, pairsOf, without } from "./Headers.ts";
+import { clientHeadersOf, forwarded, pairsOf, without } from "./Headers.ts";
 import { slicedBody } from "./SlicedBody.ts";
 
 /** The parts of the gateway that an exchange depends on. */
@@ -41,7 +41,7 @@ class RawExchange extends Exchange {
   override onResponseStart(controller: Given[0], status: number, headers: Given[2], statusText?: string): void {
     const { rawHeaders } = controller;
     const flat: ReadonlyArray<string | Buffer> = Array.isArray(rawHeaders) ? rawHeaders : [];
-    if (status >= 200) this.rawHead = { status, statusText: statusText ?? "", headers: handedOn(pairsOf(flat)) };
+    if (status >= 200) this.rawHead = { status, statusText: statusText ?? "", headers: clientHeadersOf(pairsOf(flat)) };
     // The raw headers are views of the first bytes read, up to 64 KiB, which a stream must not retain for its whole duration (L11).
     controller.rawHeaders = null;
     super.onResponseStart(controller, status, headers);

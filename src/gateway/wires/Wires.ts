@@ -228,5 +228,5 @@ export const replayedWire = (method: string, path: string): Wire | undefined =>
  *
  * @param path without slashes at its end
  */
-export const passedReasonAt = (path: string): PassedReason =>
+export const passThroughReason = (path: string): PassedReason =>
   passes.find((wire) => wire.path?.test(path) === true)?.reason ?? "unknown_path";

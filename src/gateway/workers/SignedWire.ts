@@ -134,7 +134,7 @@ export class SignedWire {
       // The value may contain client input, so a value that does not match the schema is not a defect.
       const body = Schema.encodeResult(query.asked)(value);
       if (Result.isFailure(body)) return Effect.fail(new AskError({ reason: "refused", question: query.name }));
-      const word = written({ name: query.name, body: body.success });
+      const word = encodeAsked({ name: query.name, body: body.success });
       return asking(query, to, { [askHeader]: word, [signatureHeader]: this.#sign(word, to) });
     });
   }
@@ -216,7 +216,7 @@ const replierOf =
 
 const Asked = Schema.fromJsonString(Schema.Struct({ name: Schema.String, body: Schema.Unknown }));
 
-const written = (asked: typeof Asked.Type): string => encodeURIComponent(JSON.stringify(asked));
+const encodeAsked = (asked: typeof Asked.Type): string => encodeURIComponent(JSON.stringify(asked));
 
 const readAsked = (word: string): typeof Asked.Type | undefined => {
   try {

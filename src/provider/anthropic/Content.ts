@@ -6,27 +6,27 @@ import type { CallSignal } from "../../domain/Observation.ts";
 import { type Content, type ItemPiece, keyOfCall, nothing } from "../stream/Content.ts";
 
 /**
- * Reads a `content_block_start`. Calls of the caller's tools are left to `called`.
+ * Reads a `content_block_start`. Calls of the caller's tools are left to `readCall`.
  *
  * @param key the block's index, as in all its events
  */
-export const opened = (key: string, block: Json.JsonRecord): ReadonlyArray<Content> => {
+export const readStart = (key: string, block: Json.JsonRecord): ReadonlyArray<Content> => {
   const type = Json.string(block.type);
   switch (type) {
     case "text": {
       const { text, ...json } = block;
-      return [said("text", key, Json.string(text), { type: "text", phase: "begins", field: "text", json })];
+      return [makeContent("text", key, Json.string(text), { type: "text", phase: "begins", field: "text", json })];
     }
     case "thinking": {
       const { signature: given, thinking, ...rest } = block;
       const signature = Json.string(given);
       const json = { ...rest, thinking: "" };
       const item: ItemPiece = { type: "reasoning", phase: "begins", field: "thinking", json, texts: { signature } };
-      const content = said("reasoning", key, Json.string(thinking), item);
+      const content = makeContent("reasoning", key, Json.string(thinking), item);
       return [signature === "" ? content : { ...content, keep: { signature } }];
     }
     case "redacted_thinking": {
-      const content = said("reasoning", key, "", { type: "reasoning", phase: "begins", json: block });
+      const content = makeContent("reasoning", key, "", { type: "reasoning", phase: "begins", json: block });
       return [{ ...content, keep: { redacted_data: Json.string(block.data) } }];
     }
     case "image":
@@ -34,47 +34,49 @@ export const opened = (key: string, block: Json.JsonRecord): ReadonlyArray<Conte
     case "tool_use":
       return nothing;
   }
-  if (type.endsWith("tool_result")) return [said("item", key, "", { type: "result", phase: "begins", json: block })];
-  if (type.endsWith("tool_use")) return [said("item", key, "", { type: "hosted", phase: "begins", json: block })];
+  if (type.endsWith("tool_result"))
+    return [makeContent("item", key, "", { type: "result", phase: "begins", json: block })];
+  if (type.endsWith("tool_use"))
+    return [makeContent("item", key, "", { type: "hosted", phase: "begins", json: block })];
   return nothing;
 };
 
 /** Reads the block of a call that begins. */
-export const called = (signals: ReadonlyArray<CallSignal>, block: Json.JsonRecord): ReadonlyArray<Content> => {
+export const readCall = (signals: ReadonlyArray<CallSignal>, block: Json.JsonRecord): ReadonlyArray<Content> => {
   const [signal] = signals;
-  return signal?.executor === "runtime" ? [said("call", keyOfCall(signal), "", { json: block })] : nothing;
+  return signal?.executor === "runtime" ? [makeContent("call", keyOfCall(signal), "", { json: block })] : nothing;
 };
 
 /** Reads a `content_block_delta`. Only text begins an item by itself, if a server omits the start of its block. */
-export const grown = (key: string, delta: Json.JsonRecord): ReadonlyArray<Content> => {
+export const readDelta = (key: string, delta: Json.JsonRecord): ReadonlyArray<Content> => {
   switch (delta.type) {
     case "text_delta":
-      return [said("text", key, Json.string(delta.text), textItem)];
+      return [makeContent("text", key, Json.string(delta.text), textItem)];
     case "thinking_delta":
-      return [said("reasoning", key, Json.string(delta.thinking), thinkingItem)];
+      return [makeContent("reasoning", key, Json.string(delta.thinking), thinkingItem)];
     case "signature_delta": {
       const signature = Json.string(delta.signature);
-      return [{ ...said("reasoning", key, "", { texts: { signature } }), keep: { signature } }];
+      return [{ ...makeContent("reasoning", key, "", { texts: { signature } }), keep: { signature } }];
     }
     case "input_json_delta":
       // Only a hosted call has an item under its block's key: the decoder's signals carry the caller's own calls whole.
-      return [said("item", key, "", { texts: { input_text: Json.string(delta.partial_json) } })];
+      return [makeContent("item", key, "", { texts: { input_text: Json.string(delta.partial_json) } })];
     case "citations_delta":
       return delta.citation === undefined
         ? nothing
-        : [said("item", key, "", { json: { citations: [delta.citation] } })];
+        : [makeContent("item", key, "", { json: { citations: [delta.citation] } })];
     default:
       return nothing;
   }
 };
 
 /** Reads a `content_block_stop`. */
-export const closed = (key: string): ReadonlyArray<Content> => [said("item", key, "", { phase: "ends" })];
+export const readStop = (key: string): ReadonlyArray<Content> => [makeContent("item", key, "", { phase: "ends" })];
 
 const textItem: ItemPiece = { type: "text", field: "text" };
 const thinkingItem: ItemPiece = { field: "thinking" };
 
-const said = (kind: Content["kind"], key: string, text: string, item: ItemPiece): Content => ({
+const makeContent = (kind: Content["kind"], key: string, text: string, item: ItemPiece): Content => ({
   kind,
   choice: 0,
   key,

@@ -31,7 +31,7 @@ export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, Contin
     yield* freeText(!whole && spoken && assistant.some((block) => block.type === "text"), structured(body));
     const words = yield* wordsBehind(prepared, { spoken, lostHosted, textOf });
     const user = [...results, ...(words === undefined ? [] : [{ type: "text", text: words }])];
-    const blocks = seam === undefined ? assistant : shownIn(assistant, seam.proof === "prefill");
+    const blocks = seam === undefined ? assistant : trimLastBlock(assistant, seam.proof === "prefill");
     const answered = blocks.length === 0 ? messages : withBlocks(messages, "assistant", blocks);
     const next = { ...body, messages: user.length === 0 ? answered : withBlocks(answered, "user", user) };
     return budgeted(next, seam, ["max_tokens"], Json.record(body.thinking)?.budget_tokens);
@@ -39,11 +39,8 @@ export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, Contin
 
 const textOf = ({ json }: KeptItem): string => Json.string(json.text);
 
-/**
- * The blocks of a response that continues in its text. The API refuses white space at the end of a request that ends with the
- * assistant's text.
- */
-const shownIn = (blocks: ReadonlyArray<Json.JsonRecord>, isLast: boolean): ReadonlyArray<Json.JsonRecord> =>
+/** The API refuses white space at the end of a request that ends with the assistant's text. */
+const trimLastBlock = (blocks: ReadonlyArray<Json.JsonRecord>, isLast: boolean): ReadonlyArray<Json.JsonRecord> =>
   blocks.map((block, at) => {
     if (at < blocks.length - 1 || block.type !== "text") return block;
     const text = withoutHalf(Json.string(block.text));

@@ -80,13 +80,13 @@ const fold = (state: State, event: SseEvent, parsed: { readonly json: unknown } 
     case "content_block_delta":
       return delta(state, frame);
     case "content_block_start":
-      return opened(state, frame);
+      return onBlockStart(state, frame);
     case "content_block_stop":
-      return closed(state, indexOf(frame));
+      return onBlockStop(state, indexOf(frame));
     case "message_start":
-      return started(state, frame);
+      return onMessageStart(state, frame);
     case "message_delta":
-      return finished(state, frame);
+      return onMessageDelta(state, frame);
     case "message_stop":
       return [state, Observation.lifecycle];
     default:
@@ -116,19 +116,19 @@ const errorOf = (event: SseEvent, frame: Json.JsonRecord): Failure | undefined =
   return classifyEvent(frame.error || !named ? frame : { error: frame }) ?? { kind: "server_error", in_band: true };
 };
 
-const started = (state: State, frame: Json.JsonRecord): Step => {
+const onMessageStart = (state: State, frame: Json.JsonRecord): Step => {
   if (state.started && state.content) return damaged(state);
   return withUsage({ ...state, started: true }, Json.record(frame.message)?.usage, Observation.lifecycle);
 };
 
 // content
 
-const opened = (state: State, frame: Json.JsonRecord): Step => {
+const onBlockStart = (state: State, frame: Json.JsonRecord): Step => {
   const block = Json.record(frame.content_block) ?? {};
   const type = Json.string(block.type);
   const next = state.content ? state : { ...state, content: true };
   const index = indexOf(frame);
-  const said = AnthropicContent.opened(index, block);
+  const said = AnthropicContent.readStart(index, block);
   if (type === "text") return [next, visible(said), said];
   if (type === "image") return [next, Observation.text(0), said];
   // A redacted or hidden thinking block has no deltas, so its start is the only visible progress.
@@ -140,7 +140,7 @@ const opened = (state: State, frame: Json.JsonRecord): Step => {
       next,
       change,
       produced,
-      type === "tool_use" ? AnthropicContent.called(change?.[1] ?? [], block) : said,
+      type === "tool_use" ? AnthropicContent.readCall(change?.[1] ?? [], block) : said,
     );
   }
   // compaction, container_upload, fallback and future types: output that is not known to be visible.
@@ -150,7 +150,7 @@ const opened = (state: State, frame: Json.JsonRecord): Step => {
 const delta = (state: State, frame: Json.JsonRecord): Step => {
   const change = Json.record(frame.delta) ?? {};
   const index = indexOf(frame);
-  const said = AnthropicContent.grown(index, change);
+  const said = AnthropicContent.readDelta(index, change);
   switch (change.type) {
     case "text_delta":
       return [state, visible(said), said];
@@ -165,8 +165,8 @@ const delta = (state: State, frame: Json.JsonRecord): Step => {
   }
 };
 
-const closed = (state: State, index: string): Step =>
-  calls(state, AnthropicCalls.close(state.calls, index), Observation.lifecycle, AnthropicContent.closed(index));
+const onBlockStop = (state: State, index: string): Step =>
+  calls(state, AnthropicCalls.close(state.calls, index), Observation.lifecycle, AnthropicContent.readStop(index));
 
 /** A block's index as text. Servers send it as a number, as text, or not at all. */
 const indexOf = (frame: Json.JsonRecord): string => String(frame.index);
@@ -193,7 +193,7 @@ const calls = (
 
 // the end
 
-const finished = (state: State, frame: Json.JsonRecord): Step => {
+const onMessageDelta = (state: State, frame: Json.JsonRecord): Step => {
   const reason = reasonOf(Json.record(frame.delta)?.stop_reason);
   if (reason === "") return withUsage(state, frame.usage, { ...Observation.lifecycle, quiet: true });
   if (reason === "error") return fail(state, classifyEvent(frame) ?? { kind: "server_error", in_band: true });

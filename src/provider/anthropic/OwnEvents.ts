@@ -9,8 +9,8 @@ import {
   endingOf,
   type GivenUpForm,
   type NoOp,
+  recoveryCodeField,
   type StreamEvent,
-  told,
 } from "../protocol/StreamEvent.ts";
 
 /** A ping as Anthropic sends it. All clients ignore it. */
@@ -19,19 +19,19 @@ export const noOp: NoOp = () => ({ event: "ping", data: { type: "ping" } });
 /** Tells clients not to retry: `overloaded_error` is retried four times. */
 const type = "invalid_request_error";
 
-const failed = (message: string) => ({ type: "error", error: { type, message } });
+const errorData = (message: string) => ({ type: "error", error: { type, message } });
 
 /** The body of an error response. */
 export const document: GivenUpForm["document"] = (message, code) => ({
   type: "error",
-  error: { type: documentType, message, ...told(code) },
+  error: { type: documentType, message, ...recoveryCodeField(code) },
 });
 
 /** Ends a stream with an error, after a start: opencode retries if the error is the first event. */
 export const ending: GivenUpForm["ending"] = (message, last, run) =>
-  endingOf(...(last === undefined ? [started(run)] : []), { event: "error", data: failed(message) });
+  endingOf(...(last === undefined ? [messageStart(run)] : []), { event: "error", data: errorData(message) });
 
-const started = ({ id, model }: Parameters<NoOp>[1]): StreamEvent => ({
+const messageStart = ({ id, model }: Parameters<NoOp>[1]): StreamEvent => ({
   event: "message_start",
   data: {
     type: "message_start",

@@ -117,13 +117,13 @@ export class Shown {
         this.#cost(Json.record(frame.message)?.usage);
         return;
       case "content_block_start":
-        this.#begins(frame.index, Json.record(frame.content_block) ?? {});
+        this.#beginBlock(frame.index, Json.record(frame.content_block) ?? {});
         return;
       case "content_block_delta":
         this.#grows(frame.index, Json.record(frame.delta) ?? {});
         return;
       case "content_block_stop":
-        this.#ends(String(frame.index));
+        this.#endBlock(String(frame.index));
         return;
       case "message_delta":
         this.#cost(frame.usage);
@@ -141,7 +141,7 @@ export class Shown {
       : undefined;
   }
 
-  #begins(index: unknown, block: Json.JsonRecord): void {
+  #beginBlock(index: unknown, block: Json.JsonRecord): void {
     const type = Json.string(block.type);
     const key = String(index);
     // Servers that number every block 0 begin a block under the index of an open one.
@@ -151,7 +151,7 @@ export class Shown {
     this.#it.begun += 1;
     this.#it.next = Math.max(this.#it.next, (Json.natural(index) ?? -1) + 1);
     if (type === "text") {
-      this.#says(Json.string(block.text));
+      this.#addText(Json.string(block.text));
       for (const citation of Json.list(block.citations)) this.#cites(citation);
       return;
     }
@@ -164,7 +164,7 @@ export class Shown {
   }
 
   /** A block numbered differently from its end is the one that began last. */
-  #ends(key: string): void {
+  #endBlock(key: string): void {
     if (!this.#it.open.delete(key)) this.#it.open.delete([...this.#it.open.keys()].at(-1) ?? "");
   }
 
@@ -172,8 +172,8 @@ export class Shown {
     switch (delta.type) {
       case "text_delta":
         // The server omitted the start of the block.
-        if (this.open?.type !== "text") this.#begins(index, { type: "text" });
-        this.#says(Json.string(delta.text));
+        if (this.open?.type !== "text") this.#beginBlock(index, { type: "text" });
+        this.#addText(Json.string(delta.text));
         return;
       case "citations_delta":
         this.#cites(delta.citation);
@@ -184,7 +184,7 @@ export class Shown {
     }
   }
 
-  #says(text: string): void {
+  #addText(text: string): void {
     const { open } = this;
     if (text !== "") this.#it.other = false;
     if (text !== "" && open !== undefined) open.spoken = true;

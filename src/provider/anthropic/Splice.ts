@@ -87,23 +87,23 @@ class Attempt implements SplicedAttempt {
       case "message_start":
         break;
       case "content_block_start":
-        this.#begins(name, frame);
+        this.#beginBlock(name, frame);
         break;
       case "content_block_delta":
         this.#grows(name, frame);
         break;
       case "content_block_stop":
-        this.#ends(name, frame);
+        this.#endBlock(name, frame);
         break;
       case "message_delta":
         this.#finishes(name, frame);
         break;
       case "message_stop":
         if (this.#gate.joined) this.#state = "over";
-        this.#passes(name, frame);
+        this.#forward(name, frame);
         break;
       default:
-        this.#passes(name, frame);
+        this.#forward(name, frame);
     }
     return this.#written;
   };
@@ -116,25 +116,25 @@ class Attempt implements SplicedAttempt {
 
   // events
 
-  #begins(name: string, frame: Json.JsonRecord): void {
+  #beginBlock(name: string, frame: Json.JsonRecord): void {
     const block = Json.record(frame.content_block) ?? {};
     const type = Json.string(block.type);
     const key = String(frame.index);
     if (type === "text") {
-      this.#opened({ key, type, block });
+      this.#openSlot({ key, type, block });
       this.#texts.take(Json.string(block.text));
       return;
     }
     if (isThinking(type) && !this.#gate.joined) {
-      this.#opened({ key, type, block }).dropped = true;
+      this.#openSlot({ key, type, block }).dropped = true;
       return;
     }
     if (!this.#texts.closeForOther()) return;
-    this.#closes();
-    const slot = this.#opened({ key, type, block });
+    this.#closeOpenBlock();
+    const slot = this.#openSlot({ key, type, block });
     this.#blank = "";
     slot.at = { index: this.#wire.next };
-    this.#writes(name, { ...frame, index: slot.at.index });
+    this.#write(name, { ...frame, index: slot.at.index });
   }
 
   #grows(name: string, frame: Json.JsonRecord): void {
@@ -143,7 +143,7 @@ class Attempt implements SplicedAttempt {
     const found = this.#slotOf(key);
     if (delta.type === "text_delta") {
       // The server omitted the start of the block.
-      if (found?.type !== "text") this.#opened({ key, type: "text", block: { type: "text", text: "" } });
+      if (found?.type !== "text") this.#openSlot({ key, type: "text", block: { type: "text", text: "" } });
       this.#texts.take(Json.string(delta.text), name, frame);
       return;
     }
@@ -156,7 +156,7 @@ class Attempt implements SplicedAttempt {
     else if (delta.type === "citations_delta" && found.waiting.length < waitingMax) found.waiting.push(frame);
   }
 
-  #ends(name: string, frame: Json.JsonRecord): void {
+  #endBlock(name: string, frame: Json.JsonRecord): void {
     const slot = this.#slotOf(String(frame.index));
     if (slot === undefined) return;
     slot.closed = true;
@@ -165,17 +165,17 @@ class Attempt implements SplicedAttempt {
     if (slot.type === "text" && !this.#texts.hasLeft) return;
     if (slot.type === "text") this.#texts.close();
     // An empty block that is open on the wire becomes the next one.
-    if (slot === this.#texts.findJoining() && this.#left?.spoken === true) this.#closes();
+    if (slot === this.#texts.findJoining() && this.#left?.spoken === true) this.#closeOpenBlock();
     // A joined block may have been closed early, for a block that began before its end.
     else if (slot.at !== undefined && this.#wire.isOpen(slot.at.index))
-      this.#writes(name, { ...frame, index: slot.at.index });
+      this.#write(name, { ...frame, index: slot.at.index });
   }
 
   #finishes(name: string, frame: Json.JsonRecord): void {
     if (this.#state === "finished") return;
     const reason = reasonOf(Json.record(frame.delta)?.stop_reason);
     if (reason === "") {
-      this.#passes(name, this.#costing(frame));
+      this.#forward(name, this.#costing(frame));
       return;
     }
     if (reason === "refusal" && !this.#gate.joined) {
@@ -184,21 +184,21 @@ class Attempt implements SplicedAttempt {
     }
     this.#texts.close();
     if (!this.#gate.joined) return;
-    this.#closes();
+    this.#closeOpenBlock();
     this.#state = "finished";
-    this.#writes(name, this.#costing(frame));
+    this.#write(name, this.#costing(frame));
   }
 
-  #passes(name: string, frame: Json.JsonRecord): void {
+  #forward(name: string, frame: Json.JsonRecord): void {
     if (!this.#gate.joined) return;
     const slot = frame.index === undefined ? undefined : this.#slotOf(String(frame.index));
-    if (slot === undefined) this.#writes(name, frame);
-    else if (slot.at !== undefined) this.#writes(name, { ...frame, index: slot.at.index });
+    if (slot === undefined) this.#write(name, frame);
+    else if (slot.at !== undefined) this.#write(name, { ...frame, index: slot.at.index });
   }
 
   // blocks
 
-  #opened({ block, key, type }: Pick<Slot, "key" | "type" | "block">): Slot {
+  #openSlot({ block, key, type }: Pick<Slot, "key" | "type" | "block">): Slot {
     // A block without text is ignored.
     const slot: Slot = {
       ...this.#texts.next((idle) => type === "text" && idle.closed && idle.at === undefined),
@@ -238,12 +238,12 @@ class Attempt implements SplicedAttempt {
       this.#cites(slot);
       return;
     }
-    this.#closes();
+    this.#closeOpenBlock();
     slot.at = { index: this.#wire.next };
     const { citations: _citations, ...bare } = slot.block;
     // Its citations cover the whole block, but the client reads half of it as another block.
     const block = joins ? bare : slot.block;
-    this.#writes("content_block_start", {
+    this.#write("content_block_start", {
       type: "content_block_start",
       index: slot.at.index,
       content_block: { ...block, text: "" },
@@ -255,7 +255,7 @@ class Attempt implements SplicedAttempt {
   }
 
   /** Closes the block that the break left open, after writing the rest of the continuation's own block. */
-  #closes(): void {
+  #closeOpenBlock(): void {
     const left = this.#left;
     if (left === undefined) return;
     const slot = this.#texts.findJoining();
@@ -266,7 +266,7 @@ class Attempt implements SplicedAttempt {
       return;
     }
     this.#left = undefined;
-    this.#writes("content_block_stop", { type: "content_block_stop", index: left.index });
+    this.#write("content_block_stop", { type: "content_block_stop", index: left.index });
   }
 
   #cites(slot: Slot): void {
@@ -280,7 +280,7 @@ class Attempt implements SplicedAttempt {
     const { citation, type } = Json.record(frame.delta) ?? {};
     const told = type === "citations_delta" && slot.goesOn ? this.#wire.open?.citations : undefined;
     if (told?.has(JSON.stringify(citation))) return;
-    this.#writes(name, { ...frame, index: slot.at?.index });
+    this.#write(name, { ...frame, index: slot.at?.index });
   }
 
   // text
@@ -295,7 +295,7 @@ class Attempt implements SplicedAttempt {
     this.#blank = "";
     if (slot.at === undefined) this.#places(slot);
     const delta = { ...Json.record(frame.delta), type: "text_delta", text: piece };
-    this.#writes(name, { ...frame, type: "content_block_delta", index: slot.at?.index, delta });
+    this.#write(name, { ...frame, type: "content_block_delta", index: slot.at?.index, delta });
   };
 
   // the end
@@ -319,7 +319,7 @@ class Attempt implements SplicedAttempt {
     return { ...frame, usage: { ...told, ...asked, ...both } };
   }
 
-  #writes(event: string, json: Json.JsonRecord): void {
+  #write(event: string, json: Json.JsonRecord): void {
     this.#wire.apply(json);
     this.#written.push({ event, json });
   }

@@ -88,7 +88,7 @@ class ItemCollector<Id extends string> implements Collector<Id> {
       this.#choices.add(choice);
       if (item !== undefined) this.#piece(moment, item.key ?? key, item, text);
     }
-    if (shows === "text" && !part.content.some(goesBack)) this.#piece(moment, single, untold, "");
+    if (shows === "text" && !part.content.some(isSentBack)) this.#piece(moment, single, untold, "");
     if (this.#bytes <= this.#bytesMax) return;
     this.#overflow = true;
     this.#slots = [];
@@ -191,7 +191,7 @@ class ItemCollector<Id extends string> implements Collector<Id> {
 const untold: ItemPiece = { type: "text", phase: "ends", json: { untold: true } };
 
 /** True if any shown content of a part is sent back to the provider. */
-const goesBack = ({ item }: Content): boolean => {
+const isSentBack = ({ item }: Content): boolean => {
   if (item === undefined) return false;
   return item.type === undefined
     ? item.json !== undefined

@@ -41,11 +41,11 @@ export const userTurn = (form: TurnForm, body: Json.JsonRecord, text: string): J
     const content = form.bare ? text : [form.part(text)];
     return { ...body, [form.list]: [...messages, { role: "user", [form.content]: content }] };
   }
-  const content = joined(last[form.content], text, form.part);
+  const content = appendText(last[form.content], text, form.part);
   return { ...body, [form.list]: messages.with(-1, { ...last, [form.content]: content }) };
 };
 
-const joined = (before: unknown, text: string, part: (text: string) => unknown): unknown => {
+const appendText = (before: unknown, text: string, part: (text: string) => unknown): unknown => {
   if (typeof before === "string")
     return [asking(before)?.trim() ?? before, text].filter((it) => it !== "").join("\n\n");
   const parts = Json.list(before);

@@ -10,7 +10,11 @@ import { type Content, type ItemPiece, keyOfCall, nothing, running, single } fro
  * @param choice the candidate's index
  * @param ordinal the ordinal of the caller's function; undefined for a tool of Google
  */
-export const called = (part: Json.JsonRecord, choice: number, ordinal: number | undefined): ReadonlyArray<Content> => {
+export const readCall = (
+  part: Json.JsonRecord,
+  choice: number,
+  ordinal: number | undefined,
+): ReadonlyArray<Content> => {
   const call = Json.record(part.functionCall);
   if (call !== undefined) {
     if (ordinal === undefined) return nothing;
@@ -36,7 +40,7 @@ export const words = (part: Json.JsonRecord, choice: number): ReadonlyArray<Cont
     return unknown ? [{ kind: "item", choice, key: single, text: "", item: whole("text", part) }] : nothing;
   }
   const kept = signed || !thought ? { item: whole("text", part) } : {};
-  const said: Content = { ...(thought ? thinks(choice, text) : says(choice, text)), ...kept, ...keepOf(part) };
+  const said: Content = { ...(thought ? thinks(choice, text) : textContent(choice, text)), ...kept, ...keepOf(part) };
   if (media === undefined) return [said];
   return [said, { kind: thought ? "item" : "media", choice, key: single, text: "", ...fileOf(media) }];
 };
@@ -52,7 +56,7 @@ export const unseen = (part: Json.JsonRecord): "started" | "reasoning" | "output
     : "started";
 };
 
-const says = (choice: number, text: string): Content => ({ kind: "text", choice, key: "text", text });
+const textContent = (choice: number, text: string): Content => ({ kind: "text", choice, key: "text", text });
 
 /** Thoughts themselves are not sent back. */
 const thinks = (choice: number, text: string): Content => ({ kind: "reasoning", choice, key: "thought", text });

@@ -40,7 +40,7 @@ export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, Contin
     yield* freeText(spoken && !whole, structured(config));
     const words = yield* wordsBehind(prepared, { spoken, lostHosted, textOf: ({ json }) => Json.string(json.text) });
     const user = [...responses, ...(words === undefined ? [] : [{ text: words }])];
-    const parts = seam === undefined ? answer : answer.map(shownPart);
+    const parts = seam === undefined ? answer : answer.map(trimPart);
     const answered = parts.length === 0 ? contents : withParts(contents, "model", parts);
     const next = withBudget(
       { ...request, contents: user.length === 0 ? answered : withParts(answered, "user", user) },
@@ -49,7 +49,7 @@ export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, Contin
     return inner === undefined ? next : { ...body, request: next };
   });
 
-const shownPart = (part: Json.JsonRecord): Json.JsonRecord =>
+const trimPart = (part: Json.JsonRecord): Json.JsonRecord =>
   typeof part.text === "string" ? { ...part, text: withoutHalf(part.text) } : part;
 
 /** Applies the remaining token budget. The API accepts each field in two spellings. */

@@ -102,7 +102,7 @@ export const protocol: Protocol<State, typeof id> = { id, initial, step, halt, o
 
 const errorOf = (event: SseEvent, chunk: Json.JsonRecord): Failure | undefined => {
   const named = event.event === "error";
-  const error = Payload.saysError(chunk.error);
+  const error = Payload.isError(chunk.error);
   if (!named && !error && (chunk.candidates ?? chunk.response) !== undefined) return undefined;
   const failure = classifyEvent(error || !named ? chunk : { error: chunk });
   return failure ?? (named ? { kind: "server_error", in_band: true } : undefined);
@@ -112,12 +112,14 @@ const errorOf = (event: SseEvent, chunk: Json.JsonRecord): Failure | undefined =
 const finishOf = (state: State): string | undefined => {
   const { candidates } = state;
   if (candidates.length === 0) return state.blocked;
-  const open = candidates.some(({ calls, finish }) => finish === undefined || (finish === "STOP" && waits(calls)));
+  const open = candidates.some(
+    ({ calls, finish }) => finish === undefined || (finish === "STOP" && hasPendingHostedCall(calls)),
+  );
   return open || candidates.length < (state.tolerance.choices ?? 1) ? undefined : candidates[0]?.finish;
 };
 
 /** True if a tool run by Google has no result yet. A limit may end the response there. */
-const waits = (calls: ReadonlyArray<GeminiCalls.Call>): boolean =>
+const hasPendingHostedCall = (calls: ReadonlyArray<GeminiCalls.Call>): boolean =>
   calls.some((call) => call.executor === "provider" && call.open);
 
 type Stepped = readonly [State, Observation, ReadonlyArray<Content>?];
@@ -206,7 +208,7 @@ const onCandidate = (state: State, entry: Json.JsonRecord, seen: Seen): State =>
 const onPart = (part: Json.JsonRecord, gathering: GeminiCalls.Gathering, seen: Seen): boolean => {
   const about = GeminiCalls.take(gathering, part);
   if (about !== undefined) {
-    seen.content.push(...GeminiContent.called(part, gathering.candidate, about.ordinal));
+    seen.content.push(...GeminiContent.readCall(part, gathering.candidate, about.ordinal));
     return true;
   }
   const said = GeminiContent.words(part, gathering.candidate);

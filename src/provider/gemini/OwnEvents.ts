@@ -4,7 +4,7 @@
  * It never writes a comment, at which gemini-cli loses its place, nor a `finishReason`, which gemini-cli takes for a complete
  * response. Measured on 2026-11-22 with gemini-cli and three SDKs.
  */
-import { endingPauseMs, type GivenUpForm, type NoOp, told, written } from "../protocol/StreamEvent.ts";
+import { encodeEvent, endingPauseMs, type GivenUpForm, type NoOp, recoveryCodeField } from "../protocol/StreamEvent.ts";
 
 /** A part with empty text. */
 export const noOp: NoOp = () => ({
@@ -16,7 +16,7 @@ const status = "FAILED_PRECONDITION";
 
 /** The body of an error response. */
 export const document: GivenUpForm["document"] = (message, code, httpStatus) => ({
-  error: { code: httpStatus, message, status, ...told(code) },
+  error: { code: httpStatus, message, status, ...recoveryCodeField(code) },
 });
 
 /** Pause after the bare line, in milliseconds: gemini-cli reads the line only if it arrives alone. */
@@ -30,6 +30,6 @@ export const ending: GivenUpForm["ending"] = (message) => {
   const data = { error: { code: 400, message, status } };
   return [
     { text: `\n\n${JSON.stringify(data)}\n`, pauseMs: bareLinePauseMs },
-    { text: `\n${written({ data })}`, pauseMs: endingPauseMs },
+    { text: `\n${encodeEvent({ data })}`, pauseMs: endingPauseMs },
   ];
 };

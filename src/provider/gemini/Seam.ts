@@ -17,7 +17,7 @@ const rows: ReadonlyArray<Refusals.RefusalRow> = [
       return (
         (type !== "" && type !== "text/plain") ||
         ["responseSchema", "responseJsonSchema", "_responseJsonSchema", "responseFormat"].some((name) =>
-          Refusals.says(fieldOf(config, name)),
+          Refusals.isSet(fieldOf(config, name)),
         )
       );
     },
@@ -27,7 +27,7 @@ const rows: ReadonlyArray<Refusals.RefusalRow> = [
     "logprobs",
     (request) => {
       const config = configOf(request);
-      return Refusals.says(fieldOf(config, "responseLogprobs")) || Refusals.isCount(config.logprobs);
+      return Refusals.isSet(fieldOf(config, "responseLogprobs")) || Refusals.isCount(config.logprobs);
     },
   ],
   [
@@ -35,7 +35,7 @@ const rows: ReadonlyArray<Refusals.RefusalRow> = [
     (request) => {
       const config = configOf(request);
       return (
-        Refusals.isNotText(fieldOf(config, "responseModalities")) || Refusals.says(fieldOf(config, "speechConfig"))
+        Refusals.isNotText(fieldOf(config, "responseModalities")) || Refusals.isSet(fieldOf(config, "speechConfig"))
       );
     },
   ],

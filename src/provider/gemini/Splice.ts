@@ -13,8 +13,8 @@ import { type AttemptGate, bytesOf } from "../seam/AttemptGate.ts";
 import * as ChunkSplice from "../seam/ChunkSplice.ts";
 import type { Splice } from "../seam/Splice.ts";
 import { reason } from "../stream/Payload.ts";
-import { type JoinedParts, joinParts, leftPart } from "./SplicedParts.ts";
-import { moved, type Places } from "./SplicedPlaces.ts";
+import { type JoinedParts, joinParts, recordSentPart } from "./SplicedParts.ts";
+import { movePositions, type Places } from "./SplicedPlaces.ts";
 
 /** Creates the splice of one response. */
 export const splice = (): Splice => ChunkSplice.make(form);
@@ -74,7 +74,7 @@ const candidateOf = (
     ...(isOver ? { finishReason } : {}),
     ...(isOver && finishMessage !== undefined ? { finishMessage } : {}),
     ...(index === undefined ? {} : { index }),
-    ...moved(more, places),
+    ...movePositions(more, places),
   };
 };
 
@@ -90,11 +90,11 @@ const count = ({ usageMetadata }: Json.JsonRecord, counted: ChunkSplice.Count): 
   const grown = (Json.natural(next.candidatesTokenCount) ?? 0) - (Json.natural(usage.candidatesTokenCount) ?? 0);
   const details = Json.list(usage.candidatesTokensDetails);
   if (details.length === 0) return { usageMetadata: next };
-  return { usageMetadata: { ...next, candidatesTokensDetails: details.map((detail) => grownBy(detail, grown)) } };
+  return { usageMetadata: { ...next, candidatesTokensDetails: details.map((detail) => addTokens(detail, grown)) } };
 };
 
-/** Adds tokens to the count of text. */
-const grownBy = (detail: unknown, tokens: number): unknown => {
+/** Changes the count of text only. */
+const addTokens = (detail: unknown, tokens: number): unknown => {
   const record = Json.record(detail);
   const count = Json.natural(record?.tokenCount);
   return record?.modality === "TEXT" && count !== undefined
@@ -139,7 +139,7 @@ const form: ChunkSplice.ChunkForm<GeminiShown> = {
   left: (own, entry, shown) => {
     let characters = 0;
     for (const item of Json.list(Json.record(entry.content)?.parts)) {
-      const { text, thought } = leftPart(Json.record(item) ?? {}, shown);
+      const { text, thought } = recordSentPart(Json.record(item) ?? {}, shown);
       characters += thought.length + text.length;
       own.bytes += bytesOf(text);
     }

@@ -28,7 +28,7 @@ export const joinParts = (items: ReadonlyArray<unknown>, gate: AttemptGate): Joi
     const part = Json.record(item) ?? {};
     const kind = kindOf(part);
     goesOn ||= kind !== "empty";
-    const left = kind === "text" ? textOf(part, gate) : kind === "other" ? otherOf(part, gate) : passed(part, gate);
+    const left = kind === "text" ? textOf(part, gate) : kind === "other" ? otherOf(part, gate) : hiddenOf(part, gate);
     if (gate.failed) return undefined;
     parts.push(...left);
     isCut ||= left.length === 0;
@@ -41,14 +41,14 @@ export const joinParts = (items: ReadonlyArray<unknown>, gate: AttemptGate): Joi
  *
  * @returns its words
  */
-export const leftPart = (
+export const recordSentPart = (
   part: Json.JsonRecord,
   shown: ShownText,
 ): { readonly text: string; readonly thought: string } => {
   const words = Json.string(part.text);
   const kind = kindOf(part);
   if (kind === "thought") return { text: "", thought: words };
-  if (kind === "other") leftOther(part, shown);
+  if (kind === "other") recordSentOther(part, shown);
   // A picture may have words beside it, which the decoder counts.
   shown.say(words);
   return { text: words, thought: "" };
@@ -72,7 +72,7 @@ const isCalled = (part: Json.JsonRecord): boolean => {
   return false;
 };
 
-const leftOther = (part: Json.JsonRecord, shown: ShownText): void => {
+const recordSentOther = (part: Json.JsonRecord, shown: ShownText): void => {
   if (Json.record(part.functionCall) !== undefined || isMedia(part)) shown.refuse("not_text_last");
   for (const [index, name] of hosted.entries()) {
     const call = Json.record(part[name]);
@@ -80,7 +80,7 @@ const leftOther = (part: Json.JsonRecord, shown: ShownText): void => {
     if (call !== undefined) shown.hosted(`${name} ${Json.string(call.id)}`, false);
     if (result !== undefined) shown.hosted(`${name} ${Json.string(result.id)}`, true);
   }
-  shown.breaks();
+  shown.endRun();
 };
 
 /** A signature stays with its text. If the text was cut off, an empty part carries it to the text that is already there. */
@@ -97,5 +97,5 @@ const otherOf = (part: Json.JsonRecord, gate: AttemptGate): ReadonlyArray<Json.J
   return held === "" ? [part] : [{ text: held }, part];
 };
 
-const passed = (part: Json.JsonRecord, gate: AttemptGate): ReadonlyArray<Json.JsonRecord> =>
+const hiddenOf = (part: Json.JsonRecord, gate: AttemptGate): ReadonlyArray<Json.JsonRecord> =>
   gate.joined || isSigned(part) ? [part] : [];

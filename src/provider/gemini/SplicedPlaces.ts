@@ -16,8 +16,8 @@ export interface Places {
   readonly cut: number;
 }
 
-/** The fields of a candidate with their positions moved. */
-export const moved = (fields: Json.JsonRecord, places: Places): Json.JsonRecord => {
+/** Moves the positions in the fields of a candidate. */
+export const movePositions = (fields: Json.JsonRecord, places: Places): Json.JsonRecord => {
   const next: Record<string, unknown> = { ...fields };
   const grounding = Json.record(fields.groundingMetadata);
   if (grounding !== undefined && Array.isArray(grounding.groundingSupports))

@@ -139,7 +139,7 @@ const takeCall = (gathering: Gathering, choice: number, entry: Json.JsonRecord):
   if (ordinal === undefined || call === undefined) {
     // Servers that fill every field send empty calls beside text.
     if (delta.id === "" && delta.tool === "" && delta.input === "") return;
-    const begun: Call = { ...delta, ...grown(fresh, delta.input, delta.text), ...unsettled, executor: "runtime" };
+    const begun: Call = { ...delta, ...appendPiece(fresh, delta.input, delta.text), ...unsettled, executor: "runtime" };
     gathering.begins = true;
     gathering.signals.push(signal(begun, choice, gathering.calls.length, "input_started"));
     gathering.calls = [...gathering.calls, begun];
@@ -149,7 +149,7 @@ const takeCall = (gathering: Gathering, choice: number, entry: Json.JsonRecord):
     ...call,
     id: call.id === "" ? delta.id : call.id,
     tool: call.tool === "" ? delta.tool : call.tool,
-    ...joined(call, delta.input),
+    ...appendArguments(call, delta.input),
   });
 };
 
@@ -160,7 +160,7 @@ type Input = Pick<Call, "input" | "scan" | "whole">;
 const fresh: Input = { input: "", scan: JsonScan.start, whole: undefined };
 
 /** Appends a piece to an input, and parses it once it has ended. */
-const grown = (before: Input, piece: string, text: boolean): Input => {
+const appendPiece = (before: Input, piece: string, text: boolean): Input => {
   const input = before.input + piece;
   const scan = text ? before.scan : JsonScan.scan(before.scan, piece);
   if (scan.phase === before.scan.phase && scan.phase !== "word") return { input, scan, whole: before.whole };
@@ -178,13 +178,13 @@ const wholeOf = (input: string): Call["whole"] => {
  * Appends a piece of argument text. Nothing may follow complete JSON, so a piece that repeats the arguments, or that follows an
  * empty object sent as a placeholder, replaces it.
  */
-const joined = (call: Call, piece: string): Input => {
+const appendArguments = (call: Call, piece: string): Input => {
   if (call.ready) return { input: call.input, scan: call.scan, whole: call.whole };
-  const held = !call.text && !isBlank(piece) && (call.whole === "empty" || saysAgain(call, piece));
-  return grown(held ? fresh : call, piece, call.text);
+  const held = !call.text && !isBlank(piece) && (call.whole === "empty" || isRepeat(call, piece));
+  return appendPiece(held ? fresh : call, piece, call.text);
 };
 
-const saysAgain = (call: Call, piece: string): boolean => call.whole === "object" && piece.trim() === call.input.trim();
+const isRepeat = (call: Call, piece: string): boolean => call.whole === "object" && piece.trim() === call.input.trim();
 
 interface Delta {
   readonly key: number | undefined;
@@ -208,7 +208,7 @@ const belongsTo = (calls: ReadonlyArray<Call>, delta: Delta): number | undefined
         ? fragmentOf(calls, delta, sameKey, sameId)
         : sameKey;
   const call = calls[ordinal];
-  return call === undefined || begins(call, delta) ? undefined : ordinal;
+  return call === undefined || isAnotherCall(call, delta) ? undefined : ordinal;
 };
 
 /** Finds the call of a delta without a name. Its index may have drifted, or collide with that of another call. */
@@ -221,7 +221,7 @@ const fragmentOf = (
   const call = calls[sameKey];
   if (sameId !== -1) return call?.id === id ? sameKey : sameId;
   if (id !== "" || isBlank(input)) return sameKey;
-  const takes = call !== undefined && (call.whole !== "object" || call.text || saysAgain(call, input));
+  const takes = call !== undefined && (call.whole !== "object" || call.text || isRepeat(call, input));
   if (takes) return sameKey;
   const open = calls.findLastIndex((other) => other.text === text && isOpen(other));
   return open === -1 ? sameKey : open;
@@ -230,7 +230,7 @@ const fragmentOf = (
 const isOpen = (call: Call): boolean => call.executor === "runtime" && !call.ready && call.whole !== "object";
 
 /** True if a delta under the index of `call` nevertheless begins another call. */
-const begins = (call: Call, delta: Delta): boolean => {
+const isAnotherCall = (call: Call, delta: Delta): boolean => {
   // Only a delta with a name can begin a call. One with the call's own id continues it.
   if (delta.tool === "" || call.tool === "") return false;
   if (delta.id !== "" && delta.id === call.id) return false;

@@ -18,14 +18,14 @@ import { indexOf } from "./Calls.ts";
 export const words = (delta: Json.JsonRecord, choice: number): ReadonlyArray<Content> => {
   if (isPlain(delta)) {
     const text = Json.string(delta.content);
-    return text === "" ? nothing : [said(choice, text)];
+    return text === "" ? nothing : [textContent(choice, text)];
   }
   const found: Array<Content> = [];
   addReasoning(found, delta, choice);
   for (const entry of Json.list(delta.content)) addEntry(found, entry, choice);
   const text =
     Json.string(delta.content) + Json.string(delta.refusal) + Json.string(Json.record(delta.audio)?.transcript);
-  if (text !== "") found.push(said(choice, text));
+  if (text !== "") found.push(textContent(choice, text));
   addMedia(found, delta, choice);
   return found;
 };
@@ -36,7 +36,7 @@ export const messageText = (message: Json.JsonRecord): string => textOf(words(me
 /**
  * Reads call data that a decoder's signals omit: ids longer than a label, custom tools, Google's signatures and the legacy form.
  */
-export const notes = (delta: Json.JsonRecord, choice: number): ReadonlyArray<Content> => {
+export const readNotes = (delta: Json.JsonRecord, choice: number): ReadonlyArray<Content> => {
   const calls = Json.list(delta.tool_calls);
   if (calls.length === 0 && Json.record(delta.function_call) !== undefined)
     return [note(choice, { type: "note", key: "legacy", json: { legacy: true } })];
@@ -55,7 +55,13 @@ const note = (choice: number, item: ItemPiece): Content => ({ kind: "item", choi
 
 const textItem: ItemPiece = { type: "text", field: "text" };
 
-const said = (choice: number, text: string): Content => ({ kind: "text", choice, key: "text", text, item: textItem });
+const textContent = (choice: number, text: string): Content => ({
+  kind: "text",
+  choice,
+  key: "text",
+  text,
+  item: textItem,
+});
 
 /**
  * True for the common delta of a role and a text. Checks the keys, because looking for every spelling costs more than the rest.
@@ -102,7 +108,7 @@ const addEntry = (found: Array<Content>, entry: unknown, choice: number): void =
     return;
   }
   const text = Json.string(part.text) || Json.string(part.refusal);
-  if (text !== "") found.push(said(choice, text));
+  if (text !== "") found.push(textContent(choice, text));
   else if (type !== "text" && type !== "refusal" && type !== "")
     found.push({ kind: "media", choice, key: type, text: "" });
 };

@@ -150,7 +150,7 @@ const fail = (state: State, failure: Failure | undefined): State =>
 const errorOf = (event: SseEvent, chunk: Json.JsonRecord | undefined): Failure | undefined => {
   const named = event.event === "error" || chunk?.type === "error" || chunk?.object === "error";
   // This runs for every delta, so it skips chunks that cannot hold an error.
-  const error = Payload.saysError(chunk?.error);
+  const error = Payload.isError(chunk?.error);
   if (!named && !error && Json.list(chunk?.choices).length > 0 && chunk?.base_resp === undefined) return undefined;
   const failure = classifyEvent(error || !named ? chunk : { error: chunk ?? {} });
   return failure ?? (named ? { kind: "server_error", in_band: true } : undefined);
@@ -216,15 +216,15 @@ const onChoice = (state: State, entry: Json.JsonRecord, seen: Seen, chunk: Json.
   if (gathered !== undefined) {
     seen.input = true;
     seen.calls = [...seen.calls, ...gathered.signals];
-    add(seen, ChatContent.notes(delta, index));
+    add(seen, ChatContent.readNotes(delta, index));
   }
   // A choice counts before it says anything, because a response with several choices is never continued.
   if (position === -1 && !spoke) add(seen, [{ kind: "text", choice: index, key: "text", text: "" }]);
   const reason = Payload.reason(entry.finish_reason);
   const saysFinish = state.saysFinish || "finish_reason" in entry;
   const goesOn = reason === "" && (spoke || gathered !== undefined) && !before.sure;
-  const says = Payload.saysError(entry.error);
-  const audioOver = before.audioOver || endsAudio(delta);
+  const says = Payload.isError(entry.error);
+  const audioOver = before.audioOver || isAudioEnd(delta);
   if (
     position !== -1 &&
     gathered === undefined &&
@@ -260,7 +260,7 @@ const hasCalls = (delta: Json.JsonRecord): boolean =>
 
 const isObject = (value: unknown): boolean => typeof value === "object" && value !== null;
 
-const endsAudio = (delta: Json.JsonRecord): boolean =>
+const isAudioEnd = (delta: Json.JsonRecord): boolean =>
   isObject(delta.audio) && Json.natural(Json.record(delta.audio)?.expires_at) !== undefined;
 
 const fresh: Choice = {

@@ -5,7 +5,7 @@
  * errors. Measured on 2026-11-22 with six agents and five SDKs.
  */
 import type * as Json from "../../domain/Json.ts";
-import { documentType, endingOf, type GivenUpForm, type NoOp, told } from "../protocol/StreamEvent.ts";
+import { documentType, endingOf, type GivenUpForm, type NoOp, recoveryCodeField } from "../protocol/StreamEvent.ts";
 
 /**
  * An empty delta of the current response. The first one carries the role, as a provider's first delta does: without it, LangChain
@@ -28,7 +28,7 @@ const type = "invalid_request_error";
 
 /** The body of an error response. */
 export const document: GivenUpForm["document"] = (message, code) => ({
-  error: { message, type: documentType, param: null, code: documentType, ...told(code) },
+  error: { message, type: documentType, param: null, code: documentType, ...recoveryCodeField(code) },
 });
 
 /** Ends a stream with one error chunk. */

@@ -12,8 +12,8 @@ import * as Refusals from "../seam/Refusals.ts";
 const rows: ReadonlyArray<Refusals.RefusalRow> = [
   ["structured_output", (body) => Refusals.isStructured(body.response_format) || Refusals.hasGrammar(body)],
   ["several_choices", ({ best_of, n }) => Refusals.isSeveral(n) || Refusals.isSeveral(best_of)],
-  ["logprobs", ({ logprobs, top_logprobs }) => Refusals.says(logprobs) || Refusals.isCount(top_logprobs)],
-  ["not_text", ({ audio, modalities }) => Refusals.isNotText(modalities) || Refusals.says(audio)],
+  ["logprobs", ({ logprobs, top_logprobs }) => Refusals.isSet(logprobs) || Refusals.isCount(top_logprobs)],
+  ["not_text", ({ audio, modalities }) => Refusals.isNotText(modalities) || Refusals.isSet(audio)],
   ["server_state", ({ store }) => store === true],
   [
     "forced_tool",

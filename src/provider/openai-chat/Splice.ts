@@ -20,7 +20,7 @@ export const splice = (): Splice => ChunkSplice.make(form);
 
 type Before = ChunkSplice.Before<ChatShown>;
 
-const left = (own: ChatShown, entry: Json.JsonRecord, shown: ShownText): number => {
+const recordSent = (own: ChatShown, entry: Json.JsonRecord, shown: ShownText): number => {
   const { delta, form } = wordsOf(entry);
   if (form === "message" && own.streamed) return 0;
   if (form === "text" && Json.string(entry.text) !== "") own.isBare = true;
@@ -36,11 +36,11 @@ const left = (own: ChatShown, entry: Json.JsonRecord, shown: ShownText): number 
   // A plain delta, by far the most common, has nothing else to gather.
   if (isPlain(delta)) return characters;
   if (isRefusal(delta)) shown.refuse("refusal_shown");
-  leftCalls(own, delta, shown);
+  recordSentCalls(own, delta, shown);
   return characters;
 };
 
-const leftCalls = (own: ChatShown, delta: Json.JsonRecord, shown: ShownText): void => {
+const recordSentCalls = (own: ChatShown, delta: Json.JsonRecord, shown: ShownText): void => {
   for (const place of callPlaces(delta)) {
     own.calls = place === undefined ? own.calls + 1 : Math.max(own.calls, place + 1);
     shown.refuse("not_text_last");
@@ -59,7 +59,7 @@ const joiner = (gate: AttemptGate, before: Before): ChunkSplice.JoinEntry => {
     if (joined === undefined) return undefined;
     const finishes = reason(entry.finish_reason) !== "";
     const held = finishes && isTerminal ? gate.close() : "";
-    const choice = written(entry, joined.write(held), before);
+    const choice = rewriteChoice(entry, joined.write(held), before);
     const isEmpty = joined.isEmpty && held === "" && !Object.entries(entry).some(isMore) && !isMetered(chunk);
     const write = (portion: ChunkSplice.Portion, mayFinish: boolean) => {
       const isOver = finishes && mayFinish;
@@ -71,7 +71,7 @@ const joiner = (gate: AttemptGate, before: Before): ChunkSplice.JoinEntry => {
   };
 };
 
-const written = (entry: Json.JsonRecord, words: Json.JsonRecord, { index }: Before): Json.JsonRecord => {
+const rewriteChoice = (entry: Json.JsonRecord, words: Json.JsonRecord, { index }: Before): Json.JsonRecord => {
   const { delta: _delta, message: _message, text: _text, logprobs, ...rest } = entry;
   return {
     ...rest,
@@ -147,7 +147,7 @@ const form: ChunkSplice.ChunkForm<ChatShown> = {
   leftChunk: (own, { object }) => {
     if (object) own.object ??= object;
   },
-  left,
+  left: recordSent,
   joiner,
   textOnly,
 };

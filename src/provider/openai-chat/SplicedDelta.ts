@@ -77,7 +77,7 @@ export const isRefusal = (delta: Json.JsonRecord): boolean =>
 export const joinWords = (entry: Json.JsonRecord, joining: Joining): JoinedWords | undefined => {
   const { form, delta: said } = wordsOf(entry);
   // A message that repeats the whole response at its end adds nothing.
-  const delta = form === "message" && joining.streamed ? repeatedBy(said, joining.called) : said;
+  const delta = form === "message" && joining.streamed ? unsentCallsOf(said, joining.called) : said;
   const { gate } = joining;
   const isBehind = gate.joined;
   const found = words(delta, 0);
@@ -105,7 +105,7 @@ export const joinWords = (entry: Json.JsonRecord, joining: Joining): JoinedWords
 
 const textDelta = (content: unknown): Json.JsonRecord => (isPresent(content) ? { delta: { content } } : {});
 
-const repeatedBy = (message: Json.JsonRecord, called: boolean): Json.JsonRecord =>
+const unsentCallsOf = (message: Json.JsonRecord, called: boolean): Json.JsonRecord =>
   called ? {} : { tool_calls: message.tool_calls, function_call: message.function_call };
 
 /** True if a delta has more than text and reasoning. */

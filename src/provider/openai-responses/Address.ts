@@ -9,7 +9,7 @@ import { type Address, bearer, choicesByN, type Keeping } from "../protocol/Addr
  * from its first event; the client of a stored document sees it only whole. A request without `store` is kept by default, but its
  * client did not ask for that, so it is repeated like any other.
  */
-const keeps = (body: Json.JsonRecord, streaming: boolean): Keeping => {
+const keepingOf = (body: Json.JsonRecord, streaming: boolean): Keeping => {
   if (body.background === true) return "request";
   if (body.store !== true) return "nothing";
   return streaming ? "response" : "request";
@@ -20,7 +20,7 @@ const keeps = (body: Json.JsonRecord, streaming: boolean): Keeping => {
  * was not created with background=true"). A response that is merely stored ends with its connection and can only be retrieved
  * whole.
  */
-const resumes = (body: Json.JsonRecord, streaming: boolean): boolean => streaming && body.background === true;
+const canResume = (body: Json.JsonRecord, streaming: boolean): boolean => streaming && body.background === true;
 
 /** The address of `POST …/responses`. */
 export const address: Address = {
@@ -32,6 +32,6 @@ export const address: Address = {
     input !== undefined || prompt !== undefined || conversation !== undefined,
   choices: choicesByN,
   outputTokens: ({ max_output_tokens }) => Json.natural(max_output_tokens),
-  keeps,
-  resumes,
+  keeps: keepingOf,
+  resumes: canResume,
 };

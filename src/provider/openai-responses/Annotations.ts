@@ -30,7 +30,7 @@ export const isPlaced = (annotation: Json.JsonRecord): boolean =>
  *
  * @returns undefined if it lies before the seam, in text whose annotations the client already has
  */
-export const moved = (annotation: Json.JsonRecord, { by, seam }: Shift): Json.JsonRecord | undefined => {
+export const move = (annotation: Json.JsonRecord, { by, seam }: Shift): Json.JsonRecord | undefined => {
   const start = Json.natural(annotation.start_index);
   const end = Json.natural(annotation.end_index);
   const index = Json.natural(annotation.index);
@@ -48,14 +48,14 @@ export const moved = (annotation: Json.JsonRecord, { by, seam }: Shift): Json.Js
  *
  * @param before existing annotations, which are not repeated
  */
-export const added = (
+export const findNew = (
   before: ReadonlyArray<unknown>,
   told: ReadonlyArray<unknown>,
   shift: Shift,
 ): ReadonlyArray<Json.JsonRecord> => {
   const known = new Set(before.map((annotation) => JSON.stringify(annotation)));
   return told.flatMap((value) => {
-    const found = moved(Json.record(value) ?? {}, shift);
+    const found = move(Json.record(value) ?? {}, shift);
     return found === undefined || known.has(JSON.stringify(found)) ? [] : [found];
   });
 };

@@ -15,6 +15,7 @@ import {
   callOf,
   differs,
   find,
+  flushGrowing,
   fresh,
   inputCharactersMax,
   type Key,
@@ -24,19 +25,18 @@ import {
   produced,
   put,
   type Slot,
-  settled,
   signal,
 } from "./Slots.ts";
 
 /** Applies `response.output_item.added`. */
-export const added = (output: Output, frame: Json.JsonRecord): Change => {
+export const addItem = (output: Output, frame: Json.JsonRecord): Change => {
   const item = Json.record(frame.item);
   if (item === undefined) return [output, Observation.none];
   const key = keyOf(frame);
   const slot = output.slots.get(key);
   // The same item sent twice is one. A different call under the index of an open one is a new call.
   const again = slot !== undefined && !slot.done && slot.type === item.type && !differs(slot, item);
-  return again ? [output, produced, saidAgain(output, key, item)] : open(settled(output), key, item);
+  return again ? [output, produced, lateContentOf(output, key, item)] : open(flushGrowing(output), key, item);
 };
 
 /** Applies `response.output_item.done`: a call is complete now, or has its result. */
@@ -46,7 +46,7 @@ export const done = (output: Output, frame: Json.JsonRecord): Change => {
   const id = Json.string(item.call_id);
   const named = ([, slot]: readonly [Key, Slot]) => !slot.done && slot.callId === id && slot.type === item.type;
   const found = id === "" ? undefined : [...output.slots].find(named);
-  return close(settled(output), found?.[0] ?? keyOf(frame), item);
+  return close(flushGrowing(output), found?.[0] ?? keyOf(frame), item);
 };
 
 /** Applies a delta of text, a refusal or a transcript. */
@@ -73,7 +73,7 @@ export const showWhole = (output: Output, frame: Json.JsonRecord, part: Json.Jso
  * @param status `delta`, `done`, `in_progress`, `completed`, `failed`, …
  */
 export const about = (output: Output, frame: Json.JsonRecord, type: string, field: string, status: string): Change =>
-  aboutOf(status === "delta" ? output : settled(output), frame, type, field, status);
+  aboutOf(status === "delta" ? output : flushGrowing(output), frame, type, field, status);
 
 const aboutOf = (output: Output, frame: Json.JsonRecord, type: string, field: string, status: string): Change => {
   const key = keyFor(output, frame);
@@ -82,7 +82,7 @@ const aboutOf = (output: Output, frame: Json.JsonRecord, type: string, field: st
     if (slot !== undefined && !slot.done) return [output, produced];
     // The server skipped `added`. The output of a call streams under a separate index.
     const own = field.startsWith("output") ? `${type}_output` : type;
-    const opened = open(settled(output), key, { ...frame, type: own, id: frame.item_id });
+    const opened = open(flushGrowing(output), key, { ...frame, type: own, id: frame.item_id });
     return opened && merge(opened, about(opened[0], frame, type, field, status));
   }
   if (status === "partial_image") return [output, { ...produced, shows: "text" }, ResponsesContent.media(frame, true)];
@@ -104,7 +104,7 @@ const gather = (output: Output, key: Key, slot: Slot, piece: string): Change => 
   const characters = output.characters + piece.length;
   if (characters > inputCharactersMax) return undefined;
   const { growing } = output;
-  const before = growing?.key === key ? output : settled(output);
+  const before = growing?.key === key ? output : flushGrowing(output);
   const text = (growing?.key === key ? growing.text : (slot.streamed ?? "")) + piece;
   return [{ ...before, characters, growing: { key, text } }, produced];
 };
@@ -121,7 +121,7 @@ export const rest = (output: Output, response: Json.JsonRecord, complete: boolea
     .filter((item) => item !== undefined);
   const told = (type: unknown) => items.filter((item) => item.type === type).length;
   const known = [...output.slots.values()];
-  let change: Change = [settled(output), Observation.none];
+  let change: Change = [flushGrowing(output), Observation.none];
   for (const [index, item] of items.entries()) {
     const key = find(output, index, item);
     // Gateways omit items from the final list and so shift the others: then the count by type shows which were seen.
@@ -131,15 +131,15 @@ export const rest = (output: Output, response: Json.JsonRecord, complete: boolea
   }
   if (!complete || change === undefined) return change;
   for (const [key, slot] of change[0].slots)
-    if (!slot.done && toldOf(slot) !== undefined && slot.call !== undefined)
+    if (!slot.done && inputSoFar(slot) !== undefined && slot.call !== undefined)
       change = change && merge(change, ready(change[0], key, slot, slot.call, untold(slot), true));
   return change;
 };
 
 const untold = (slot: Slot): string =>
-  slot.type === "custom_tool_call" ? (toldOf(slot) ?? "") : ResponsesItem.jsonInput(toldOf(slot) ?? "");
+  slot.type === "custom_tool_call" ? (inputSoFar(slot) ?? "") : ResponsesItem.jsonInput(inputSoFar(slot) ?? "");
 
-const toldOf = (slot: Slot): string | undefined => slot.input ?? slot.streamed;
+const inputSoFar = (slot: Slot): string | undefined => slot.input ?? slot.streamed;
 
 // items
 
@@ -203,7 +203,7 @@ const close = (output: Output, key: Key, item: Json.JsonRecord): Change => {
       const named = { ...call, tool: call.tool || read.tool };
       const next = slot.call === undefined ? { ...output, calls: output.calls + 1 } : output;
       if (read.executor === "runtime") {
-        const input = ResponsesItem.inputOf(item, toldOf(slot));
+        const input = ResponsesItem.inputOf(item, inputSoFar(slot));
         return ready(next, key, ended, named, input, slot.call !== undefined, item);
       }
       const phase = read.settledBy === "item" || call.settled ? "settled" : "input_complete";
@@ -221,7 +221,7 @@ const wordless = (item: Json.JsonRecord): boolean =>
   Json.list(item.content).some((part) => !/^(?:(?:output_)?text|refusal)?$/.test(Json.string(Json.record(part)?.type)));
 
 /** The content of an item that is announced after its texts. The caller's own calls were reported when they began. */
-const saidAgain = (output: Output, key: Key, item: Json.JsonRecord): ReadonlyArray<Content> => {
+const lateContentOf = (output: Output, key: Key, item: Json.JsonRecord): ReadonlyArray<Content> => {
   const read = ResponsesItem.read(item, output.hostsXSearch);
   switch (read.role) {
     case "message":
@@ -245,7 +245,7 @@ const callSaid = (
   signals: ReadonlyArray<Observation.CallSignal>,
   phase: "begins" | "ends",
 ): ReadonlyArray<Content> => {
-  if (signals[0]?.executor !== "provider") return ResponsesContent.called(signals, item);
+  if (signals[0]?.executor !== "provider") return ResponsesContent.readCall(signals, item);
   // A custom call that xAI runs itself has no result to send back with it.
   return item.type === "custom_tool_call" ? nothing : ResponsesContent.item(key, item, "hosted", phase);
 };
@@ -275,7 +275,7 @@ const ready = (
         ? []
         : [signal(call, "input_started")];
   const seen = signals.length > 0 ? Observation.calls(signals) : produced;
-  const said = item === undefined ? nothing : ResponsesContent.called(signals, item);
+  const said = item === undefined ? nothing : ResponsesContent.readCall(signals, item);
   return put(next, key, { ...rest, call, done: true }, seen, said);
 };
 

@@ -46,8 +46,8 @@ export const item = (
   return [type === "reasoning" ? { kind: "reasoning", ...said, keep: keepOf(json) } : { kind: "item", ...said }];
 };
 
-/** The item of a call of the caller's tools. */
-export const called = (signals: ReadonlyArray<CallSignal>, json: Json.JsonRecord): ReadonlyArray<Content> =>
+/** Reads the item of a call of the caller's tools. */
+export const readCall = (signals: ReadonlyArray<CallSignal>, json: Json.JsonRecord): ReadonlyArray<Content> =>
   signals.map((signal) => ({
     kind: "call",
     choice: 0,

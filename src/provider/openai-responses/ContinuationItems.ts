@@ -87,7 +87,10 @@ export class ContinuationItems {
    *
    * @param isWhole returns true if the client reads the slot as a separate item
    */
-  told(output: ReadonlyArray<unknown>, isWhole: (slot: Slot) => boolean): ReadonlyMap<unknown, Json.JsonRecord> {
+  finalItemsById(
+    output: ReadonlyArray<unknown>,
+    isWhole: (slot: Slot) => boolean,
+  ): ReadonlyMap<unknown, Json.JsonRecord> {
     const items = output.map((value) => Json.record(value) ?? {});
     const own = new Map(items.map((item) => [`${item.type} ${item.id}`, item]));
     const found = new Map<unknown, Json.JsonRecord>();

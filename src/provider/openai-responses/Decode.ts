@@ -12,7 +12,7 @@ import { label } from "../../domain/Limits.ts";
 import * as Observation from "../../domain/Observation.ts";
 import { classifyEvent } from "../../failure/FailureClassifier.ts";
 import { type Content, lengthOf, nothing } from "../stream/Content.ts";
-import { done, isBlank, saysError, unparsedNamed, usage } from "../stream/Payload.ts";
+import { done, isBlank, isError, unparsedNamed, usage } from "../stream/Payload.ts";
 import type * as Stream from "../stream/Protocol.ts";
 import type { End, Observed, Protocol, SseEvent } from "../stream/Protocol.ts";
 import * as ResponsesOutput from "./Calls.ts";
@@ -97,7 +97,7 @@ const typed = (state: State, event: SseEvent, frame: Json.JsonRecord): Step => {
     case "response.output_audio.delta":
       return [state, Observation.text(0), ResponsesContent.media(frame, false)];
     case "response.output_item.added":
-      return take(state, ResponsesOutput.added(output, frame));
+      return take(state, ResponsesOutput.addItem(output, frame));
     case "response.output_item.done":
       return take(state, ResponsesOutput.done(output, frame));
     case "response.output_text.annotation.added":
@@ -107,7 +107,7 @@ const typed = (state: State, event: SseEvent, frame: Json.JsonRecord): Step => {
     case "response.completed":
     case "response.incomplete":
     case "response.done":
-      return finished(state, frame);
+      return onResponseEnd(state, frame);
     default:
       return other(state, event, frame);
   }
@@ -176,7 +176,7 @@ const errorOf = (event: SseEvent, frame: Json.JsonRecord): Failure | undefined =
   const plain = type === "error" || type === "response.failed";
   const named = plain || type === "response.error" || event.event === "error";
   const own = named || !type.startsWith("response.") ? frame.error : undefined;
-  const error = [own, Json.record(frame.response)?.error].find(saysError);
+  const error = [own, Json.record(frame.response)?.error].find(isError);
   if (!named && error === undefined) return type.startsWith("response.") ? undefined : classifyEvent(frame);
   // An error whose fields are bare in the event, or in a response that does not say that it failed, is wrapped.
   const boxed = plain ? frame : { error: error ?? frame };
@@ -185,7 +185,7 @@ const errorOf = (event: SseEvent, frame: Json.JsonRecord): Failure | undefined =
 
 // the end
 
-const finished = (state: State, frame: Json.JsonRecord): Step => {
+const onResponseEnd = (state: State, frame: Json.JsonRecord): Step => {
   const response = Json.record(frame.response) ?? {};
   const failure = finalFailure(frame, response);
   if (failure !== undefined) return fail(state, failure);
@@ -213,7 +213,7 @@ const finished = (state: State, frame: Json.JsonRecord): Step => {
 const finalFailure = (frame: Json.JsonRecord, response: Json.JsonRecord): Failure | undefined => {
   if (response.status === "cancelled" || response.status === "canceled")
     return { kind: "cancelled", by: "provider", in_band: true };
-  const error = [frame.error, response.error].find(saysError);
+  const error = [frame.error, response.error].find(isError);
   if (error === undefined && response.status !== "failed") return undefined;
   return (error !== undefined ? classifyEvent({ error }) : undefined) ?? { kind: "server_error", in_band: true };
 };

@@ -110,12 +110,12 @@ const runtime = (type: string, item: Json.JsonRecord): Call => ({
   role: "call",
   executor: "runtime",
   // Functions and custom tools have names; other calls are named after their type.
-  tool: label(namesItself(type) ? Json.string(item.name) : type.replace(/_call$/, "")),
+  tool: label(hasOwnName(type) ? Json.string(item.name) : type.replace(/_call$/, "")),
   settledBy: "item",
   picture: false,
 });
 
-const namesItself = (type: string): boolean => type === "function_call" || type === "custom_tool_call";
+const hasOwnName = (type: string): boolean => type === "function_call" || type === "custom_tool_call";
 
 const provider = (tool: string, settledBy: Call["settledBy"] = "item"): Call => ({
   role: "call",

@@ -5,7 +5,7 @@
  * agents take for a complete one. Measured on 2026-11-22 with codex, copilot, opencode, pi and four SDKs.
  */
 import * as Json from "../../domain/Json.ts";
-import { documentType, endingOf, type GivenUpForm, type NoOp, told } from "../protocol/StreamEvent.ts";
+import { documentType, endingOf, type GivenUpForm, type NoOp, recoveryCodeField } from "../protocol/StreamEvent.ts";
 
 /**
  * A keep-alive as OpenAI sends it. It repeats the number of the last event, so that a client which later asks for the events
@@ -22,7 +22,7 @@ const type = "invalid_request_error";
 
 /** The body of an error response. */
 export const document: GivenUpForm["document"] = (message, code) => ({
-  error: { message, type: documentType, param: null, code: documentType, ...told(code) },
+  error: { message, type: documentType, param: null, code: documentType, ...recoveryCodeField(code) },
 });
 
 /** codex retries every code of `response.failed` except this one and a few that would be untrue here. */

@@ -12,7 +12,7 @@ const rows: ReadonlyArray<Refusals.RefusalRow> = [
   [
     "server_state",
     ({ background, conversation, previous_response_id, store }) =>
-      store !== false || [background, conversation, previous_response_id].some(Refusals.says),
+      store !== false || [background, conversation, previous_response_id].some(Refusals.isSet),
   ],
   ["structured_output", (body) => Refusals.isStructured(Json.record(body.text)?.format) || Refusals.hasGrammar(body)],
   ["several_choices", ({ n }) => Refusals.isSeveral(n)],
@@ -21,7 +21,7 @@ const rows: ReadonlyArray<Refusals.RefusalRow> = [
     ({ include, top_logprobs }) =>
       Refusals.isCount(top_logprobs) || Json.list(include).some((it) => Json.string(it).endsWith(".logprobs")),
   ],
-  ["not_text", ({ audio, modalities }) => Refusals.isNotText(modalities) || Refusals.says(audio)],
+  ["not_text", ({ audio, modalities }) => Refusals.isNotText(modalities) || Refusals.isSet(audio)],
   ["forced_tool", ({ tool_choice }) => Refusals.demandsCall(tool_choice)],
 ];
 

@@ -121,8 +121,8 @@ export class Shown {
     const type = Json.string(frame.type);
     const response = Json.record(frame.response);
     if (response !== undefined) this.#lifecycle(type, response);
-    else if (type === "response.output_item.added") this.#begins(frame, Json.record(frame.item) ?? {});
-    else if (type === "response.output_item.done") this.#ends(frame, Json.record(frame.item) ?? {});
+    else if (type === "response.output_item.added") this.#beginItem(frame, Json.record(frame.item) ?? {});
+    else if (type === "response.output_item.done") this.#endItem(frame, Json.record(frame.item) ?? {});
     else if (type.startsWith("response.reasoning")) this.#reasons(frame);
     else if (type.startsWith("response.refusal.")) this.#it.refused = true;
     else if (/^response\.(?:output_)?audio/.test(type)) this.#it.media = true;
@@ -157,7 +157,7 @@ export class Shown {
     this.#it.finished = !/\.(?:created|queued|in_progress)$/.test(type);
   }
 
-  #begins(frame: Json.JsonRecord, item: Json.JsonRecord): ShownItem {
+  #beginItem(frame: Json.JsonRecord, item: Json.JsonRecord): ShownItem {
     const type = Json.string(item.type);
     const before = this.itemOf(frame);
     if (before !== undefined && !before.done && before.type === type) return before;
@@ -169,20 +169,20 @@ export class Shown {
     else {
       // An item other than text ends the text run when it begins, because some servers end their reasoning after the text.
       this.#it.run = "";
-      this.#reads(item);
+      this.#recordCall(item);
     }
     return begun;
   }
 
-  #ends(frame: Json.JsonRecord, item: Json.JsonRecord): void {
-    const ended = this.#begins(frame, item);
+  #endItem(frame: Json.JsonRecord, item: Json.JsonRecord): void {
+    const ended = this.#beginItem(frame, item);
     if (ended.done) return;
     ended.done = true;
     ended.json = item;
     if (ended.type === "message") this.#whole(ended, item);
     else {
       ended.parts.clear();
-      this.#reads(item);
+      this.#recordCall(item);
       this.#it.held += JSON.stringify(item).length;
       if (this.#it.held > itemCharactersMax) ended.json = { id: item.id, type: item.type };
     }
@@ -200,13 +200,13 @@ export class Shown {
       return undefined;
     }
     const part = this.#part(item, index, json);
-    if (part.text === "") this.#says(part, Json.string(json.text));
+    if (part.text === "") this.#addText(part, Json.string(json.text));
     const annotations = Json.list(json.annotations);
     if (annotations.length > 0) part.annotations = annotations.slice(0, annotationsMax);
     return part;
   }
 
-  #reads(item: Json.JsonRecord): void {
+  #recordCall(item: Json.JsonRecord): void {
     const read = ResponsesItem.read(item, this.#it.hostsXSearch);
     if (read.role !== "call") return;
     this.#it.called ||= read.executor === "runtime";
@@ -214,7 +214,7 @@ export class Shown {
   }
 
   #reasons(frame: Json.JsonRecord): void {
-    const item = this.itemOf(frame) ?? this.#begins(frame, { type: "reasoning", id: frame.item_id });
+    const item = this.itemOf(frame) ?? this.#beginItem(frame, { type: "reasoning", id: frame.item_id });
     if (item.type !== "reasoning") return;
     const text = Json.string(frame.delta);
     this.#it.reasoned += text.length;
@@ -230,12 +230,12 @@ export class Shown {
     if (Json.string(part?.type).startsWith("reasoning")) return;
     const known = this.itemOf(frame);
     // The server omitted the start of the item.
-    const item = known ?? this.#begins(frame, { type: texts ? "message" : "unknown", id: frame.item_id });
+    const item = known ?? this.#beginItem(frame, { type: texts ? "message" : "unknown", id: frame.item_id });
     if (!texts) return;
     const { content_index: index } = frame;
     switch (type) {
       case "response.output_text.delta":
-        this.#says(this.#part(item, index), Json.string(frame.delta));
+        this.#addText(this.#part(item, index), Json.string(frame.delta));
         return;
       case "response.output_text.annotation.added": {
         const grown = this.#part(item, index);
@@ -280,7 +280,7 @@ export class Shown {
     return part;
   }
 
-  #says(part: ShownPart, text: string): void {
+  #addText(part: ShownPart, text: string): void {
     this.#it.characters += text.length;
     const held = this.#it.characters <= shownCharactersMax;
     // A longer response is not continued, so its text is not kept.

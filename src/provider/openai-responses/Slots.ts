@@ -57,7 +57,7 @@ export interface Output {
 }
 
 /** Moves the growing input into its slot, as every step except its next delta requires. */
-export const settled = ({ growing, ...output }: Output): Output => {
+export const flushGrowing = ({ growing, ...output }: Output): Output => {
   const slot = growing && output.slots.get(growing.key);
   if (growing === undefined || slot === undefined) return output;
   return { ...output, slots: new Map(output.slots).set(growing.key, { ...slot, streamed: growing.text }) };

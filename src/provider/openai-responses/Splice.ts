@@ -57,12 +57,12 @@ class Attempt implements SplicedAttempt {
     if (part.event.data === done && this.#finished) return [{ event: name, json: done }];
     if (frame === undefined || this.#finished) return [];
     this.#step(name, frame.type === undefined && name !== "message" ? { ...frame, type: name } : frame);
-    return this.#writer.taken();
+    return this.#writer.takeEvents();
   };
 
   readonly end = (): ReadonlyArray<SplicedEvent> => {
     if (!this.#finished && this.#gate.joined) this.#texts.close();
-    return this.#writer.taken();
+    return this.#writer.takeEvents();
   };
 
   #step(name: string, frame: Json.JsonRecord): void {
@@ -72,10 +72,10 @@ class Attempt implements SplicedAttempt {
       case "response.in_progress":
         break;
       case "response.output_item.added":
-        this.#begins(name, frame);
+        this.#beginItem(name, frame);
         break;
       case "response.output_item.done":
-        this.#ends(name, frame);
+        this.#endItem(name, frame);
         break;
       case "response.completed":
       case "response.incomplete":
@@ -90,42 +90,42 @@ class Attempt implements SplicedAttempt {
 
   // items
 
-  #begins(name: string, frame: Json.JsonRecord): void {
+  #beginItem(name: string, frame: Json.JsonRecord): void {
     const item = Json.record(frame.item) ?? {};
     const known = this.#items.of(frame);
     // The same item sent twice is one.
     if (known !== undefined && known.type === item.type && known.json.id === item.id) return;
-    const slot = this.#opened(frame, item);
+    const slot = this.#openSlot(frame, item);
     if (slot === undefined) return;
     if (slot.type === "message") {
       if (this.#texts.hasLeft) this.#placesMessage(slot, name, frame);
       this.#whole(slot, item);
-    } else if (this.#admits(slot)) this.#writer.write(name, this.#moved(slot, frame));
+    } else if (this.#admits(slot)) this.#writer.write(name, this.#relocate(slot, frame));
   }
 
-  #ends(name: string, frame: Json.JsonRecord): void {
+  #endItem(name: string, frame: Json.JsonRecord): void {
     const item = Json.record(frame.item) ?? {};
     const known = this.#items.of(frame);
-    const slot = known?.type === item.type ? known : this.#opened(frame, item);
+    const slot = known?.type === item.type ? known : this.#openSlot(frame, item);
     if (slot === undefined) return;
     if (slot.type === "message") {
       this.#whole(slot, item);
-      this.#endsMessage(slot, name, frame, item);
-    } else if (slot.dropped) this.#keeps(item);
-    else if (this.#admits(slot)) this.#writer.write(name, this.#moved(slot, frame));
+      this.#endMessage(slot, name, frame, item);
+    } else if (slot.dropped) this.#keepReasoning(item);
+    else if (this.#admits(slot)) this.#writer.write(name, this.#relocate(slot, frame));
     slot.closed = true;
   }
 
-  #endsMessage(slot: Slot, name: string, frame: Json.JsonRecord, item: Json.JsonRecord): void {
+  #endMessage(slot: Slot, name: string, frame: Json.JsonRecord, item: Json.JsonRecord): void {
     slot.ended = item;
     // White space that ends the shown text may still come in the next message, so nothing ends until text has left.
     if (!this.#texts.hasLeft && slot.message === undefined) return;
     this.#texts.close();
-    this.#closes(slot, slot.message, name, frame);
+    this.#closeMessage(slot, slot.message, name, frame);
   }
 
-  /** Closes a message of the client's once the continuation's own has ended. */
-  #closes(slot: Slot | undefined, message: ShownItem | undefined, name?: string, frame?: Json.JsonRecord): void {
+  /** Closes a message of the client once the continuation's own message has ended. */
+  #closeMessage(slot: Slot | undefined, message: ShownItem | undefined, name?: string, frame?: Json.JsonRecord): void {
     if (message === undefined) return;
     const content = Json.list(slot?.ended?.content);
     for (const [key, part] of slot?.parts ?? []) this.#annotates(part, Json.record(content[Number(key)]) ?? {});
@@ -144,26 +144,26 @@ class Attempt implements SplicedAttempt {
       return false;
     }
     if (!this.#texts.closeForOther()) return false;
-    this.#closesMessage();
+    this.#closeOpenMessages();
     this.#writer.endReasoning();
     for (const item of this.#reasoning.splice(0)) this.#writer.reasoning(item);
     slot.at = this.#writer.placeOf(slot.json.id);
     return true;
   }
 
-  #keeps(item: Json.JsonRecord): void {
+  #keepReasoning(item: Json.JsonRecord): void {
     this.#reasoningCharacters += JSON.stringify(item).length;
     if (this.#reasoningCharacters <= itemCharactersMax) this.#reasoning.push(item);
   }
 
-  #opened(frame: Json.JsonRecord, item: Json.JsonRecord): Slot | undefined {
+  #openSlot(frame: Json.JsonRecord, item: Json.JsonRecord): Slot | undefined {
     const slot = this.#items.open(frame, item);
     if (slot === undefined) this.#gate.fail("unwritable");
     return slot;
   }
 
   /** Rewrites an event of an item to the client's place of that item. */
-  #moved({ at }: Slot, frame: Json.JsonRecord): Json.JsonRecord {
+  #relocate({ at }: Slot, frame: Json.JsonRecord): Json.JsonRecord {
     const item = Json.record(frame.item);
     return {
       ...frame,
@@ -179,14 +179,14 @@ class Attempt implements SplicedAttempt {
    * Closes the message that the break left open, and messages that ended before their text left, after writing the rest of the
    * continuation's own message.
    */
-  #closesMessage(): void {
+  #closeOpenMessages(): void {
     const { item, part } = this.#left;
     const seam = this.#texts.findJoining();
     if (item?.done === false) {
       if (seam !== undefined && seam.at === undefined && part !== undefined) this.#placesPart(seam);
-      this.#closes(seam?.slot, item);
+      this.#closeMessage(seam?.slot, item);
     }
-    for (const slot of this.#items.all) if (slot.closed) this.#closes(slot, slot.message);
+    for (const slot of this.#items.all) if (slot.closed) this.#closeMessage(slot, slot.message);
   }
 
   #placesMessage(slot: Slot, name = "response.output_item.added", frame: Json.JsonRecord = {}): ShownItem | undefined {
@@ -194,7 +194,7 @@ class Attempt implements SplicedAttempt {
     const { item } = this.#left;
     if (slot === this.#texts.findJoining()?.slot && item?.done === false) slot.message = item;
     else {
-      this.#closesMessage();
+      this.#closeOpenMessages();
       const json = { status: "in_progress", role: "assistant", ...slot.json };
       slot.message = this.#writer.beginMessage(name, frame, { ...json, status: "in_progress" });
     }
@@ -263,51 +263,51 @@ class Attempt implements SplicedAttempt {
     if (slot?.type === "message" || Json.string(frame.type).startsWith("response.refusal.")) {
       // A refusal inside the joined message has no place that both sides share.
       const own = slot?.message !== undefined && slot.message !== this.#left.item;
-      if (own && this.#gate.joined) this.#writer.write(name, this.#moved(slot, frame));
+      if (own && this.#gate.joined) this.#writer.write(name, this.#relocate(slot, frame));
       else this.#gate.fail(this.#gate.joined ? "unwritable" : "not_text");
       return;
     }
     // The server omitted the start of the item.
-    const opened = slot ?? this.#opened(frame, { type: reasons ? "reasoning" : "unknown", id: frame.item_id });
-    if (opened !== undefined && this.#admits(opened)) this.#writer.write(name, this.#moved(opened, frame));
+    const opened = slot ?? this.#openSlot(frame, { type: reasons ? "reasoning" : "unknown", id: frame.item_id });
+    if (opened !== undefined && this.#admits(opened)) this.#writer.write(name, this.#relocate(opened, frame));
   }
 
   #text(name: string, frame: Json.JsonRecord): void {
     const found = this.#items.of(frame);
     const began = { type: "message", role: "assistant", id: frame.item_id };
-    const slot = found?.type === "message" ? found : this.#opened(frame, began);
+    const slot = found?.type === "message" ? found : this.#openSlot(frame, began);
     if (slot === undefined) return;
     const told = Json.record(frame.part);
     const part = this.#partOf(slot, frame.content_index, told);
     switch (frame.type) {
       case "response.output_text.delta":
-        this.#spoken(part, Json.string(frame.delta), name, frame);
+        this.#takeText(part, Json.string(frame.delta), name, frame);
         return;
       case "response.output_text.annotation.added":
         this.#annotation(part, name, frame);
         return;
       case "response.output_text.done":
         this.#wholePart(part, Json.string(frame.text));
-        this.#endsPart(part, (message, at) => this.#writer.sayPart(message, at, frame));
+        this.#endPart(part, (message, at) => this.#writer.sayPart(message, at, frame));
         return;
       case "response.content_part.added":
         this.#wholePart(part, Json.string(told?.text));
         return;
       case "response.content_part.done":
         this.#wholePart(part, Json.string(told?.text));
-        this.#endsPart(part, (message, at) => {
+        this.#endPart(part, (message, at) => {
           this.#annotates(part, told ?? {});
           this.#writer.endPart(message, at, frame);
         });
         return;
       default:
         if (part.at !== undefined)
-          this.#writer.write(name, { ...this.#moved(slot, frame), content_index: part.at.index });
+          this.#writer.write(name, { ...this.#relocate(slot, frame), content_index: part.at.index });
     }
   }
 
   /** Ends a part that the client reads, after its held text has left. */
-  #endsPart(part: PartSlot, ends: (message: ShownItem, at: ShownPart) => void): void {
+  #endPart(part: PartSlot, ends: (message: ShownItem, at: ShownPart) => void): void {
     if (!this.#texts.hasLeft && part.at === undefined) return;
     this.#texts.close();
     const { at, slot } = part;
@@ -327,10 +327,10 @@ class Attempt implements SplicedAttempt {
 
   /** A whole text is new only if no piece of it came. */
   #wholePart(part: PartSlot, text: string): void {
-    if (!part.spoken) this.#spoken(part, text);
+    if (!part.spoken) this.#takeText(part, text);
   }
 
-  #spoken(part: PartSlot, piece: string, name?: string, frame?: Json.JsonRecord): void {
+  #takeText(part: PartSlot, piece: string, name?: string, frame?: Json.JsonRecord): void {
     part.spoken ||= piece !== "";
     if (!this.#gate.joined) part.front += piece;
     this.#texts.take(piece, name, frame);
@@ -363,7 +363,8 @@ class Attempt implements SplicedAttempt {
       if (waits && part.waiting.length < annotationsMax) part.waiting.push(frame);
       return;
     }
-    const [own] = part.shift === undefined ? [annotation] : Annotations.added(at.annotations, [annotation], part.shift);
+    const [own] =
+      part.shift === undefined ? [annotation] : Annotations.findNew(at.annotations, [annotation], part.shift);
     if (own === undefined) return;
     const place = { item_id: slot.message.id, output_index: slot.message.index, content_index: at.index };
     this.#writer.write(name, { ...frame, ...place, annotation_index: at.annotations.length, annotation: own });
@@ -373,7 +374,9 @@ class Attempt implements SplicedAttempt {
   #annotates({ annotated, at, shift }: PartSlot, told: Json.JsonRecord): void {
     if (at === undefined || annotated || at.done) return;
     const annotations = Json.list(told.annotations);
-    at.annotations.push(...(shift === undefined ? annotations : Annotations.added(at.annotations, annotations, shift)));
+    at.annotations.push(
+      ...(shift === undefined ? annotations : Annotations.findNew(at.annotations, annotations, shift)),
+    );
   }
 
   // the end
@@ -387,14 +390,14 @@ class Attempt implements SplicedAttempt {
     if (!this.#gate.joined) return;
     this.#finished = true;
     if (frame.type !== "response.failed") {
-      this.#closesMessage();
+      this.#closeOpenMessages();
       this.#writer.endReasoning();
       for (const item of this.#writer.wire.items) if (item.type === "message") this.#writer.endMessage(item);
     }
     const joining = this.#texts.findJoining()?.slot;
     const isWhole = (slot: Slot) =>
       slot !== joining && (slot.message === undefined || slot.message !== this.#left.item);
-    const told = this.#items.told(Json.list(response.output), isWhole);
+    const told = this.#items.finalItemsById(Json.list(response.output), isWhole);
     const ending = { wire: this.#writer.wire, told, before: this.#before, cut: this.#gate.cut };
     this.#writer.write(name, { ...frame, response: responseOf(response, ending) });
   }

@@ -23,7 +23,7 @@ export class Writer {
   }
 
   /** Takes the events written since the last call. */
-  taken(): ReadonlyArray<SplicedEvent> {
+  takeEvents(): ReadonlyArray<SplicedEvent> {
     const written = this.#written;
     this.#written = [];
     return written;
@@ -205,4 +205,4 @@ const usage = new JoinedUsage({
 
 /** The usage of the whole answer. A broken response reported none, so the text and reasoning that left are counted. */
 const usageOf = (told: unknown, { before, cut }: Ending): Json.JsonRecord =>
-  usage.joined({ told: undefined, since: before }, Json.record(told) ?? {}, cut);
+  usage.join({ told: undefined, since: before }, Json.record(told) ?? {}, cut);

@@ -54,7 +54,7 @@ export const endingPauseMs = 200;
  * The failure, in a separate field of a document. It is not in the protocol's `code`, because clients that retry a broken
  * connection look for `ECONNRESET` and the like there.
  */
-export const told = (code: string | undefined): { readonly recovery_code?: string } =>
+export const recoveryCodeField = (code: string | undefined): { readonly recovery_code?: string } =>
   code === undefined ? {} : { recovery_code: code };
 
 /**
@@ -64,12 +64,12 @@ export const told = (code: string | undefined): { readonly recovery_code?: strin
 export const documentType = "gateway_upstream_failed";
 
 /** Encodes an event as the text of a stream. */
-export const written = ({ data, event }: StreamEvent): string =>
+export const encodeEvent = ({ data, event }: StreamEvent): string =>
   `${event === undefined ? "" : `event: ${event}\n`}data: ${JSON.stringify(data)}\n\n`;
 
 /**
  * Ends a stream with events in a single write. A blank line comes first, because the bytes already sent may end inside an event.
  */
 export const endingOf = (...events: ReadonlyArray<StreamEvent>): ReadonlyArray<EndingWrite> => [
-  { text: `\n\n${events.map(written).join("")}`, pauseMs: endingPauseMs },
+  { text: `\n\n${events.map(encodeEvent).join("")}`, pauseMs: endingPauseMs },
 ];

@@ -27,7 +27,7 @@ export interface WireProtocol<Id extends string = string> extends Protocol<unkno
   readonly usage: UsageForm;
   /** Converts a document to the events of an equivalent stream. */
   readonly eventsOf: (document: Json.JsonRecord) => ReadonlyArray<Json.JsonRecord>;
-  /** Resumes responses for which `address.resumes` returns true. */
+  /** Resumes responses for which `address.canResume` returns true. */
   readonly resume?: ResumeForm;
   /** The reason a request's response cannot be continued after text was shown; undefined if the request allows it. */
   readonly seamRefusal: (body: Json.JsonRecord) => SeamRefusal | undefined;

@@ -125,24 +125,24 @@ class ChunkSplice<S extends object> implements Splice {
       const entry = Json.record(item) ?? {};
       this.#index ??= entry.index;
       this.#text.chooses(form.indexOf(entry.index));
-      this.#usage.said(form.left(this.#own, entry, this.#text));
+      this.#usage.recordCharacters(form.left(this.#own, entry, this.#text));
     }
     form.count(chunk, this.#leftUsage);
   };
 
   readonly #leftUsage: Count = (usage) => {
-    this.#usage.left(usage);
+    this.#usage.recordCounts(usage);
     return usage;
   };
 
-  readonly shown = () => this.#text.shown();
+  readonly shown = () => this.#text.response();
 
   readonly continued = (gate: TextGate): SplicedAttempt =>
     new ChunkAttempt(this.#form, new AttemptGate(gate), this.#usage, {
       names: { ...this.#names },
       index: this.#index,
       isWrapped: this.#isWrapped,
-      shown: this.#text.shown(),
+      shown: this.#text.response(),
       usage: this.#usage.soFar,
       own: { ...this.#own },
     });
@@ -193,7 +193,7 @@ class ChunkAttempt<S extends object> implements SplicedAttempt {
     const chunk = this.#form.chunkOf(json);
     if (chunk === undefined) return nothing;
     this.#terminal ||= observation.terminal;
-    const joined = this.#joined(chunk);
+    const joined = this.#joinChunk(chunk);
     return joined === undefined || this.#gate.failed ? nothing : this.#placed(event, joined);
   };
 
@@ -261,7 +261,7 @@ class ChunkAttempt<S extends object> implements SplicedAttempt {
   }
 
   /** Passes the content of a chunk through the gate; undefined if it cannot be joined. */
-  #joined(chunk: Chunk): JoinedChunk | undefined {
+  #joinChunk(chunk: Chunk): JoinedChunk | undefined {
     const { indexOf, entries: field, isBlocked } = this.#form;
     const { json } = chunk;
     if (!this.#gate.joined && isBlocked?.(json) === true) {
@@ -303,7 +303,7 @@ class ChunkAttempt<S extends object> implements SplicedAttempt {
     return { event, json: wrapper === undefined ? next : { ...wrapper, response: next } };
   }
 
-  readonly #counted: Count = (usage) => this.#usage.joined(this.#before.usage, usage, this.#gate.cut);
+  readonly #counted: Count = (usage) => this.#usage.join(this.#before.usage, usage, this.#gate.cut);
 }
 
 /** The names of a response that have a value, for a chunk that no server wrote. */

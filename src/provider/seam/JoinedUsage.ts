@@ -42,17 +42,17 @@ export class JoinedUsage {
     return this.#soFar;
   }
 
-  /** Records that text or reasoning has left. */
-  said(characters: number): void {
+  /** Records the length of text or reasoning that was sent, in UTF-16 code units. */
+  recordCharacters(characters: number): void {
     this.#soFar = { ...this.#soFar, since: this.#soFar.since + characters };
   }
 
-  /** Records counts that have left. They are running totals, so the last ones apply. */
-  left(usage: Json.JsonRecord): void {
+  /** Records counts that were sent. They are running totals, so the last ones apply. */
+  recordCounts(usage: Json.JsonRecord): void {
     const { ofInput, output } = this.#fields;
     const told: Record<string, unknown> = { ...this.#soFar.told };
     for (const name of this.#counted)
-      if (usage[name] !== undefined && usage[name] !== null) told[name] = counts(usage[name]);
+      if (usage[name] !== undefined && usage[name] !== null) told[name] = keepCounts(usage[name]);
     for (const name of ofInput) if (usage[name] !== undefined && usage[name] !== null) told[name] = usage[name];
     const isOutput = output.some((name) => Json.natural(usage[name]) !== undefined);
     this.#soFar = { told, since: isOutput ? 0 : this.#soFar.since };
@@ -65,7 +65,7 @@ export class JoinedUsage {
    * @param usage the counts of the attempt's provider
    * @param cut length of its text before the seam, in UTF-16 code units
    */
-  joined(before: UsageSoFar, usage: Json.JsonRecord, cut: number): Json.JsonRecord {
+  join(before: UsageSoFar, usage: Json.JsonRecord, cut: number): Json.JsonRecord {
     const { input, ofInput, output, summed, total } = this.#fields;
     const told = before.told ?? {};
     const next: Record<string, unknown> = { ...usage };
@@ -100,7 +100,7 @@ const firstOf = (usage: Json.JsonRecord, names: ReadonlyArray<string>): number |
   names.map((name) => Json.natural(usage[name])).find((count) => count !== undefined);
 
 /** Keeps a count, or the counts of an object, and drops everything else. */
-const counts = (value: unknown): unknown => {
+const keepCounts = (value: unknown): unknown => {
   const record = Json.record(value);
   if (record === undefined) return Json.natural(value);
   return Object.fromEntries(

@@ -211,7 +211,7 @@ const find = (rules: ReadonlyArray<PrefillRule>, { model, url }: PrefillRequest)
   const address = URL.parse(url);
   if (address === null || model === "") return undefined;
   const below = `${address.origin}${address.pathname}`;
-  return rules.find((rule) => fits(rule.model, model) && isBelow(rule.origin.replace(/\/+$/, ""), below));
+  return rules.find((rule) => isMatch(rule.model, model) && isBelow(rule.origin.replace(/\/+$/, ""), below));
 };
 
 /**
@@ -221,11 +221,11 @@ const find = (rules: ReadonlyArray<PrefillRule>, { model, url }: PrefillRequest)
 const isBelow = (origin: string, address: string): boolean => {
   const depth = origin.split("/").length;
   const parts = address.split("/");
-  return depth <= parts.length && fits(origin, parts.slice(0, depth).join("/"));
+  return depth <= parts.length && isMatch(origin, parts.slice(0, depth).join("/"));
 };
 
 /** True if a text matches a pattern in which `*` matches any characters. */
-const fits = (pattern: string, text: string): boolean => {
+const isMatch = (pattern: string, text: string): boolean => {
   const pieces = pattern.split("*");
   const [first = ""] = pieces;
   const last = pieces.at(-1) ?? "";

@@ -16,7 +16,7 @@ export const refusalOf = (rows: ReadonlyArray<RefusalRow>, body: Json.JsonRecord
   rows.find(([, says]) => says(body))?.[0];
 
 /** True if a field has a value: programs in typed languages send `null` and `false` for absent fields. */
-export const says = (value: unknown): boolean => value !== undefined && value !== null && value !== false;
+export const isSet = (value: unknown): boolean => value !== undefined && value !== null && value !== false;
 
 /** True if a count is one or more. */
 export const isCount = (count: unknown): boolean => (Json.natural(count) ?? 0) > 0;
@@ -31,7 +31,7 @@ export const isSeveral = (count: unknown): boolean => (Json.natural(count) ?? 1)
 /** True if a `tool_choice` of the OpenAI family demands a call. A choice that only restricts the allowed tools demands none. */
 export const demandsCall = (choice: unknown): boolean => {
   const named = Json.record(choice);
-  if (named === undefined) return says(choice) && choice !== "auto" && choice !== "none";
+  if (named === undefined) return isSet(choice) && choice !== "auto" && choice !== "none";
   if (named.type !== "allowed_tools") return named.type !== "auto" && named.type !== "none";
   return demandsCall(Json.record(named.allowed_tools)?.mode ?? named.mode);
 };
@@ -53,7 +53,7 @@ const grammarFields = [
 ];
 
 /** True if a body binds the response to a grammar. */
-export const hasGrammar = (body: Json.JsonRecord): boolean => grammarFields.some((field) => says(body[field]));
+export const hasGrammar = (body: Json.JsonRecord): boolean => grammarFields.some((field) => isSet(body[field]));
 
 /** True if a format asks for anything but text. */
 export const isStructured = (format: unknown): boolean => {

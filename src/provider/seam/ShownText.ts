@@ -20,7 +20,7 @@ export class ShownText {
   }
 
   /** Ends the text run at a block that is not text. */
-  breaks(): void {
+  endRun(): void {
     this.#run = "";
   }
 
@@ -31,7 +31,7 @@ export class ShownText {
 
   /** Records a hosted tool, which has its result or waits for it. */
   hosted(key: string, settled: boolean): void {
-    this.breaks();
+    this.endRun();
     if (settled) this.#waits.delete(key);
     else if (this.#waits.size < hostedMax) this.#waits.add(key);
     else this.refuse("not_text_last");
@@ -48,11 +48,11 @@ export class ShownText {
     return this.#choice ?? 0;
   }
 
-  shown(): ShownResponse {
-    return { run: this.#run, characters: this.#characters, refusal: this.#refused() };
+  response(): ShownResponse {
+    return { run: this.#run, characters: this.#characters, refusal: this.#findRefusal() };
   }
 
-  #refused(): ShownResponse["refusal"] {
+  #findRefusal(): ShownResponse["refusal"] {
     if (this.#several) return "several_choices";
     if (this.#refusal !== undefined) return this.#refusal;
     if (this.#characters > shownCharactersMax) return "too_long";

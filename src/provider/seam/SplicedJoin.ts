@@ -70,12 +70,12 @@ class Driver implements SplicedJoin, TextGate {
     const { failure, terminal } = part.observation;
     // A call that cannot be read may come with a terminal marker: the response is whole, and its end is joined as usual.
     if (failure !== undefined && !terminal) return { type: "failed" };
-    if (isKeptAlive(part)) return this.#given([]);
+    if (isKeptAlive(part)) return this.#deliver([]);
     this.#characters = 0;
     this.#stops = terminal;
     const events = this.#attempt.take(part);
     if (terminal) this.#demandsAll();
-    return this.#given(events);
+    return this.#deliver(events);
   };
 
   readonly end = (): Spliced => {
@@ -84,10 +84,10 @@ class Driver implements SplicedJoin, TextGate {
     this.#stops = true;
     const events = this.#attempt.end();
     this.#demandsAll();
-    return this.#given(events);
+    return this.#deliver(events);
   };
 
-  #given(events: ReadonlyArray<SplicedEvent>): Spliced {
+  #deliver(events: ReadonlyArray<SplicedEvent>): Spliced {
     if (this.#fault !== undefined) return { type: "unproven", fault: this.#fault };
     const characters = this.#characters;
     this.#characters = 0;
@@ -98,7 +98,7 @@ class Driver implements SplicedJoin, TextGate {
   #demandsAll(): void {
     if (this.#fault !== undefined) return;
     if (!this.#joined) this.#fault = "stopped";
-    else if (this.#passed(this.#verifier.stop()) !== "") this.#fault = "unwritable";
+    else if (this.#applyStep(this.#verifier.stop()) !== "") this.#fault = "unwritable";
   }
 
   readonly text = (piece: string): string => (piece === "" ? "" : this.#ask(() => this.#verifier.take(piece)));
@@ -110,10 +110,10 @@ class Driver implements SplicedJoin, TextGate {
   };
 
   #ask(question: () => SeamStep): string {
-    return this.#fault === undefined ? this.#passed(question()) : "";
+    return this.#fault === undefined ? this.#applyStep(question()) : "";
   }
 
-  #passed(step: SeamStep): string {
+  #applyStep(step: SeamStep): string {
     switch (step.type) {
       case "wait":
         return "";

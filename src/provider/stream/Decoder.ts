@@ -147,7 +147,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
 
   #event(event: SseEvent): Part<Id> {
     if (Payload.isBlank(event.data)) {
-      if (this.#keepsFolds) this.#keeps(undefined);
+      if (this.#keepsFolds) this.#keepFold(undefined);
       return {
         protocol: this.#protocol.id,
         event,
@@ -158,7 +158,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
     }
     const [state, stepped] = this.#protocol.step(this.#state, event);
     const part = isBlankText(stepped) ? withoutProgress(stepped) : stepped;
-    if (this.#keepsFolds) this.#keeps({ before: this.#state, behind: state, begins: this.#begins });
+    if (this.#keepsFolds) this.#keepFold({ before: this.#state, behind: state, begins: this.#begins });
     this.#begins = undefined;
     this.#state = state;
     const { observation } = part;
@@ -173,7 +173,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
     return part;
   }
 
-  #keeps(fold: Fold | undefined): void {
+  #keepFold(fold: Fold | undefined): void {
     if (this.folds.length === 0) this.folds = [fold];
     else this.folds.push(fold);
   }
@@ -190,7 +190,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
   }
 
   #comment(frame: SseComment): Part<Id> {
-    if (this.#keepsFolds) this.#keeps(undefined);
+    if (this.#keepsFolds) this.#keepFold(undefined);
     const event: SseEvent = { event: "comment", data: frame.comment, bytes: frame.bytes };
     return {
       protocol: this.#protocol.id,

@@ -46,10 +46,10 @@ export const scan = (before: JsonScan, piece: string): JsonScan => {
       else if (code === QUOTE && phase !== "word") {
         quoted = true;
         phase = "open";
-      } else if (phase !== "word" && opens(code)) {
+      } else if (phase !== "word" && isOpeningBracket(code)) {
         depth += 1;
         phase = "open";
-      } else if (phase === "open" && closes(code)) {
+      } else if (phase === "open" && isClosingBracket(code)) {
         depth -= 1;
         if (depth === 0) phase = "whole";
       } else if (phase === "blank" || phase === "word") {
@@ -62,7 +62,7 @@ export const scan = (before: JsonScan, piece: string): JsonScan => {
 };
 
 /** `{` and `[`. */
-const opens = (code: number): boolean => code === 0x7b || code === 0x5b;
+const isOpeningBracket = (code: number): boolean => code === 0x7b || code === 0x5b;
 
 /** `}` and `]`. */
-const closes = (code: number): boolean => code === 0x7d || code === 0x5d;
+const isClosingBracket = (code: number): boolean => code === 0x7d || code === 0x5d;

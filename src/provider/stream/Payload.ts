@@ -49,7 +49,7 @@ export const reason = (value: unknown): string => {
 const unfinished: ReadonlySet<string> = new Set(["null", "none", "not_finished", "finish_reason_unspecified"]);
 
 /** True if an error field is set: servers written in typed languages send `{}` or `""` without an error. */
-export const saysError = (error: unknown): boolean =>
+export const isError = (error: unknown): boolean =>
   typeof error === "object" && error !== null ? Object.keys(error).length > 0 : Boolean(error);
 
 /**

@@ -126,7 +126,7 @@ const pass = <Id extends string>(part: Part<Id>, cursor?: string): Verification<
 });
 
 /** A gap after a verified event is damage. Directly after the cursor, it means that the server did not honour the cursor. */
-const failed = (verified: boolean, code: string): { readonly type: "failed"; readonly failure: Failure } => ({
+const fail = (verified: boolean, code: string): { readonly type: "failed"; readonly failure: Failure } => ({
   type: "failed",
   failure: verified
     ? { kind: "protocol", reason: "damaged_frame", code }
@@ -204,12 +204,12 @@ class ResponsesVerifier<Id extends string> implements Verifier<Id> {
   }
 
   #problem(sequence: number | undefined, response: unknown, part: Part<Id>): Verification<Id> | undefined {
-    if (typeof response === "string" && response !== this.#response) return failed(this.#verified, codes.other);
+    if (typeof response === "string" && response !== this.#response) return fail(this.#verified, codes.other);
     // An error may be unnumbered.
     if (sequence === undefined)
-      return part.observation.failure === undefined ? failed(this.#verified, codes.unnumbered) : undefined;
+      return part.observation.failure === undefined ? fail(this.#verified, codes.unnumbered) : undefined;
     if (sequence <= this.#last) return repeated;
-    return sequence > Math.max(this.#last, this.#alive) + 1 ? failed(this.#verified, codes.gap) : undefined;
+    return sequence > Math.max(this.#last, this.#alive) + 1 ? fail(this.#verified, codes.gap) : undefined;
   }
 }
 
@@ -239,7 +239,7 @@ class EventVerifier<Id extends string> implements Verifier<Id> {
     if (part.event.event === "comment" && part.observation.keep_alive) return pass(part);
     // The framer keeps the last id of the stream on every later event (WHATWG HTML, 9.2.6).
     const { id } = part.event;
-    const verdict = id === undefined || id === this.#id ? this.#unnamed(id) : this.#named(id);
+    const verdict = id === undefined || id === this.#id ? this.#unnamed(id) : this.#onNewId(id);
     if (verdict !== undefined) return verdict;
     this.#verified = true;
     return isUsable(this.#id) ? pass(part, `event:${this.#since}:${this.#id}`) : pass(part);
@@ -259,12 +259,12 @@ class EventVerifier<Id extends string> implements Verifier<Id> {
     return undefined;
   }
 
-  #named(id: string): Verification<Id> | undefined {
+  #onNewId(id: string): Verification<Id> | undefined {
     const last = this.#id === "" ? undefined : this.#sequence(this.#id);
     const next = this.#sequence(id);
     if (last !== undefined && next !== undefined) {
       if (next <= last) return repeated;
-      if (next > last + 1) return failed(this.#verified, codes.gap);
+      if (next > last + 1) return fail(this.#verified, codes.gap);
     }
     this.#id = id;
     this.#since = 0;

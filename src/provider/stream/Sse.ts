@@ -172,7 +172,7 @@ class ByteFramer implements Framer {
     this.#lineLength = needed;
     if (this.#recognised) return;
     const first = firstByte(this.#line, 0, needed);
-    if (first !== undefined && opensBody(first)) this.failure = notAStream;
+    if (first !== undefined && isBodyStart(first)) this.failure = notAStream;
   }
 
   #takeKept(bytes: Uint8Array, from: number, to: number): void {
@@ -246,7 +246,7 @@ class ByteFramer implements Framer {
   #unknown(bytes: Uint8Array, start: number, stop: number): void {
     const first = firstByte(bytes, start, stop);
     if (first === undefined) return;
-    if (opensBody(first)) this.failure = this.#recognised ? damaged : notAStream;
+    if (isBodyStart(first)) this.failure = this.#recognised ? damaged : notAStream;
     this.#nonsense = true;
   }
 
@@ -317,4 +317,4 @@ const firstByte = (bytes: Uint8Array, start: number, stop: number): number | und
  * `{`, `[` and `<`: no field of the format begins with them, but a JSON body, a JSON array (Gemini without `alt=sse`) and HTML
  * do.
  */
-const opensBody = (byte: number): boolean => byte === 0x7b || byte === 0x5b || byte === 0x3c;
+const isBodyStart = (byte: number): boolean => byte === 0x7b || byte === 0x5b || byte === 0x3c;

@@ -198,11 +198,11 @@ const sideEffects = (it: SideEffects | null): SideEffects | null =>
         guarded: it.guarded,
         complete: it.complete,
         reason: it.reason,
-        runtime: counts(it.runtime),
-        provider: counts(it.provider),
+        runtime: copyCounts(it.runtime),
+        provider: copyCounts(it.provider),
       };
 
-const counts = (it: Counts): Counts => ({ read_only: it.read_only, mutating: it.mutating, unknown: it.unknown });
+const copyCounts = (it: Counts): Counts => ({ read_only: it.read_only, mutating: it.mutating, unknown: it.unknown });
 
 const counters = (it: Counters): Counters => {
   const { input_tokens, output_tokens, rows_folded, suspended_ms } = it;

@@ -179,14 +179,14 @@ const countReserveBytes = 64;
 const bytesOf = (text: string): number => new TextEncoder().encode(text).length;
 
 const checked = <A>(decode: (value: unknown) => Result.Result<A, Schema.SchemaError>, value: unknown): A =>
-  Result.getOrThrowWith(decode(value), () => refused("not_a_record"));
+  Result.getOrThrowWith(decode(value), () => exportError("not_a_record"));
 
 const sentences = {
   not_a_record: "this is no record of a run or an incident, and nothing of it is exported",
   too_large: "the record holds more calls or choices than one attempt can have",
 } as const;
 
-const refused = (reason: keyof typeof sentences): IncidentExportError =>
+const exportError = (reason: keyof typeof sentences): IncidentExportError =>
   new IncidentExportError({ reason, message: sentences[reason] });
 
 /** Hides the cause of an error, because errors of getters and schemas quote the offending value. Only the reason is reported. */
@@ -194,6 +194,6 @@ const guarded = <A>(build: () => A): A => {
   try {
     return build();
   } catch (error) {
-    throw refused(error instanceof Values.TooMany ? "too_large" : "not_a_record");
+    throw exportError(error instanceof Values.TooMany ? "too_large" : "not_a_record");
   }
 };

@@ -64,35 +64,38 @@ export const isAddress = (name: string): boolean => /^postgres(?:ql)?:/i.test(na
 export const parse = (address: string): PostgresAddress | RecorderError => {
   const url = URL.parse(address);
   if (url === null || !/^postgres(?:ql)?:\/\//i.test(address) || isCutWrongly(url)) {
-    return refused("expected postgres://ROLE@HOST:PORT/DATABASE");
+    return addressError("expected postgres://ROLE@HOST:PORT/DATABASE");
   }
   if (url.password !== "" || url.searchParams.has("password")) {
-    return refused(
+    return addressError(
       "it holds a password, which anyone who sees the list of processes could read. Leave it out, and put the password into $PGPASSWORD or into the file that $PGPASSWORD_FILE names",
     );
   }
   const unknown = [...url.searchParams.keys()].find((key) => !parameters.some((known) => known === key));
-  if (unknown !== undefined) return refused(`expected only ${parameters.join(", ")} behind the question mark`);
+  if (unknown !== undefined) return addressError(`expected only ${parameters.join(", ")} behind the question mark`);
   // libpq uses the last of several values, and others use the first.
   const twice = parameters.find((name) => url.searchParams.getAll(name).length > 1);
-  if (twice !== undefined) return refused(`${twice} stands there twice`);
+  if (twice !== undefined) return addressError(`${twice} stands there twice`);
   const said = (name: (typeof parameters)[number]) => url.searchParams.get(name) ?? undefined;
   const [hostname, role, database] = [url.hostname, url.username, url.pathname.slice(1)].map(decoded);
   if (hostname === undefined || role === undefined || database === undefined)
-    return refused("a % is not followed by a code");
+    return addressError("a % is not followed by a code");
   const host = said("host") ?? (hostname === "" ? "localhost" : hostname.replace(/^\[(.*)\]$/, "$1"));
-  if (host === "" || host.includes(",")) return refused("host: expected one name, IP address or folder of a socket");
+  if (host === "" || host.includes(","))
+    return addressError("host: expected one name, IP address or folder of a socket");
   const port = Number(said("port") ?? (url.port === "" ? portDefault : url.port));
-  if (!Number.isInteger(port) || port < 1 || port > 65_535) return refused("port: expected 1 to 65535");
+  if (!Number.isInteger(port) || port < 1 || port > 65_535) return addressError("port: expected 1 to 65535");
   const schema = said("schema");
   if (schema !== undefined && !/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
-    return refused("schema: expected a name of a-z, 0-9 and _");
+    return addressError("schema: expected a name of a-z, 0-9 and _");
   }
   const prepare = said("prepare") ?? "true";
-  if (prepare !== "true" && prepare !== "false") return refused("prepare: expected true or false");
+  if (prepare !== "true" && prepare !== "false") return addressError("prepare: expected true or false");
   const tls = said("sslmode") ?? (isOwnMachine(host) ? "disable" : "verify-full");
   if (!isTlsMode(tls)) {
-    return refused(`sslmode: expected ${tlsModes.join(", ")}. A mode that falls back to plain text protects nothing`);
+    return addressError(
+      `sslmode: expected ${tlsModes.join(", ")}. A mode that falls back to plain text protects nothing`,
+    );
   }
   return {
     host,
@@ -133,5 +136,5 @@ const decoded = (text: string): string | undefined => {
   }
 };
 
-const refused = (why: string): RecorderError =>
+const addressError = (why: string): RecorderError =>
   new RecorderError({ reason: "bad_option", run_id: "", message: `the address of PostgreSQL: ${why}` });

@@ -51,10 +51,10 @@ export const PostgresRunRecorder = {
    * @param options.lockWaitMs timeout for locks and for an unreachable server, in milliseconds; default 5,000
    */
   layer: (options: PostgresOptions): Layer.Layer<RunRecorder, RecorderError> =>
-    Layer.effect(RunRecorder, opened(options)),
+    Layer.effect(RunRecorder, openRecorder(options)),
 };
 
-const opened = Effect.fnUntraced(function* (options: PostgresOptions) {
+const openRecorder = Effect.fnUntraced(function* (options: PostgresOptions) {
   const { connections = connectionsDefault, lockWaitMs: lockMs = lockWaitMsDefault } = options;
   const address = PostgresAddress.parse(options.address);
   if (address instanceof RecorderError) return yield* address;

@@ -21,7 +21,7 @@ export const make = Effect.fnUntraced(function* (
   const outage = new OutageLog(words);
   const look = Effect.map(facts.all(kind), found).pipe(
     Effect.andThen(outage.worked),
-    Effect.catch(({ message }) => outage.failed(message)),
+    Effect.catch(({ message }) => outage.recordFailure(message)),
   );
   // A notification that arrives during a read causes another read.
   const bells = yield* Queue.sliding<void>(1);

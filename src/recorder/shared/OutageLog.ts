@@ -36,7 +36,7 @@ export class OutageLog {
    *
    * @param why message of the store; a stack would not tell an operator more
    */
-  failed(why: string): Effect.Effect<void> {
+  recordFailure(why: string): Effect.Effect<void> {
     return Effect.flatMap(Clock.Clock, (clock) => {
       const now = monotonicMs(clock);
       const outage = this.#outage ?? { since: now, failures: 0, isSaid: false };
@@ -46,7 +46,7 @@ export class OutageLog {
       this.#saidAt = now;
       outage.isSaid = true;
       const what = `${this.#words.away}: ${why}`;
-      return outage.failures === 1 ? Effect.logWarning(what) : Effect.logWarning(what, told(now, outage));
+      return outage.failures === 1 ? Effect.logWarning(what) : Effect.logWarning(what, fieldsOf(now, outage));
     });
   }
 
@@ -55,7 +55,9 @@ export class OutageLog {
     const outage = this.#outage;
     this.#outage = undefined;
     if (outage === undefined || !outage.isSaid) return Effect.void;
-    return Effect.flatMap(Clock.Clock, (clock) => Effect.logInfo(this.#words.back, told(monotonicMs(clock), outage)));
+    return Effect.flatMap(Clock.Clock, (clock) =>
+      Effect.logInfo(this.#words.back, fieldsOf(monotonicMs(clock), outage)),
+    );
   });
 
   /**
@@ -67,7 +69,7 @@ export class OutageLog {
     return asked.pipe(
       Effect.timeoutOrElse({ duration: waitMs, orElse: () => Effect.fail({ message: "it does not answer" }) }),
       Effect.tap(this.worked),
-      Effect.catch(({ message }) => Effect.as(this.failed(message), undefined)),
+      Effect.catch(({ message }) => Effect.as(this.recordFailure(message), undefined)),
     );
   }
 }
@@ -82,7 +84,7 @@ interface Outage {
   isSaid: boolean;
 }
 
-const told = (now: number, { failures, since }: Outage) => ({ away_ms: Math.round(now - since), failures });
+const fieldsOf = (now: number, { failures, since }: Outage) => ({ away_ms: Math.round(now - since), failures });
 
 /** Returns one log per store, so that several users of a store log its outage once. */
 export const outageLogs = (words: OutageWords): ((store: object) => OutageLog) => {

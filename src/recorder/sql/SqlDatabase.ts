@@ -228,7 +228,7 @@ export class SqlDatabase {
       });
       const late = Effect.suspend(() => {
         if (begun) return Effect.never;
-        this.#patience.waits(triedAt, false);
+        this.#patience.shouldRetry(triedAt, false);
         return Effect.fail(new SqlFailure.ConnectionHeld());
       });
       return Effect.raceFirst(begin(marked), Effect.andThen(inRealTime(this.#patience.leftMs), late));
@@ -285,7 +285,7 @@ class LockPatience {
    * @param triedAt time at which the write began to try
    * @param again true if the same write has met the lock before
    */
-  waits(triedAt: number, again: boolean): boolean {
+  shouldRetry(triedAt: number, again: boolean): boolean {
     const now = monotonicMs(realClock);
     const isKnown = again ? this.#lastMetAt > Number.NEGATIVE_INFINITY : triedAt - this.#lastMetAt <= this.#waitMs;
     if (!isKnown) this.#metAt = now;
@@ -321,7 +321,7 @@ const patiently = <A, E, R>(
     const triedAt = monotonicMs(realClock);
     return Effect.catchIf(
       body,
-      (error) => isPassing(error, tried) && patience.waits(triedAt, tried > 1),
+      (error) => isPassing(error, tried) && patience.shouldRetry(triedAt, tried > 1),
       (error) =>
         Effect.andThen(
           Effect.flatMap(pauseFor(error, pauseMs), inRealTime),

@@ -204,7 +204,7 @@ const drawing = (
 export const answeredKind = "answered";
 
 /** Announces an answered question within the current transaction. */
-export const answered = (
+export const announceAnswer = (
   { database, now }: Pick<FactsOptions, "database" | "now">,
   runId: string,
   keepMs: number,
@@ -222,7 +222,7 @@ export const answered = (
 };
 
 /** Lists runs whose questions were answered recently. */
-export const answeredRuns = (database: SqlDatabase): Effect.Effect<ReadonlyArray<string>, RecorderError> => {
+export const listAnswered = (database: SqlDatabase): Effect.Effect<ReadonlyArray<string>, RecorderError> => {
   const { facts, sql } = database.tables;
   return database.once(
     Effect.map(

@@ -154,7 +154,8 @@ export const mayPass = ({ cause, reason }: RecorderError): boolean => {
 };
 
 /** Returns the failure without its consequence for a write, for callers that wrote nothing. */
-export const failedBy = ({ message }: RecorderError): string => message.split("; nothing was written", 1)[0] ?? message;
+export const failureText = ({ message }: RecorderError): string =>
+  message.split("; nothing was written", 1)[0] ?? message;
 
 /** Failures that affect every write. Retrying the writes of a group one by one would only repeat the wait for each. */
 const ofAll: ReadonlySet<ServerFailure | undefined> = new Set([

@@ -259,7 +259,7 @@ export class SqlLease {
    */
   part(runId: string): Driven | undefined {
     const as = this.#driven.get(runId);
-    return as !== undefined && this.#leaving.begins(runId, as) ? as : undefined;
+    return as !== undefined && this.#leaving.tryBegin(runId, as) ? as : undefined;
   }
 
   /**
@@ -275,8 +275,8 @@ export class SqlLease {
   }
 
   /** Records that a run could not be released. @param as state that `part` returned */
-  stays(runId: string, as: Driven): void {
-    this.#leaving.failed(runId, as, this.#driven.has(runId));
+  failRelease(runId: string, as: Driven): void {
+    this.#leaving.fail(runId, as, this.#driven.has(runId));
   }
 
   /**
@@ -360,11 +360,11 @@ export class SqlLease {
   }
 
   /** Handles a committed transaction that renewed this lease and saw those of others. */
-  looked(held: Held, owners: ReadonlyArray<Owner>): void {
+  observe(held: Held, owners: ReadonlyArray<Owner>): void {
     this.adopt(held);
     if (held.beatAt === undefined) return;
     const others = owners.filter(({ gone }) => !gone).map(({ lease }) => lease);
-    this.#watch.looked(held.beatAt, held.id, others);
+    this.#watch.observe(held.beatAt, held.id, others);
   }
 
   /** Time between two looks at silent leases, in milliseconds. */

@@ -12,8 +12,8 @@ import * as Effect from "effect/Effect";
 import * as Exit from "effect/Exit";
 import type { SqlError } from "effect/sql/SqlError";
 import { monotonicMs } from "../MonotonicTime.ts";
-import { waitedUntil } from "../Orphan.ts";
-import { type RecorderError, refused } from "../RecorderError.ts";
+import { closeWait } from "../Orphan.ts";
+import { type RecorderError, runError } from "../RecorderError.ts";
 import type { RunRecord } from "../RunRecord.ts";
 import type { LeaseStanding } from "./lease/SqlLeaseWatch.ts";
 import { listsOf } from "./postgres/SqlLists.ts";
@@ -109,7 +109,7 @@ class Claims {
         for (const { done } of claims) Deferred.doneUnsafe(done, Exit.fail(error));
       });
     return Effect.suspend(() => this.#given.database.write(claiming(this.#given, claims))).pipe(
-      Effect.flatMap((found) => this.#made(found)),
+      Effect.flatMap((found) => this.#applyClaims(found)),
       Effect.catch((error) =>
         // A claim that fails alone (a damaged page) must not fail the others.
         claims.length > 1 && SqlFailure.isOfOne(error)
@@ -122,10 +122,10 @@ class Claims {
   }
 
   /** Applies a committed transaction and resolves its claims in the same step. */
-  #made({ held, owners, verdicts }: Claimed): Effect.Effect<void> {
+  #applyClaims({ held, owners, verdicts }: Claimed): Effect.Effect<void> {
     const { lease } = this.#given;
     const [left, damage]: [Array<string>, Array<RecorderError>] = [[], []];
-    if ([...verdicts.values()].includes("silent")) lease.looked(held, owners);
+    if ([...verdicts.values()].includes("silent")) lease.observe(held, owners);
     else lease.adopt(held);
     for (const [one, verdict] of verdicts) {
       if (verdict === "silent") {
@@ -168,7 +168,7 @@ const claiming = Effect.fnUntraced(function* ({ database, lease }: Ownership, cl
     const row = rows.get(one.runId);
     const refusal = free.has(one.runId) ? "owned" : refusalOf(lease, held, one.runId, row);
     if (refusal !== undefined) {
-      verdicts.set(one, refused(refusal, one.runId));
+      verdicts.set(one, runError(refusal, one.runId));
       continue;
     }
     const owner = row?.owner ?? undefined;
@@ -177,7 +177,7 @@ const claiming = Effect.fnUntraced(function* ({ database, lease }: Ownership, cl
       const standing = standings.get(owner) ?? (yield* standingOf(lease, owners, owner));
       standings.set(owner, standing);
       if (standing !== "over") {
-        verdicts.set(one, standing === "silent" && !one.isLast ? "silent" : refused("owned", one.runId));
+        verdicts.set(one, standing === "silent" && !one.isLast ? "silent" : runError("owned", one.runId));
         continue;
       }
     }
@@ -185,7 +185,7 @@ const claiming = Effect.fnUntraced(function* ({ database, lease }: Ownership, cl
   }
   const renewedAt = (runId: string) => owners?.find(({ id }) => id === rows.get(runId)?.owner)?.renewedAt;
   const taken = yield* taking(tables, [...free.keys()], held.id, renewedAt);
-  for (const [runId, one] of free) verdicts.set(one, taken.get(runId) ?? refused("unknown_run", runId));
+  for (const [runId, one] of free) verdicts.set(one, taken.get(runId) ?? runError("unknown_run", runId));
   if ([...verdicts.values()].includes("silent")) held = yield* lease.holdWatching;
   return { held, owners: owners ?? [], verdicts } satisfies Claimed;
 });
@@ -220,9 +220,9 @@ const taking = Effect.fnUntraced(function* (
       continue;
     }
     const before = { ...result.success, version: result.success.version + 1 };
-    const record = waitedUntil(before.record, renewedAt(runId));
+    const record = closeWait(before.record, renewedAt(runId));
     all.push({ runId, version: result.success.version });
-    taken.set(runId, { version: before.version, record, ...SqlStore.keptOf(before) });
+    taken.set(runId, { version: before.version, record, ...SqlStore.toKept(before) });
     if (record !== before.record) waited.push({ runId, before, record, owner: held });
   }
   yield* own(tables, all, held);
@@ -291,7 +291,7 @@ const standingOf = (
  * process keeps renewing its lease, so no other process could take the run.
  */
 export const release = ({ database, lease }: Ownership, runId: string): Effect.Effect<void> =>
-  Effect.catch(givenBack(database, lease, runId), ({ reason }) =>
+  Effect.catch(writeRelease(database, lease, runId), ({ reason }) =>
     Effect.logWarning("a run could not be given back; it will be as soon as the store takes writes", {
       run_id: runId,
       reason,
@@ -300,9 +300,11 @@ export const release = ({ database, lease }: Ownership, runId: string): Effect.E
 
 /** Releases the runs whose release failed while the store took no writes. */
 export const giveBack = (database: SqlDatabase, lease: SqlLease): Effect.Effect<void, RecorderError> =>
-  Effect.suspend(() => Effect.forEach(lease.leaving, (runId) => givenBack(database, lease, runId), { discard: true }));
+  Effect.suspend(() =>
+    Effect.forEach(lease.leaving, (runId) => writeRelease(database, lease, runId), { discard: true }),
+  );
 
-const givenBack = (database: SqlDatabase, lease: SqlLease, runId: string): Effect.Effect<void, RecorderError> =>
+const writeRelease = (database: SqlDatabase, lease: SqlLease, runId: string): Effect.Effect<void, RecorderError> =>
   // A release that was marked as in flight must be marked as ended.
   Effect.uninterruptibleMask((restore) => {
     const mine = lease.part(runId);
@@ -313,7 +315,7 @@ const givenBack = (database: SqlDatabase, lease: SqlLease, runId: string): Effec
       WHERE run_id = ${runId} AND owner = ${mine.lease} RETURNING seq`;
     return Effect.onExit(restore(database.write(given)), (exit) =>
       Effect.sync(() =>
-        Exit.isSuccess(exit) ? lease.parted(runId, mine, exit.value.length > 0) : lease.stays(runId, mine),
+        Exit.isSuccess(exit) ? lease.parted(runId, mine, exit.value.length > 0) : lease.failRelease(runId, mine),
       ),
     ).pipe(Effect.asVoid);
   });
@@ -358,7 +360,7 @@ const orphansNow = (
     return { _tag: "done" as const, held, owners, value: yield* abandoned(database.tables, lost, limit) };
   });
   const looked = ({ held, owners }: { readonly held: Held | undefined; readonly owners: ReadonlyArray<Owner> }) =>
-    Effect.sync(() => held !== undefined && lease.looked(held, owners));
+    Effect.sync(() => held !== undefined && lease.observe(held, owners));
   return Effect.tap(database.write(found), looked);
 };
 

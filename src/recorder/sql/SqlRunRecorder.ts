@@ -10,9 +10,9 @@ import * as Effect from "effect/Effect";
 import * as Layer from "effect/Layer";
 import type * as Scope from "effect/Scope";
 import * as SqlClient from "effect/sql/SqlClient";
-import { endsWithin, monotonicMs } from "../MonotonicTime.ts";
+import { monotonicMs, runWithin } from "../MonotonicTime.ts";
 import { refusal } from "../Question.ts";
-import { RecorderError, refused } from "../RecorderError.ts";
+import { RecorderError, runError } from "../RecorderError.ts";
 import * as RunRecord from "../RunRecord.ts";
 import { listLimitDefault, type PruneQuery, RunRecorder, recorderWaitMs, type Write } from "../RunRecorder.ts";
 import { oldAt, type Retaining, type Retention, retained, retentionDefault } from "../retention/Retention.ts";
@@ -170,7 +170,7 @@ export const make = (
     yield* Effect.addFinalizer(() =>
       lease.id === undefined
         ? Effect.void
-        : reported(givenUp(database.write(lease.end), closeMs), "the lease was not given up"),
+        : reported(releaseLease(database.write(lease.end), closeMs), "the lease was not given up"),
     );
     const inGroups = yield* SqlWriter.make(database, lease, closeMs);
     // Closes before the writer, which still commits what this one could not.
@@ -242,7 +242,7 @@ const heartbeat = (database: SqlDatabase, beating: SqlDatabase, lease: SqlLease)
       );
     });
   });
-  const failed = ({ message }: RecorderError) => outage.failed(message);
+  const failed = ({ message }: RecorderError) => outage.recordFailure(message);
   const beat = Effect.suspend(() => (lease.isToBeat ? Effect.catch(renewed, failed) : Effect.void));
   const pause = Effect.suspend(() => Effect.sleep(outage.isOn ? lease.beatMs / triesInBeat : lease.beatMs));
   return Effect.forever(Effect.andThen(pause, beat));
@@ -327,11 +327,11 @@ const answer = Effect.fnUntraced(function* (database: SqlDatabase, given: RunRec
   const stored = yield* SqlStore.load(database.tables, run_id);
   const unanswered = refusal(stored?.record, given, now());
   if (unanswered !== undefined) return yield* unanswered;
-  if (stored === undefined) return yield* refused("unknown_run", run_id);
+  if (stored === undefined) return yield* runError("unknown_run", run_id);
   const checked = SqlEntryCheck.readable(run_id, [{ _tag: "QuestionAnswered", revision, answer: choice, by }]);
   if ("reason" in checked) return yield* checked;
   const next = RunRecord.applyAll(stored.record, checked) ?? stored.record;
-  if (typeof next === "string") return yield* refused(next, run_id);
+  if (typeof next === "string") return yield* runError(next, run_id);
   yield* SqlStore.update(database.tables, run_id, stored, next, stored.owner);
   return next;
 });
@@ -364,9 +364,9 @@ const retainedBy = (looking: Retaining, { retention }: SqlRunRecorderOptions) =>
     ? Effect.succeed(looking)
     : Effect.as(Effect.forkScoped(retain(looking, retention ?? {})), looking);
 
-/** Releases the lease. If that is not confirmed in time, the error explains the consequence. */
-const givenUp = (ends: Effect.Effect<void, RecorderError>, ms: number): Effect.Effect<void, RecorderError> =>
-  Effect.flatMap(endsWithin(ends, ms), (isDone) => {
+/** If the release is not confirmed in time, the error explains the consequence. */
+const releaseLease = (ends: Effect.Effect<void, RecorderError>, ms: number): Effect.Effect<void, RecorderError> =>
+  Effect.flatMap(runWithin(ends, ms), (isDone) => {
     if (isDone) return Effect.void;
     const message = "the store did not say so in time; open runs of this process are taken over when its lease is over";
     return Effect.fail(new RecorderError({ reason: "unavailable", run_id: "", message }));

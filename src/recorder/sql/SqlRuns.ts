@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect";
 import type { SqlError } from "effect/sql/SqlError";
 import type { Fragment } from "effect/sql/Statement";
 import type { RecorderError } from "../RecorderError.ts";
-import { folded, type RunQuery } from "../RunFilter.ts";
+import { foldCase, type RunQuery } from "../RunFilter.ts";
 import { listLimitDefault, type PruneQuery } from "../RunRecorder.ts";
 import { everyRun, type Old } from "../retention/Retention.ts";
 import * as SqlParts from "./postgres/SqlParts.ts";
@@ -67,7 +67,7 @@ const searched = (sql: SqlTables["sql"], query: RunQuery): ReadonlyArray<Fragmen
 
 /** SQLite lowercases only ASCII letters; PostgreSQL does so with the "C" collation. */
 const contains = (sql: SqlTables["sql"], name: string, text: string): Fragment => {
-  const [column, wanted] = [sql.literal(name), folded(text)];
+  const [column, wanted] = [sql.literal(name), foldCase(text)];
   return sql.onDialectOrElse({
     sqlite: () => sql`instr(lower(${column}), ${wanted}) > 0`,
     orElse: () => sql`strpos(lower(${column} COLLATE "C"), ${wanted.replaceAll("\0", "\uFFFD")}) > 0`,
@@ -91,7 +91,7 @@ export const readable = Effect.fnUntraced(function* (
     const rows = yield* page(after, count);
     for (const result of yield* SqlStore.decoded(tables, rows)) {
       if (result._tag === "Success") found.push(result.success);
-      else yield* leftOut(result.failure);
+      else yield* reportSkipped(result.failure);
     }
     if (rows.length < count) break;
     after = Number(rows.at(-1)?.seq);
@@ -115,7 +115,8 @@ export const prune = Effect.fnUntraced(function* (
   let after: EndedPlace | undefined;
   while (true) {
     // Each page starts after the previous one, because deleted entries stay in the index until a vacuum.
-    const which = after === undefined ? endedBy(sql, last) : sql`${endedBy(sql, last)} AND ${endedAfter(sql, after)}`;
+    const which =
+      after === undefined ? upToPlace(sql, last) : sql`${upToPlace(sql, last)} AND ${afterPlace(sql, after)}`;
     // Reads without a writer's lock, because usually there are none.
     const rows = yield* database.read(sql<EndedHead>`SELECT ${sql.literal(dialect.head)}, ended_at FROM ${runs}
       WHERE ${which} ORDER BY ended_at, seq LIMIT ${prunedRunsMax}`);
@@ -133,7 +134,7 @@ export const due = Effect.fnUntraced(function* (database: SqlDatabase, query: Ol
   const { runs, sql } = database.tables;
   const last = yield* lastOld(database, query);
   const [row] = yield* database.read(
-    sql<{ readonly n: number }>`SELECT COUNT(*) AS n FROM ${runs} WHERE ${endedBy(sql, last)}`,
+    sql<{ readonly n: number }>`SELECT COUNT(*) AS n FROM ${runs} WHERE ${upToPlace(sql, last)}`,
   );
   return Number(row?.n ?? 0);
 });
@@ -152,10 +153,10 @@ interface EndedPlace {
 }
 
 /** Matches runs up to a position. Runs that have not ended never match. */
-const endedBy = (sql: SqlTables["sql"], { at, seq }: EndedPlace): Fragment =>
+const upToPlace = (sql: SqlTables["sql"], { at, seq }: EndedPlace): Fragment =>
   sql`ended_at <= ${at} AND (ended_at < ${at} OR seq <= ${seq})`;
 
-const endedAfter = (sql: SqlTables["sql"], { at, seq }: EndedPlace): Fragment =>
+const afterPlace = (sql: SqlTables["sql"], { at, seq }: EndedPlace): Fragment =>
   sql`ended_at >= ${at} AND (ended_at > ${at} OR seq > ${seq})`;
 
 /** Returns the position of the last old run, by age or by the number of later ends. All runs that ended before it are old too. */
@@ -182,7 +183,7 @@ const newestBeyond = Effect.fnUntraced(function* (database: SqlDatabase, keep: n
   while (true) {
     const step = Math.min(left, countedRunsMax);
     const [row] = yield* database.read(sql<{ readonly at: number; readonly seq: number }>`SELECT ended_at AS at, seq
-      FROM ${runs} WHERE ${endedBy(sql, before)} ORDER BY ended_at DESC, seq DESC LIMIT 1 OFFSET ${step}`);
+      FROM ${runs} WHERE ${upToPlace(sql, before)} ORDER BY ended_at DESC, seq DESC LIMIT 1 OFFSET ${step}`);
     if (row === undefined) return undefined;
     const found: EndedPlace = { at: Number(row.at), seq: Number(row.seq) };
     if (step === left) return found;
@@ -233,5 +234,5 @@ export const pruneLeases = Effect.fnUntraced(function* (database: SqlDatabase, n
   if (rows.length > 0) yield* database.write(sql`DELETE FROM ${leases} WHERE ${over}`);
 });
 
-const leftOut = (error: RecorderError): Effect.Effect<void> =>
+const reportSkipped = (error: RecorderError): Effect.Effect<void> =>
   Effect.andThen(SqlFailure.count(error), Effect.logError(`${error.message}; it is left out`));

@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect";
 import * as Result from "effect/Result";
 import * as Schema from "effect/Schema";
 import type { SqlError } from "effect/sql/SqlError";
-import { type RecorderError, refused } from "../RecorderError.ts";
+import { type RecorderError, runError } from "../RecorderError.ts";
 import { RunRecord } from "../RunRecord.ts";
 import { listsOf } from "./postgres/SqlLists.ts";
 import * as SqlParts from "./postgres/SqlParts.ts";
@@ -92,7 +92,7 @@ export const decoded = Effect.fnUntraced(function* (tables: SqlTables, rows: Rea
           const where = base === undefined ? place : { ...place, base };
           return { ...where, version: Number(row.version), owner: row.owner ?? undefined, record };
         },
-        catch: (cause) => refused("corrupt", row.run_id, cause),
+        catch: (cause) => runError("corrupt", row.run_id, cause),
       }),
   );
 });
@@ -137,7 +137,7 @@ export interface Changed {
 export type Kept = ReadonlyMap<string, SqlParts.Kept>;
 
 /** Returns the data to keep in memory for a run whose row was read. */
-export const keptOf = ({ base, seq, shelf }: Stored): SqlParts.Kept => ({
+export const toKept = ({ base, seq, shelf }: Stored): SqlParts.Kept => ({
   place: { seq, shelf },
   ...(base && { base }),
 });
@@ -174,9 +174,9 @@ const saveTogether = Effect.fnUntraced(function* (tables: SqlTables, changed: Re
   if (known.length > 0) {
     const all = known.map((run) => ({
       run,
-      written: SqlParts.written(run.record, run.before.shelf, run.before.base),
+      written: SqlParts.encode(run.record, run.before.shelf, run.before.base),
     }));
-    for (const { run, written } of all) kept.set(run.runId, keptAs(run.before, written));
+    for (const { run, written } of all) kept.set(run.runId, toKeptAfterWrite(run.before, written));
     yield* updateKnown(tables, all);
   }
   const unshelved = changed.filter(
@@ -189,12 +189,14 @@ const saveTogether = Effect.fnUntraced(function* (tables: SqlTables, changed: Re
 
 /** Returns the rows of new runs, and the data to keep for each afterwards. */
 const begun = (tables: SqlTables, fresh: ReadonlyArray<Changed>) => {
-  const all = fresh.map((run) => ({ run, written: SqlParts.written(run.record, undefined, undefined) }));
+  const all = fresh.map((run) => ({ run, written: SqlParts.encode(run.record, undefined, undefined) }));
   return {
     values: listsOf(all, 10, ({ run, written }) => [...newColumns(run, tables.dialect), written.body ?? ""]),
     keptIn: (rows: ReadonlyArray<Head>): Kept => {
       const places = new Map(rows.map((row) => [row.run_id, placeOf(row)]));
-      return new Map(all.map(({ run, written }) => [run.runId, keptAs(places.get(run.runId) ?? inRow, written)]));
+      return new Map(
+        all.map(({ run, written }) => [run.runId, toKeptAfterWrite(places.get(run.runId) ?? inRow, written)]),
+      );
     },
   };
 };
@@ -216,7 +218,7 @@ export const beginStatement = (tables: SqlTables, fresh: ReadonlyArray<Changed>,
   };
 };
 
-const keptAs = ({ seq, shelf }: SqlParts.Place, { base }: SqlParts.Written): SqlParts.Kept => ({
+const toKeptAfterWrite = ({ seq, shelf }: SqlParts.Place, { base }: SqlParts.Written): SqlParts.Kept => ({
   place: { seq, shelf },
   ...(base && shelf > 0 ? { base } : {}),
 });
@@ -239,7 +241,7 @@ const updateKnown = Effect.fnUntraced(function* (
   );
   const parts = all.flatMap(({ run }) => shelvedOf(run.before, run));
   const put = [...records, ...parts.filter(({ body }) => body !== undefined)];
-  const lists = listsOf(all, 9, ({ run, written }) => [...changedColumns(run), written.record, written.changed]);
+  const lists = listsOf(all, 9, ({ run, written }) => [...updateColumns(run), written.record, written.changed]);
   const rows = yield* put.length === 0
     ? tables.ask(updateTogether, lists)
     : tables.ask(updateWithParts, [...lists, ...SqlParts.putValues(put), ...SqlParts.foundValues(records)]);
@@ -297,7 +299,7 @@ const insertHeld = insertingWhere(
   ` WHERE EXISTS (${holding("")}) AND current_setting('transaction_isolation') = 'serializable'`,
 );
 
-const changedColumns = ({ before, owner, record, runId }: Changed) => [
+const updateColumns = ({ before, owner, record, runId }: Changed) => [
   runId,
   before?.version ?? 0,
   ...columns(record, owner),

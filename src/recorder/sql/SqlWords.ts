@@ -161,7 +161,7 @@ const ofFile = Effect.fnUntraced(function* (
     // A process looks for cancels only while it drives a run.
     cancels: { ...facts, put, driver: (runId) => SqlFacts.driver(database, runId) },
     pacing: { draw, spend },
-    answered: (runId) => SqlFacts.answered({ database, now }, runId, answeredMs),
+    answered: (runId) => SqlFacts.announceAnswer({ database, now }, runId, answeredMs),
   };
 });
 
@@ -228,7 +228,7 @@ class FileBell {
     const isNew = (kind: string) => marks.get(kind) !== before.get(kind);
     for (const kind of toldKinds) if (isNew(kind)) this.#listeners.say({ _tag: "Put", kind });
     if (!isNew(SqlFacts.answeredKind)) return;
-    for (const run_id of yield* SqlFacts.answeredRuns(database)) this.#listeners.say({ _tag: "Answered", run_id });
+    for (const run_id of yield* SqlFacts.listAnswered(database)) this.#listeners.say({ _tag: "Answered", run_id });
   });
 }
 
@@ -237,7 +237,7 @@ const answeredPrefix = "answered ";
 const helloPrefix = "hello ";
 
 const forgetting = (options: SqlFacts.FactsOptions, outage: OutageLog): Effect.Effect<void> =>
-  Effect.catch(Effect.andThen(SqlFacts.forget(options), outage.worked), ({ message }) => outage.failed(message));
+  Effect.catch(Effect.andThen(SqlFacts.forget(options), outage.worked), ({ message }) => outage.recordFailure(message));
 
 /** Parses a payload; returns undefined for one that this version does not know. */
 export const wordOf = (payload: string): Word | undefined => {
@@ -284,7 +284,7 @@ const listenOn = (
       hearing.now = false;
       const ms = pauseMs;
       pauseMs = Math.min(pauseMaxMs, 2 * pauseMs);
-      return Effect.andThen(outage.failed(message), Effect.sleep(ms));
+      return Effect.andThen(outage.recordFailure(message), Effect.sleep(ms));
     });
   return Effect.forever(Effect.catch(once, broken));
 };

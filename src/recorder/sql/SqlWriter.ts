@@ -18,8 +18,8 @@ import * as Queue from "effect/Queue";
 import * as Scheduler from "effect/Scheduler";
 import type * as Scope from "effect/Scope";
 import { isSqlError, type SqlError } from "effect/sql/SqlError";
-import { endsWithin, inRealTime } from "../MonotonicTime.ts";
-import { invalid, RecorderError, refused } from "../RecorderError.ts";
+import { inRealTime, runWithin } from "../MonotonicTime.ts";
+import { invalid, RecorderError, runError } from "../RecorderError.ts";
 import * as RunRecord from "../RunRecord.ts";
 import { type Commit, committing, type Outcome, type Write } from "../RunRecorder.ts";
 import * as SqlEntryCheck from "./entry/SqlEntryCheck.ts";
@@ -74,7 +74,7 @@ export const make = (
     const queue = yield* Queue.bounded<Job, Cause.Done>(queuedWritesMax);
     const commit = commitAll(database, lease);
     const fiber = yield* Effect.forkDetach(work(queue, commit));
-    yield* Effect.addFinalizer(() => Effect.andThen(Queue.end(queue), endsWithin(Fiber.join(fiber), closeMs)));
+    yield* Effect.addFinalizer(() => Effect.andThen(Queue.end(queue), runWithin(Fiber.join(fiber), closeMs)));
     const { dialect } = database.tables;
     const write: Write = (runId, entries) =>
       Effect.suspend(() => {
@@ -87,7 +87,7 @@ export const make = (
           void Deferred.doneUnsafe(done, typeof outcome === "string" ? Exit.void : Exit.fail(outcome));
         return database.free.pipe(
           Effect.andThen(Queue.offer(queue, { runId, entries: checked, onDone })),
-          Effect.flatMap((taken) => (taken ? Deferred.await(done) : Effect.fail(closed(runId)))),
+          Effect.flatMap((taken) => (taken ? Deferred.await(done) : Effect.fail(errorAfterClose(runId)))),
         );
       });
     // Only the caller's fiber knows of a transaction that it is in, and a file would have to wait for that.
@@ -100,7 +100,7 @@ export const make = (
     });
   });
 
-const closed = (run_id: string): RecorderError =>
+const errorAfterClose = (run_id: string): RecorderError =>
   new RecorderError({ reason: "unavailable", run_id, message: `${run_id}: the recorder is closed` });
 
 type CommitGroup = (jobs: ReadonlyArray<Job>) => Effect.Effect<void>;
@@ -210,10 +210,10 @@ const transaction = (
 ): Effect.Effect<Committed, SqlError | SqlFailure.RowChanged> => {
   let tried = false;
   return Effect.suspend(() => {
-    if (tried || database.tables.dialect.name !== "postgres") return written(database, lease, jobs, false);
+    if (tried || database.tables.dialect.name !== "postgres") return writeJobs(database, lease, jobs, false);
     tried = true;
     // A new run that is already on record shows that this process knew too little.
-    return Effect.catchIf(written(database, lease, jobs, true), isTaken, () =>
+    return Effect.catchIf(writeJobs(database, lease, jobs, true), isTaken, () =>
       Effect.fail(new SqlFailure.RowChanged()),
     );
   });
@@ -221,7 +221,7 @@ const transaction = (
 
 const isTaken = (error: unknown): boolean => isSqlError(error) && error.reason._tag === "UniqueViolation";
 
-const written = (
+const writeJobs = (
   database: SqlDatabase,
   lease: SqlLease,
   jobs: ReadonlyArray<Job>,
@@ -314,11 +314,11 @@ const fenced = (
     Effect.map((stored) =>
       stored?.record.volatile === true
         ? { ...known, before: stored, record: stored.record, owner: isTakenBack(stored.record) ? held : undefined }
-        : refused("fenced", runId),
+        : runError("fenced", runId),
     ),
     Effect.catchIf(
       (error) => error instanceof RecorderError,
-      () => Effect.succeed(refused("fenced", runId)),
+      () => Effect.succeed(runError("fenced", runId)),
     ),
   );
 
@@ -330,7 +330,7 @@ const isTakenBack = ({ end, volatile }: RunRecord.RunRecord): boolean =>
 const apply = (run: Open, { entries, runId }: Entries): RecorderError | undefined => {
   // Without an owner, this process has released the run while the write was in flight.
   const record = RunRecord.applyAll(run.record, entries, run.owner === undefined);
-  if (typeof record === "string") return refused(record, runId);
+  if (typeof record === "string") return runError(record, runId);
   run.record = record;
   // A claimed run may still be parked, so only an entry of its driver releases it.
   if (entries.some(RunRecord.givesBack) || record?.state === "ended") run.owner = undefined;
@@ -359,7 +359,7 @@ const remember = (
       continue;
     }
     const version = (run.before?.version ?? 0) + Number(run.record !== run.before?.record);
-    const where = kept?.get(runId) ?? (kept && run.before && SqlStore.keptOf(run.before));
+    const where = kept?.get(runId) ?? (kept && run.before && SqlStore.toKept(run.before));
     lease.drive(runId, held.id, { version, record: run.record, ...where });
   }
 };
@@ -441,7 +441,7 @@ class SqlGroup {
   #flush(): void {
     const jobs = this.#jobs;
     if (jobs.length === 0) return;
-    const prepared = this.#prepared(jobs);
+    const prepared = this.#prepare(jobs);
     const made = prepared !== undefined && prepared.rows.length > 0 && this.#database.step?.(prepared.rows);
     if (made === "locked" && !this.#isClosed && this.#locked < lockedMax) {
       this.#locked += 1;
@@ -457,7 +457,7 @@ class SqlGroup {
   }
 
   /** Returns undefined without a valid lease, or if a write is not plain data; the other path finds out which. */
-  #prepared(jobs: ReadonlyArray<Job>): Prepared | undefined {
+  #prepare(jobs: ReadonlyArray<Job>): Prepared | undefined {
     const id = this.#lease.steady;
     try {
       return id === undefined ? undefined : this.#encoded(id, jobs);
@@ -473,7 +473,7 @@ class SqlGroup {
     const rows: Array<RowStatement> = [];
     for (const job of jobs) {
       const found = runs.get(job.runId) ?? this.#open(id, job);
-      const run = found && this.#folded(found, job);
+      const run = found && this.#fold(found, job);
       if (run === undefined) continue;
       runs.set(job.runId, run);
       taken.add(job);
@@ -496,7 +496,7 @@ class SqlGroup {
   }
 
   /** Folds a write into the run. Returns undefined if the write is refused or changes more than the run's own row. */
-  #folded(run: Open, job: Job): Open | undefined {
+  #fold(run: Open, job: Job): Open | undefined {
     const folded = { ...run };
     if (apply(folded, job) !== undefined || folded.record === undefined) return undefined;
     return SqlParts.isOneRow(run.before?.record, folded.record) ? folded : undefined;

@@ -84,10 +84,10 @@ const readEnd = Schema.decodeUnknownResult(FileEnd, strict);
 /** Parses the first line. */
 export const parseHead = (text: string): Result.Result<FileHead, RunFileError> => {
   const document = Json.record(Json.parse(text)?.json);
-  if (document?.format !== format) return refused("not_runs", 1, "", "this is no file of `runs export --all`");
+  if (document?.format !== format) return fail("not_runs", 1, "", "this is no file of `runs export --all`");
   if (Number(document.version) > fileVersion) {
     const versions = `its format is version ${Number(document.version)}, and this program knows version ${fileVersion}`;
-    return refused("newer_format", 1, "version", `${versions}: update this program`);
+    return fail("newer_format", 1, "version", `${versions}: update this program`);
   }
   return Result.mapError(readHead(document), (error) => misfit(1, error));
 };
@@ -95,7 +95,7 @@ export const parseHead = (text: string): Result.Result<FileHead, RunFileError> =
 /** Parses a line after the first. */
 export const parseLine = (number: number, text: string): Result.Result<FileLine, RunFileError> => {
   const json = Json.parse(text);
-  if (json === undefined) return refused("bad_line", number, "", "expected JSON");
+  if (json === undefined) return fail("bad_line", number, "", "expected JSON");
   if (Json.record(json.json)?.end !== undefined) {
     return Result.mapBoth(readEnd(json.json), {
       onSuccess: ({ end }): FileLine => ({ _tag: "end", end }),
@@ -113,7 +113,7 @@ const misfit = (line: number, { issue }: Schema.SchemaError): RunFileError => {
   return fileError("bad_line", line, field.replace(/^\./, ""), expected);
 };
 
-const refused = (...given: Parameters<typeof fileError>): Result.Result<never, RunFileError> =>
+const fail = (...given: Parameters<typeof fileError>): Result.Result<never, RunFileError> =>
   Result.fail(fileError(...given));
 
 /** Returns an error that names the line and its invalid field. */

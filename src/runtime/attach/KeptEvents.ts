@@ -65,7 +65,7 @@ export class KeptEvents<P> {
       const size = this.#weights.get(event) ?? envelopeBytes;
       this.#weights.delete(event);
       const fits = this.#bytes + size <= keptBytesMax && this.#pool.used + size <= keptBytesProcessMax;
-      if (!fits) this.breaks();
+      if (!fits) this.markIncomplete();
       else {
         this.#bytes += size;
         this.#pool.used += size;
@@ -74,7 +74,7 @@ export class KeptEvents<P> {
   }
 
   /** Marks the log as incomplete. Events that the reader has not taken yet remain until then. */
-  breaks(): void {
+  markIncomplete(): void {
     this.#isWhole = false;
     this.#pool.used -= this.#bytes;
     this.#bytes = 0;

@@ -57,7 +57,7 @@ interface Reader<P> {
 interface AttachedReader<P> {
   readonly take: Taken<P>;
   /** Called when the reader goes away. */
-  readonly left: (exit: Exit.Exit<unknown, unknown>) => boolean;
+  readonly detach: (exit: Exit.Exit<unknown, unknown>) => boolean;
 }
 
 /** A run that continues without its reader. */
@@ -84,7 +84,7 @@ export class LingeringRun<P> {
     this.#kept = new KeptEvents(pool, weigherOf(sizeOf));
     this.#presence = new Presence(() => this.#kept.bytes);
     this.#presence.whenEvicted(() => {
-      this.#kept.breaks();
+      this.#kept.markIncomplete();
       this.#kept.dropBefore(this.#kept.end);
     });
   }
@@ -107,8 +107,8 @@ export class LingeringRun<P> {
     };
   }
 
-  /** Sets the run when it begins. Its first reader is present. */
-  begins(run: ReadRun<P>): void {
+  /** Called when the run begins. Its first reader is present. */
+  setRun(run: ReadRun<P>): void {
     this.#run = run;
   }
 
@@ -123,8 +123,8 @@ export class LingeringRun<P> {
   }
 
   /** Prevents further readers, because too many runs can be attached to already. */
-  breaks(): void {
-    this.#kept.breaks();
+  refuseReaders(): void {
+    this.#kept.markIncomplete();
   }
 
   /** Attaches a reader after its last event and replaces the previous reader, or returns the reason why it cannot. */
@@ -144,8 +144,8 @@ export class LingeringRun<P> {
       before.isReplaced = true;
       this.#serve(before);
     }
-    this.#presence.returns();
-    return { take: this.take(reader), left: (exit) => this.left(reader, exit) };
+    this.#presence.markPresent();
+    return { take: this.take(reader), detach: (exit) => this.detach(reader, exit) };
   }
 
   /** Makes the pull of a reader. */
@@ -182,13 +182,13 @@ export class LingeringRun<P> {
    *
    * @returns true if the run stops, has ended or never began, so that its consumer waits until it is done
    */
-  left(reader: Reader<P>, exit: Exit.Exit<unknown, unknown>): boolean {
+  detach(reader: Reader<P>, exit: Exit.Exit<unknown, unknown>): boolean {
     const run = this.#run;
     if (run === undefined) return true;
     if (this.#reader !== reader) return false;
     this.#reader = undefined;
     if (!run.ledger.ended && run.stopper === undefined && !departs(exit)) run.stop(stopperOf(exit));
-    if (run.stopper === undefined) this.#presence.leaves();
+    if (run.stopper === undefined) this.#presence.markAway();
     // No other reader could get the whole run.
     if (this.#presence.isAway && !this.#kept.isWhole) this.#presence.evict();
     if (this.#isOver) this.#letGo();
@@ -225,7 +225,7 @@ export class LingeringRun<P> {
     const heard = Effect.map(Effect.exit(run.handoff.take), (exit) => {
       if (this.#asked !== asked) return;
       this.#asked = undefined;
-      if (Exit.isFailure(exit)) this.#ends(Effect.failCause(exit.cause));
+      if (Exit.isFailure(exit)) this.#finish(Effect.failCause(exit.cause));
       if (this.#reader !== undefined) this.#serve(this.#reader);
       this.#ask();
     });
@@ -245,7 +245,7 @@ export class LingeringRun<P> {
     resume?.(this.take(reader));
   }
 
-  #ends(end: Taken<P>): void {
+  #finish(end: Taken<P>): void {
     this.#end = end;
     if (this.#reader !== undefined || this.#isOver) return;
     this.#startTimer();
@@ -274,7 +274,7 @@ export class LingeringRun<P> {
   /** Discards the kept events (L11). */
   #letGo(): void {
     this.#recall();
-    this.#kept.breaks();
+    this.#kept.markIncomplete();
     this.#kept.dropBefore(this.#kept.end);
   }
 

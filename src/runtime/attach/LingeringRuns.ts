@@ -27,7 +27,7 @@ interface AnyLingering {
 
 interface AnyReader {
   readonly take: Taken<unknown>;
-  readonly left: (exit: Exit.Exit<unknown, unknown>) => boolean;
+  readonly detach: (exit: Exit.Exit<unknown, unknown>) => boolean;
 }
 
 /** The properties of a live run that explain why it is not listed. */
@@ -71,7 +71,7 @@ export class LingeringRuns {
     this.#runs.get(runId)?.over();
     if (this.#runs.size >= lingeringRunsMax) this.#oldestIdle?.over();
     if (this.#runs.size >= lingeringRunsMax) {
-      run.breaks();
+      run.refuseReaders();
       return;
     }
     const listed: AnyLingering = {
@@ -107,8 +107,8 @@ export class LingeringRuns {
     return Effect.uninterruptible(
       Effect.suspend(() => {
         const reader = this.#runs.get(runId)?.attach(after) ?? why();
-        if (typeof reader === "string") return Effect.fail(refused(runId, reader));
-        const left = Scope.addFinalizerExit(scope, (exit) => Effect.sync(() => reader.left(exit)));
+        if (typeof reader === "string") return Effect.fail(refusal(runId, reader));
+        const left = Scope.addFinalizerExit(scope, (exit) => Effect.sync(() => reader.detach(exit)));
         return Effect.as(left, reader.take);
       }),
     );
@@ -135,5 +135,5 @@ const sentences: Readonly<Record<Reason, string>> = {
   closed: "The processor is closed.",
 };
 
-const refused = (runId: string, reason: Reason): AttachRefused =>
+const refusal = (runId: string, reason: Reason): AttachRefused =>
   new AttachRefused({ reason, run_id: label(String(runId)), message: sentences[reason] });

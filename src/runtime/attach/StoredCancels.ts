@@ -46,10 +46,10 @@ export type CancelFacts = Pick<SharedFacts, "all" | "find" | "on" | "put" | "tak
  * @returns true if a process took the cancel
  */
 export const cancel = (facts: CancelFacts, it: Cancel, stands = false): Effect.Effect<boolean> =>
-  Effect.orElseSucceed(asked(facts, it, stands), () => false);
+  Effect.orElseSucceed(request(facts, it, stands), () => false);
 
 /** Like `cancel`, but fails if the store fails. */
-export const asked = (facts: CancelFacts, it: Cancel, stands: boolean): Effect.Effect<boolean, FactsFault> =>
+export const request = (facts: CancelFacts, it: Cancel, stands: boolean): Effect.Effect<boolean, FactsFault> =>
   Effect.suspend(() => {
     // A pending cancel is a single row per run, no matter how often it is requested.
     const key = stands ? it.run_id : `${it.run_id} ${globalThis.crypto.randomUUID()}`;
@@ -83,7 +83,7 @@ const runIn = (asked: Cancel | undefined): ReadonlyArray<string> =>
   asked === undefined || asked.holder !== undefined ? [] : [asked.run_id];
 
 /** Returns true if a cancel of this run is pending. */
-export const stands = (facts: CancelFacts, runId: string): Effect.Effect<boolean, FactsFault> =>
+export const isPending = (facts: CancelFacts, runId: string): Effect.Effect<boolean, FactsFault> =>
   Effect.map(facts.find("cancel", runId), (found) =>
     runIn(found && Option.getOrUndefined(read(found.value))).includes(runId),
   );
@@ -120,7 +120,7 @@ export const hearing = Effect.fnUntraced(function* (
     away: "what other processes cancel is not known now",
     back: "what other processes cancel is known again",
   });
-  const looked = Effect.catch(Effect.andThen(look, outage.worked), ({ message }) => outage.failed(message));
+  const looked = Effect.catch(Effect.andThen(look, outage.worked), ({ message }) => outage.recordFailure(message));
   const bells = yield* Queue.sliding<void>(1);
   yield* Effect.acquireRelease(
     Effect.sync(() =>

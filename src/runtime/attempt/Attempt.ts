@@ -23,7 +23,7 @@ import type { AttemptContext, RunOptions } from "../contract/RunOptions.ts";
 import { Fence } from "../tools/Fence.ts";
 import type { NamedCall } from "../tools/ToolLedger.ts";
 import { sourceOf } from "./AsyncSource.ts";
-import { type AttemptEnd, ended, endOf, failed, pathLost, terminalAtCleanEnd } from "./AttemptEnd.ts";
+import { type AttemptEnd, ended, endOf, failureEnd, pathLost, terminalAtCleanEnd } from "./AttemptEnd.ts";
 import type { AttemptHost, AttemptSetup, ErrorReader } from "./AttemptHost.ts";
 import { HeldMarker } from "./HeldMarker.ts";
 import { type FlowOwner, PartFlow } from "./PartFlow.ts";
@@ -86,7 +86,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     this.#stage =
       setup.seam &&
       host.seams &&
-      new SeamStage(host.seams.joins(setup.seam), { facts: setup.facts, continued: () => host.continued(this) });
+      new SeamStage(host.seams.joins(setup.seam), { facts: setup.facts, continued: () => host.onContinued(this) });
   }
 
   get number(): number {
@@ -101,7 +101,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
 
   /** Ordinal of the last part that a continuation keeps: the last text, or the last settled call. */
   get keepThrough(): number {
-    return Math.max(this.flow.lastTextOrdinal, this.#host.ledger.settledThrough(this));
+    return Math.max(this.flow.lastTextOrdinal, this.#host.ledger.lastSettledOrdinal(this));
   }
 
   get watch(): Watch | undefined {
@@ -124,14 +124,14 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     const stream = this.over ? undefined : made;
     const source = stream === undefined ? undefined : sourceOf(stream);
     if (source !== undefined) {
-      const reading = new DirectReading(this, { source, options, ended: (exit) => this.#decides(exit, errors) });
+      const reading = new DirectReading(this, { source, options, ended: (exit) => this.#decideFrom(exit, errors) });
       this.#reading = reading;
       reading.step();
       return;
     }
     const pulled = stream === undefined ? Effect.void : readStream(stream, this, options);
     // Provided only here: a source that is read directly has no transport that could ask for it.
-    const read = Effect.provideService(Effect.scoped(this.#decided(pulled, errors)), AttemptPath, (reported) => {
+    const read = Effect.provideService(Effect.scoped(this.#decideOnExit(pulled, errors)), AttemptPath, (reported) => {
       this.path = this.#host.attach(this.path, reported);
     });
     this.#fiber = Effect.runForkWith(services)(read);
@@ -142,7 +142,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
    *
    * @param go starts the attempt or decides its end
    */
-  waits(go: Effect.Effect<void>, services: Context.Context<never>): void {
+  waitToStart(go: Effect.Effect<void>, services: Context.Context<never>): void {
     this.#step = steps.started;
     const waiting = Effect.runForkWith(services)(go);
     // The attempt may have started in this very step.
@@ -157,20 +157,20 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   #headCame(): void {
     if (this.#step >= steps.answered) return;
     this.#step = steps.answered;
-    this.#host.answered(this.path);
+    this.#host.onHead(this.path);
   }
 
   /** Decides the end of the attempt before the resources of its stream are released. */
-  #decided<A, E, R>(reading: Effect.Effect<A, E | Cause.Done, R>, errors: ErrorReader<E>) {
-    return Effect.onExit(reading, (exit) => Effect.sync(() => this.#decides(exit, errors)));
+  #decideOnExit<A, E, R>(reading: Effect.Effect<A, E | Cause.Done, R>, errors: ErrorReader<E>) {
+    return Effect.onExit(reading, (exit) => Effect.sync(() => this.#decideFrom(exit, errors)));
   }
 
-  #decides<E>(exit: Exit.Exit<unknown, E | Cause.Done>, errors: ErrorReader<E>): void {
-    if (!this.over) this.#guarded(() => this.decide(this.#endedBy(endOf(exit, errors.classifying()))));
+  #decideFrom<E>(exit: Exit.Exit<unknown, E | Cause.Done>, errors: ErrorReader<E>): void {
+    if (!this.over) this.#guarded(() => this.decide(this.#resolveEnd(endOf(exit, errors.classifying()))));
   }
 
   /** Handles the end of the source. A clean end after the marker releases what the seam still kept back. */
-  #endedBy(end: AttemptEnd): AttemptEnd {
+  #resolveEnd(end: AttemptEnd): AttemptEnd {
     if (this.#stage === undefined || end._tag === "failed") return end;
     // A response without a marker was cut. It proves nothing about the seam, and the kept text may be half a repetition.
     if (!this.#terminalAtEnd && !this.facts.snapshot().terminal_seen) return end;
@@ -192,24 +192,24 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     this.#watch?.release(this.#host.now());
   }
 
-  stalled(clock: ClockName): void {
+  onStalled(clock: ClockName): void {
     this.#host.note(this.number, "watchdog", clock);
     // The provider keeps its connection open after its finish. As after a clean end, nothing follows.
     if (this.#lingers && (clock === "idle" || clock === "silence")) {
-      const end = this.#guarded(() => this.#endedBy(ended));
+      const end = this.#guarded(() => this.#resolveEnd(ended));
       if (end !== undefined) this.decide(end);
       return;
     }
     this.decide({ _tag: "failed", failure: { kind: "stalled", clock }, cause: undefined });
   }
 
-  lost(): void {
+  onPathLost(): void {
     this.#host.note(this.number, "watchdog", pathLost);
     const operation = this.facts.snapshot().delivery === "accepted" ? "body" : "head";
-    this.decide(failed({ kind: "transport", code: pathLost, operation }, undefined));
+    this.decide(failureEnd({ kind: "transport", code: pathLost, operation }, undefined));
   }
 
-  suspended(ms: number): void {
+  onSuspended(ms: number): void {
     this.facts.suspended(ms);
     this.#host.note(this.number, "suspended");
   }
@@ -218,7 +218,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     return this.#host.recordShown(this, calls);
   }
 
-  taken(): void {
+  onSlotFree(): void {
     this.#unpark?.();
   }
 
@@ -228,7 +228,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     this.over = true;
     this.fence.suspend();
     const frozen = this.#frozen(end);
-    this.#host.ended(this, frozen);
+    this.#host.onAttemptEnd(this, frozen);
     this.#end = frozen;
     const told = this.#whenEnded;
     this.#whenEnded = undefined;
@@ -259,7 +259,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
       if (this.#step >= steps.pulled && !this.#reports) this.facts.delivery("ambiguous");
       return end;
     } catch (cause) {
-      return failed({ kind: "caller_failed" }, cause);
+      return failureEnd({ kind: "caller_failed" }, cause);
     }
   }
 
@@ -334,7 +334,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     try {
       this.#arrived(parts, options);
     } catch (cause) {
-      this.decide(failed({ kind: "caller_failed" }, cause));
+      this.decide(failureEnd({ kind: "caller_failed" }, cause));
     }
   }
 
@@ -359,7 +359,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     try {
       return run();
     } catch (cause) {
-      this.decide(failed({ kind: "caller_failed" }, cause));
+      this.decide(failureEnd({ kind: "caller_failed" }, cause));
       return undefined;
     }
   }
@@ -382,7 +382,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
         // An unknown value means that more may have happened, never less (L2).
         const known = Delivery.literals.includes(delivery) ? delivery : "accepted";
         this.facts.delivery(known);
-        if (known === "ambiguous") this.#watch?.written(this.#host.now());
+        if (known === "ambiguous") this.#watch?.onRequestWritten(this.#host.now());
         // A refusal may announce a cooldown in its body too, so its head alone must not release any request.
         if (known === "accepted" && (status === undefined || (status >= 200 && status < 400))) this.#headCame();
       },
@@ -402,17 +402,17 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     if (this.#step < steps.responded) {
       this.#headCame();
       this.#step = steps.responded;
-      this.#host.responded();
+      this.#host.onResponse();
     }
     if (this.#stage === undefined) this.#take(parts, options);
     else {
-      const joined = this.#joined(this.#stage, parts, options);
+      const joined = this.#join(this.#stage, parts, options);
       if (joined !== undefined) this.#take(joined.parts, options, joined.observations);
     }
   }
 
   /** Joins parts to the shown text. Returns undefined and ends the attempt if the seam cannot be proven. */
-  #joined<E, R>(stage: SeamStage<P>, parts: ReadonlyArray<P>, options: RunOptions<P, E, R>): Batch<P> | undefined {
+  #join<E, R>(stage: SeamStage<P>, parts: ReadonlyArray<P>, options: RunOptions<P, E, R>): Batch<P> | undefined {
     const observations = parts.map((part) => ObservationReading.read(options.observe(part)));
     // The clocks count also the parts that the stage keeps back.
     for (const { keep_alive } of observations) if (keep_alive) this.#watch?.keepAlive();
@@ -441,7 +441,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     // An error after the marker revokes nothing.
     this.countMarker();
     if (!broken.observation.terminal) this.facts.decoded(broken.observation);
-    this.decide(failed({ in_band: true, ...broken.failure }, broken.part));
+    this.decide(failureEnd({ in_band: true, ...broken.failure }, broken.part));
   }
 
   /**
@@ -457,7 +457,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     const isLast = this.#hasOpenContent || observation.calls.length > 0;
     this.#lingers = this.#terminalAtEnd && closes === undefined && !this.#finishRecurs && isLast;
     if (this.#lingers) this.#watch?.terminal(this.#host.now());
-    else if (lingered) this.#watch?.goesOn();
+    else if (lingered) this.#watch?.forgetTerminal();
   }
 
   /** Observes parts up to the first that contains an error, and updates the clocks. */

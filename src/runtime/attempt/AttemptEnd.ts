@@ -22,7 +22,7 @@ export type AttemptEnd =
 export const ended: AttemptEnd = { _tag: "ended" };
 
 /** Makes a failed end. */
-export const failed = (failure: Failure, cause: unknown): AttemptEnd => ({ _tag: "failed", failure, cause });
+export const failureEnd = (failure: Failure, cause: unknown): AttemptEnd => ({ _tag: "failed", failure, cause });
 
 /** Code of an attempt that was ended because its silent path was found lost. */
 export const pathLost = "path_lost";
@@ -50,12 +50,12 @@ export const endOf = <E>(exit: Exit.Exit<unknown, E | Cause.Done>, classifying: 
   const fail = Cause.findError(cause);
   if (Result.isSuccess(fail)) {
     const error = fail.success;
-    return Cause.isDone(error) ? ended : failed(classify(error, classifying), error);
+    return Cause.isDone(error) ? ended : failureEnd(classify(error, classifying), error);
   }
   if (Pull.isDoneCause(cause)) return ended;
   const defect = Cause.findDefect(cause);
-  if (Result.isSuccess(defect)) return failed(classifyUnknown(defect.success, classifying), defect.success);
-  return failed({ kind: "cancelled", by: "provider" }, cause);
+  if (Result.isSuccess(defect)) return failureEnd(classifyUnknown(defect.success, classifying), defect.success);
+  return failureEnd({ kind: "cancelled", by: "provider" }, cause);
 };
 
 const classify = <E>(error: E, classifying: Classifying<E>): Failure => {

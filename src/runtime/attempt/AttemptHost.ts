@@ -36,13 +36,13 @@ export interface AttemptHost<P, A> {
   /** Called when a transport reports the path of an attempt's request. Returns the path that applies. */
   readonly attach: (path: string, reported: Path) => string;
   /** Called with the attempt's path when the transport reports a head that is no refusal, at the latest with the first part. */
-  readonly answered: (path: string) => void;
+  readonly onHead: (path: string) => void;
   /** Called when the first part of an attempt has arrived. */
-  readonly responded: () => void;
+  readonly onResponse: () => void;
   /** Called once, in the step that decided the end. Must not block. */
-  readonly ended: (attempt: A, end: AttemptEnd) => void;
+  readonly onAttemptEnd: (attempt: A, end: AttemptEnd) => void;
   /** Called once, when an attempt's text is proven to continue the shown text. Must not block. */
-  readonly continued: (attempt: A) => void;
+  readonly onContinued: (attempt: A) => void;
   readonly note: (attempt: number, event: Noted, detail?: string) => void;
 }
 

@@ -18,7 +18,7 @@ import type { Path } from "../../paths/Path.ts";
 import type { Admitted, PathsService, Refusal, Scope, Wait } from "../../paths/Paths.ts";
 import type { Entry } from "../../recorder/RunRecord.ts";
 import type { Waiting } from "../contract/RunEvent.ts";
-import { type AttemptEnd, failed, pathLost } from "./AttemptEnd.ts";
+import { type AttemptEnd, failureEnd, pathLost } from "./AttemptEnd.ts";
 import type { Watchdog } from "./Watchdog.ts";
 
 /** The run that sends the requests. */
@@ -30,11 +30,11 @@ interface Owner {
   readonly shared: { readonly paths: PathsService; readonly watchdog: Watchdog };
   readonly spending: {
     readonly facts: () => { readonly waited_ms: number };
-    readonly waitedToGo: (ms: number) => void;
+    readonly addDepartureWait: (ms: number) => void;
   };
   readonly telemetry: {
-    readonly waits: (it: Wait["for"]) => void;
-    readonly waited: (it: Wait["for"], ms: number) => void;
+    readonly reportWaitStart: (it: Wait["for"]) => void;
+    readonly reportWaitEnd: (it: Wait["for"], ms: number) => void;
   };
   /** Services for the run's own fibers. */
   readonly services: Context.Context<never>;
@@ -107,7 +107,7 @@ export class Departure {
   }
 
   /** Sets `waitedForPath`, which stays true until an attempt of the run breaks again. */
-  hasWaitedForPath(has: boolean): void {
+  setWaitedForPath(has: boolean): void {
     this.#waitedForPath = has;
   }
 
@@ -128,13 +128,13 @@ export class Departure {
   get admitted(): Effect.Effect<Departed> {
     return Effect.suspend(() => {
       this.leave();
-      if (this.#mayNotWait) return Effect.succeed(this.#stays(undefined));
+      if (this.#mayNotWait) return Effect.succeed(this.#stay(undefined));
       const { budget, scope, shared } = this.#run;
       const admit = shared.paths.admit({
         scope,
         maxRetryAfterMs: budget.max_retry_after_ms,
         withinMs: this.#leftMs,
-        told: (wait) => this.#told(wait),
+        told: (wait) => this.#announceWait(wait),
         hold: (leave) => {
           this.#leave = leave;
         },
@@ -145,7 +145,7 @@ export class Departure {
           if (admitted._tag === "admitted") return Effect.succeed(goes);
           // This process was suspended during the wait, and the path could not have come back in that time.
           const isLate = admitted._tag === "too_long" && admitted.for === "path" && this.#leftMs > 0;
-          return isLate ? this.admitted : Effect.succeed(this.#stays(admitted));
+          return isLate ? this.admitted : Effect.succeed(this.#stay(admitted));
         }),
       );
     });
@@ -164,7 +164,8 @@ export class Departure {
   ): Effect.Effect<void> {
     const turn = elsewhere === undefined ? this.admitted : Effect.raceFirst(this.admitted, this.#until(elsewhere));
     return Effect.flatMap(turn, (departed): Effect.Effect<void> => {
-      if (departed._tag === "stays") return Effect.sync(() => void attempt.decide(failed(stayed(departed), undefined)));
+      if (departed._tag === "stays")
+        return Effect.sync(() => void attempt.decide(failureEnd(stayed(departed), undefined)));
       return this.mayGo ? Effect.sync(go) : this.inTurn(attempt, go, elsewhere);
     });
   }
@@ -180,21 +181,21 @@ export class Departure {
   }
 
   /** Releases a run that may wait no longer, because its policy or a person says so. The attempt counts like any other. */
-  goesAnyway(): void {
+  forceRelease(): void {
     this.#leave ??= nothingHeld;
   }
 
   /** True if the last connect failed although its path works. That is no outage, and counts as a normal failure. */
-  get failedThough(): boolean {
+  get hasFailedOnOpenPath(): boolean {
     return this.#failedThough;
   }
 
-  failsThough(is: boolean): void {
+  setFailedOnOpenPath(is: boolean): void {
     this.#failedThough = is;
   }
 
   /** Forbids further waits. Returns true if they were allowed before. */
-  givesUp(): boolean {
+  forbidWaits(): boolean {
     const isNew = !this.#mayNotWait;
     this.#mayNotWait = true;
     return isNew;
@@ -213,14 +214,14 @@ export class Departure {
     return Math.max(0, max_outage_ms - spending.facts().waited_ms);
   }
 
-  #told(wait: Wait): void {
+  #announceWait(wait: Wait): void {
     const run = this.#run;
     if (this.#open?.for !== wait.for) {
-      this.#closed();
+      this.#closeWait();
       run.shared.watchdog.keepAwake();
       this.#open = { for: wait.for, from: run.now(), slept: run.shared.watchdog.sleptMs };
       run.note(run.attempts, "waiting", wait.for);
-      run.telemetry.waits(wait.for);
+      run.telemetry.reportWaitStart(wait.for);
     }
     const { since, until } = wait;
     const told = {
@@ -234,15 +235,15 @@ export class Departure {
 
   /** Records the end of a wait (D2). */
   #over(admitted: Admitted | undefined): void {
-    if (!this.#closed()) return;
+    if (!this.#closeWait()) return;
     // A timer may ring slightly early; the rest counts as waited.
-    if (admitted?._tag === "too_long" && this.#leftMs < earlyMs) this.#run.spending.waitedToGo(this.#leftMs);
+    if (admitted?._tag === "too_long" && this.#leftMs < earlyMs) this.#run.spending.addDepartureWait(this.#leftMs);
     this.#run.note(this.#run.attempts, "waiting", "over");
     this.#record({ _tag: "RunWaited", waited_ms: this.#run.spending.facts().waited_ms });
   }
 
   /** Counts the open wait. Returns true if there was one. */
-  #closed(): boolean {
+  #closeWait(): boolean {
     const open = this.#open;
     if (open === undefined) return false;
     this.#open = undefined;
@@ -251,12 +252,12 @@ export class Departure {
     watchdog.catchUp();
     const ms = Math.max(0, run.now() - open.from - (watchdog.sleptMs - open.slept));
     watchdog.maySleep();
-    run.spending.waitedToGo(ms);
-    run.telemetry.waited(open.for, ms);
+    run.spending.addDepartureWait(ms);
+    run.telemetry.reportWaitEnd(open.for, ms);
     return true;
   }
 
-  #stays(admitted: Exclude<Admitted, { readonly _tag: "admitted" }> | undefined): Departed {
+  #stay(admitted: Exclude<Admitted, { readonly _tag: "admitted" }> | undefined): Departed {
     if (admitted?._tag === "too_long") return { _tag: "stays", for: admitted.for, waitMs: admitted.waitMs };
     this.#mayNotWait = true;
     return this.#asItStands;
@@ -301,7 +302,7 @@ export const standingOf = (run: Traveller): Pick<RunFacts, "path" | "waited_for_
   if (going?.isLetGo === true) return { path: "up", waited_for_path: going.waitedForPath, cooldown_ms: 0 };
   const { cooldownMs, path } = run.shared.paths.standing(run.scope, run.budget.max_retry_after_ms);
   return {
-    path: going?.failedThough === true ? "up" : path,
+    path: going?.hasFailedOnOpenPath === true ? "up" : path,
     waited_for_path: going?.waitedForPath === true,
     cooldown_ms: Math.ceil(cooldownMs),
   };

@@ -28,7 +28,7 @@ export interface Slot<P> {
   /** Counts the parts as shown and returns their events. */
   readonly deliver: () => ReadonlyArray<RunEvent<P>>;
   /** Called when the slot is free. */
-  readonly taken: () => void;
+  readonly onTaken: () => void;
 }
 
 /** The output of one run. */
@@ -149,7 +149,7 @@ export class Handoff<P> {
   #empty(slot: Slot<P>): Taken<P> {
     this.#slot = undefined;
     const events = slot.deliver();
-    slot.taken();
+    slot.onTaken();
     return isFilled(events) ? this.#leave(events) : this.take;
   }
 

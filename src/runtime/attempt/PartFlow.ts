@@ -34,7 +34,7 @@ export interface FlowOwner extends LedgerAttempt {
    */
   readonly recordShown: (calls: ReadonlyArray<NamedCall>) => true | Deferred.Deferred<boolean>;
   /** Called when the slot is free again. */
-  readonly taken: () => void;
+  readonly onSlotFree: () => void;
 }
 
 /** Parts on their way to the reader, and their state in the facts. */
@@ -73,7 +73,7 @@ export class PartFlow<P> {
    *
    * @param keeps true if some of them remain when the run continues from its settled calls
    */
-  handedOverBefore(keeps: boolean): void {
+  assumeHandedOver(keeps: boolean): void {
     this.#ordinal = 1;
     this.#lastTextOrdinal = keeps ? 1 : 0;
   }
@@ -158,7 +158,7 @@ export class PartFlow<P> {
     const transit: Transit<P> = { parts: batch.parts, observations: batch.observations, counted: "no" };
     if (this.#inSlot !== undefined) {
       const last = this.#next.pop();
-      this.#next.push(...(last === undefined ? cut(transit) : cut(joined(last, transit))));
+      this.#next.push(...(last === undefined ? cut(transit) : cut(concat(last, transit))));
       return;
     }
     if (transit.parts.length > turnPartsMax) {
@@ -167,7 +167,7 @@ export class PartFlow<P> {
       return;
     }
     const { handoff } = this.#host;
-    if (handoff.wanted && !this.#raises(transit)) {
+    if (handoff.wanted && !this.#isRecordNeeded(transit)) {
       this.#count(transit);
       handoff.give(this.#events(transit));
       return;
@@ -265,10 +265,10 @@ export class PartFlow<P> {
     return Effect.suspend(() => {
       const kept = textOnly ? this.#frozen.map(onlyText) : this.#frozen;
       this.#frozen = noParts;
-      const raising = kept.filter((transit) => this.#raises(transit));
+      const raising = kept.filter((transit) => this.#isRecordNeeded(transit));
       for (const transit of kept) this.#count(transit);
       if (raising.length > 0) {
-        const record = this.#written(raising.flatMap(wholeOf));
+        const record = this.#startWrite(raising.flatMap(wholeOf));
         for (const transit of raising) transit.record = record;
       }
       return this.#recorded(kept);
@@ -285,7 +285,7 @@ export class PartFlow<P> {
   }
 
   /** Starts the write, which continues even if its pull is interrupted. Returns undefined if it is already complete. */
-  #written(calls: ReadonlyArray<NamedCall>): Deferred.Deferred<boolean> | undefined {
+  #startWrite(calls: ReadonlyArray<NamedCall>): Deferred.Deferred<boolean> | undefined {
     const record = this.#owner.recordShown(calls);
     if (record === true) return undefined;
     this.#lastWrite = record;
@@ -297,9 +297,9 @@ export class PartFlow<P> {
       inNextTurn,
       record: () => {
         if (transit.record !== undefined) return Deferred.await(transit.record);
-        if (!this.#raises(transit)) return undefined;
+        if (!this.#isRecordNeeded(transit)) return undefined;
         this.#count(transit);
-        transit.record = this.#written(wholeOf(transit));
+        transit.record = this.#startWrite(wholeOf(transit));
         return transit.record && Deferred.await(transit.record);
       },
       deliver: () => {
@@ -307,14 +307,14 @@ export class PartFlow<P> {
         this.#count(transit);
         return this.#events(transit);
       },
-      taken: () => {
-        if (!this.#putNext(true)) this.#owner.taken();
+      onTaken: () => {
+        if (!this.#putNext(true)) this.#owner.onSlotFree();
       },
     };
   }
 
   /** True if the hand-over of these parts raises facts that must be recorded first (L8). */
-  #raises(transit: Transit<P>): boolean {
+  #isRecordNeeded(transit: Transit<P>): boolean {
     if (transit.counted === "handed_over") return false;
     const { facts } = this.#owner;
     for (const observation of transit.observations) {
@@ -355,7 +355,7 @@ export class PartFlow<P> {
       const calls =
         observation === undefined || observation.calls.length === 0
           ? noCalls
-          : ledger.handedOver(owner, runId, ordinal, observation.calls);
+          : ledger.registerCalls(owner, runId, ordinal, observation.calls);
       const event: PartEvent<P> =
         calls.length === 0 ? { _tag: "Part", attempt, ordinal, part } : { _tag: "Part", attempt, ordinal, part, calls };
       if (taps?.weighed !== undefined && observation !== undefined) taps.weighed(event, observation);
@@ -376,7 +376,7 @@ export class PartFlow<P> {
 const noCalls: ReadonlyArray<ReadyCall> = [];
 
 /** Concatenates parts that are not counted yet. */
-const joined = <P>(first: Transit<P>, second: Batch<P>): Transit<P> => ({
+const concat = <P>(first: Transit<P>, second: Batch<P>): Transit<P> => ({
   parts: [...first.parts, ...second.parts],
   observations: [...first.observations, ...second.observations],
   counted: "no",

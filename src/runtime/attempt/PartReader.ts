@@ -4,6 +4,7 @@
  * `readStream` is a plain function over the attempt, because many runs wait at once and each would hold another object.
  */
 import type * as Cause from "effect/Cause";
+import * as Channel from "effect/Channel";
 import * as Effect from "effect/Effect";
 import * as Exit from "effect/Exit";
 import type * as Scope from "effect/Scope";
@@ -30,8 +31,8 @@ export const readStream = <P, E, R>(
   reader: PartReader<P>,
   options: RunOptions<P, E, R>,
 ): Effect.Effect<void, E | Cause.Done, R | Scope.Scope> =>
-  Effect.flatMap(Stream.toPull(stream), (pull) => {
-    const parked = parkedOf(reader);
+  Effect.flatMap(openPull(stream), (pull) => {
+    const parked = awaitFreeSlot(reader);
     reader.pulls();
     return Effect.whileLoop({
       while: () => !reader.over,
@@ -41,6 +42,10 @@ export const readStream = <P, E, R>(
       },
     });
   });
+
+/** Opens a stream in the current scope. `Stream.toPull` would guard each pull against concurrent ones, and there are none. */
+const openPull = <P, E, R>(stream: Stream.Stream<P, E, R>) =>
+  Effect.flatMap(Effect.scope, (scope) => Channel.toPullScoped(Stream.toChannel(stream), scope));
 
 /** Input of a direct reading, held until it is over. */
 interface Reading<P, E, R> {
@@ -70,7 +75,7 @@ export class DirectReading<P, E, R> {
   close(): void {
     if (this.#reading === undefined) return;
     this.#reading = undefined;
-    this.#lets();
+    this.#closeReader();
   }
 
   /** Reads everything available, then waits for more. If the source throws, this ends it, because no caller would see the error. */
@@ -82,12 +87,12 @@ export class DirectReading<P, E, R> {
         this.#reader = reading.source.open();
         // Opening the source may end this attempt.
         if (this.isOver) {
-          this.#lets();
+          this.#closeReader();
           return;
         }
         this.#owner.pulls();
       }
-      this.#reads(this.#reader, reading);
+      this.#readAvailable(this.#reader, reading);
     } catch (defect) {
       if (this.#reading === undefined) return;
       this.close();
@@ -95,7 +100,7 @@ export class DirectReading<P, E, R> {
     }
   };
 
-  #reads(reader: PolledReader<P>, { ended, options, source }: Reading<P, E, R>): void {
+  #readAvailable(reader: PolledReader<P>, { ended, options, source }: Reading<P, E, R>): void {
     const owner = this.#owner;
     let polled = owner.over ? undefined : reader.poll();
     while (polled?._tag === "chunk") {
@@ -117,8 +122,8 @@ export class DirectReading<P, E, R> {
     ended(exit);
   }
 
-  /** Closes the reader. An error of the close is dropped: the attempt waits for nothing more of its source. */
-  #lets(): void {
+  /** An error of the close is dropped: the attempt waits for nothing more of its source. */
+  #closeReader(): void {
     const reader = this.#reader;
     this.#reader = undefined;
     try {
@@ -129,8 +134,7 @@ export class DirectReading<P, E, R> {
   }
 }
 
-/** Waits until the reader has taken the slot. */
-const parkedOf = <P>(reader: PartReader<P>): Effect.Effect<ReadonlyArray<P>> =>
+const awaitFreeSlot = <P>(reader: PartReader<P>): Effect.Effect<ReadonlyArray<P>> =>
   Effect.callback((resume) => {
     if (!reader.flow.full) return resume(Effect.succeed([]));
     return reader.park(() => resume(Effect.succeed([])));

@@ -144,7 +144,7 @@ export class Reveal<P> {
    */
   readerLeft(untaken: Batch<P>): void {
     this.#waiting ??= { parts: [], observations: [] };
-    this.#given(untaken);
+    this.#keepWhileAway(untaken);
   }
 
   /** Returns the parts that may be handed over to the reader that came back, in order. */
@@ -162,11 +162,11 @@ export class Reveal<P> {
    * @param batch parts in their order of arrival
    */
   pass(batch: Batch<P>): Batch<P> {
-    return this.#given(this.#passed(batch));
+    return this.#keepWhileAway(this.#passEach(batch));
   }
 
   /** Returns released parts, or lets them wait for the reader. */
-  #given(batch: Batch<P>): Batch<P> {
+  #keepWhileAway(batch: Batch<P>): Batch<P> {
     const waiting = this.#waiting;
     if (waiting === undefined) return batch;
     let index = 0;
@@ -184,8 +184,8 @@ export class Reveal<P> {
     return { parts: [], observations: [] };
   }
 
-  #passed(batch: Batch<P>): Batch<P> {
-    if (this.#mode === "live" || this.#passesAll(batch.observations)) return batch;
+  #passEach(batch: Batch<P>): Batch<P> {
+    if (this.#mode === "live" || this.#canPassAll(batch.observations)) return batch;
     const out: Filling<P> = { parts: [], observations: [] };
     let index = 0;
     for (const part of batch.parts) {
@@ -197,7 +197,7 @@ export class Reveal<P> {
   }
 
   /** True if nothing is held, no part starts a hold, and the prefix has ended. This is the fast path for nearly every part. */
-  #passesAll(observations: ReadonlyArray<Observation>): boolean {
+  #canPassAll(observations: ReadonlyArray<Observation>): boolean {
     if (this.#holding || !this.#begun) return false;
     for (const { calls } of observations) if (calls.length > 0 && !this.#done) return false;
     return true;
@@ -211,7 +211,7 @@ export class Reveal<P> {
    * @returns the parts that may be handed over now, in order
    */
   endHold(proven: boolean): Batch<P> {
-    return this.#given(this.#endHold(proven));
+    return this.#keepWhileAway(this.#endHold(proven));
   }
 
   #endHold(proven: boolean): Batch<P> {
@@ -255,12 +255,12 @@ export class Reveal<P> {
   }
 
   #passOne(part: P, observation: Observation, out: Filling<P>): void {
-    if (this.#starts(observation)) this.#empty(out);
+    if (this.#endPrefix(observation)) this.#empty(out);
     if (!this.#holding && this.#mode === "undiscardable" && observation.calls.length > 0 && !this.#done) {
       this.#holding = true;
     }
     const passes = observation.terminal && !this.#mayBeEmpty(observation);
-    if (this.#holding && !passes && this.#fits(part, observation)) {
+    if (this.#holding && !passes && this.#hasRoomFor(part, observation)) {
       this.#hold(part, observation);
       return;
     }
@@ -278,8 +278,8 @@ export class Reveal<P> {
     out.observations.push(observation);
   }
 
-  /** Returns true if this content ends the prefix of `undiscardable`, so that the held parts are released. */
-  #starts(observation: Observation): boolean {
+  /** Ends the prefix of `undiscardable` at its first content. Returns true if the held parts must be released. */
+  #endPrefix(observation: Observation): boolean {
     if (this.#mode !== "undiscardable" || this.#begun || observation.shows === "nothing") return false;
     this.#begun = true;
     return this.#holding && observation.calls.length === 0 && this.#heldHasNoCalls();
@@ -301,7 +301,7 @@ export class Reveal<P> {
     for (const observation of held.observations) out.observations.push(observation);
   }
 
-  #fits(part: P, observation: Observation): boolean {
+  #hasRoomFor(part: P, observation: Observation): boolean {
     return this.#hasRoom(this.#sizeOf(part, observation));
   }
 

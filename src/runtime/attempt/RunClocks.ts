@@ -27,7 +27,7 @@ export class RunClocks {
   }
 
   /** Resets the clocks for another route, whose model may think longer. A doubled limit belonged to the previous one. */
-  goesBy(options: Clocked): void {
+  reset(options: Clocked): void {
     this.#clocks = clocksOf(options);
   }
 
@@ -90,7 +90,7 @@ export class RunClocks {
    * @param stalled the clock that cut the attempt; undefined if none did, or if that proves nothing about the model
    * @returns the time since its last progress, in milliseconds
    */
-  ended(watch: Watch | undefined, stalled: ClockName | undefined): number {
+  endWatch(watch: Watch | undefined, stalled: ClockName | undefined): number {
     if (stalled !== undefined) this.#clocks = Clocks.doubled(this.#clocks, stalled);
     if (watch === undefined) return 0;
     // A break may arrive before the watchdog has detected a suspension, and that gap must not count.

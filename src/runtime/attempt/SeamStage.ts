@@ -7,7 +7,7 @@ import { none, type Observation } from "../../domain/Observation.ts";
 import type { SeamFault } from "../../domain/SeamWords.ts";
 import type { FactsFold } from "../../facts/Facts.ts";
 import type { SeamJoin, SeamPassed } from "../../seam/TextSeam.ts";
-import { type AttemptEnd, failed } from "./AttemptEnd.ts";
+import { type AttemptEnd, failureEnd } from "./AttemptEnd.ts";
 import type { Batch } from "./Reveal.ts";
 
 /** Services that an attempt provides to its stage. */
@@ -41,7 +41,7 @@ export class SeamStage<P> {
         fill(out, { parts: [part], observations: [observation] });
         break;
       }
-      const fault = this.#passed(this.#join.take(part, observation), observation, out);
+      const fault = this.#apply(this.#join.take(part, observation), observation, out);
       if (fault !== undefined) return fault;
     }
     return out;
@@ -54,10 +54,10 @@ export class SeamStage<P> {
    */
   end(): Batch<P> | SeamFault {
     const out: Filling<P> = { parts: [], observations: [] };
-    return this.#passed(this.#join.end(), undefined, out) ?? out;
+    return this.#apply(this.#join.end(), undefined, out) ?? out;
   }
 
-  #passed(passed: SeamPassed<P>, observation: Observation | undefined, out: Filling<P>): SeamFault | undefined {
+  #apply(passed: SeamPassed<P>, observation: Observation | undefined, out: Filling<P>): SeamFault | undefined {
     if (passed.type === "unproven") {
       // This marker does not belong to the shown response, which has no end.
       if (observation !== undefined) this.#owner.facts.decoded({ ...observation, terminal: false });
@@ -77,7 +77,7 @@ export class SeamStage<P> {
 
 /** Makes the end of an attempt whose seam is not proven. */
 export const unproven = (fault: SeamFault): AttemptEnd =>
-  failed({ kind: "protocol", reason: "seam_unproven", code: fault }, undefined);
+  failureEnd({ kind: "protocol", reason: "seam_unproven", code: fault }, undefined);
 
 interface Filling<P> extends Batch<P> {
   readonly parts: Array<P>;

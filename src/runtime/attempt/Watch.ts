@@ -14,12 +14,12 @@ import type { Due } from "../contract/Deadlines.ts";
 
 /** Callbacks of an attempt, called by the watchdog's fiber. They must not block. */
 export interface WatchListener {
-  readonly stalled: (clock: ClockName) => void;
-  readonly suspended: (ms: number) => void;
+  readonly onStalled: (clock: ClockName) => void;
+  readonly onSuspended: (ms: number) => void;
   /** Path of the attempt's request; undefined if unknown. */
   readonly path?: string;
   /** Called when the path is lost, and the attempt with it. */
-  readonly lost?: () => void;
+  readonly onPathLost?: () => void;
 }
 
 /** The watchdog of a watch. */
@@ -76,7 +76,7 @@ export class Watch implements Due {
   /**
    * Starts `first_progress` when the request is written, so that it excludes the wait for a connection. Further calls have no effect.
    */
-  written(now: number): void {
+  onRequestWritten(now: number): void {
     if (this.#written) return;
     this.#written = true;
     if (!this.#progressed) this.#progressAt = this.#standing(now);
@@ -115,8 +115,8 @@ export class Watch implements Due {
     this.#watchdog.nearer(this);
   }
 
-  /** Forgets the terminal marker, because the response continues after it. */
-  goesOn(): void {
+  /** Called when the response continues after its marker. */
+  forgetTerminal(): void {
     this.#markedAt = undefined;
   }
 
@@ -197,8 +197,7 @@ export class Watch implements Due {
     return asked.at + (askAgainMs[Math.min(asked.times, askAgainMs.length) - 1] ?? askAfterMs);
   }
 
-  /** Records a probe of the path. */
-  asked(now: number): void {
+  recordProbe(now: number): void {
     this.#asked = { at: now, times: (this.#asked?.times ?? 0) + 1 };
   }
 

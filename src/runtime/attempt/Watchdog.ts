@@ -128,7 +128,7 @@ export class Watchdog {
     for (const watch of this.#watches.values()) {
       if (watch.listener.path !== path || !watch.isSilentSince(since)) continue;
       if (!this.#watches.delete(watch)) continue;
-      watch.listener.lost?.();
+      watch.listener.onPathLost?.();
     }
   }
 
@@ -146,11 +146,11 @@ export class Watchdog {
 
   /** Time at which a watch must be checked. */
   #dueAt(watch: Watch): number {
-    return Math.min(watch.nearest().at, this.#asksAt(watch));
+    return Math.min(watch.nearest().at, this.#nextProbeAt(watch));
   }
 
   /** Time of the next probe for a watch, rounded up to the shared grid; infinite if there is none. */
-  #asksAt(watch: Watch): number {
+  #nextProbeAt(watch: Watch): number {
     return this.#paths === undefined ? Number.POSITIVE_INFINITY : Math.ceil(watch.asksAt / askGridMs) * askGridMs;
   }
 
@@ -222,16 +222,16 @@ export class Watchdog {
       return;
     }
     this.#watches.delete(watch);
-    watch.listener.stalled(clock);
+    watch.listener.onStalled(clock);
   }
 
   /** Schedules a watch by its nearest clock and its next probe, and starts a probe that is due. */
   #place(watch: Watch, at: number, now: number, silent: Set<string>): void {
-    let asksAt = this.#asksAt(watch);
+    let asksAt = this.#nextProbeAt(watch);
     if (at > now && asksAt <= now) {
-      watch.asked(now);
+      watch.recordProbe(now);
       if (watch.listener.path !== undefined) silent.add(watch.listener.path);
-      asksAt = this.#asksAt(watch);
+      asksAt = this.#nextProbeAt(watch);
     }
     this.#watches.set(watch, Math.min(at, asksAt));
   }
@@ -267,7 +267,7 @@ export class Watchdog {
       if (!this.#watches.has(watch)) continue;
       watch.skip(late, now);
       watch.grant(suspendGraceMs);
-      watch.listener.suspended(Math.round(late + ahead));
+      watch.listener.onSuspended(Math.round(late + ahead));
       if (watch.listener.path !== undefined) paths.add(watch.listener.path);
     }
     this.#paths?.woke(paths);

@@ -98,11 +98,11 @@ export const closeGraceMs = 1_000;
  * @param options the caller's own limits, in milliseconds
  */
 export const make = (provider: Provider, streaming: boolean, options?: ClockOptions): Clocks => {
-  if (options !== undefined) return made(provider, streaming, options);
+  if (options !== undefined) return build(provider, streaming, options);
   return !streaming ? whole : provider.reasoning === false ? plain : reasoning;
 };
 
-const made = (provider: Pick<Provider, "reasoning">, streaming: boolean, options: ClockOptions): Clocks => ({
+const build = (provider: Pick<Provider, "reasoning">, streaming: boolean, options: ClockOptions): Clocks => ({
   first_progress: limit(
     options.first_progress,
     streaming ? (provider.reasoning === false ? firstProgressMs : firstProgressReasoningMs) : Number.POSITIVE_INFINITY,
@@ -121,6 +121,6 @@ const limit = (option: number | false | undefined, byDefault: number): number =>
   option === false ? Number.POSITIVE_INFINITY : (option ?? byDefault);
 
 // Shared by all runs that set no clocks.
-const whole = made({}, false, {});
-const plain = made({ reasoning: false }, true, {});
-const reasoning = made({}, true, {});
+const whole = build({}, false, {});
+const plain = build({ reasoning: false }, true, {});
+const reasoning = build({}, true, {});

@@ -46,7 +46,7 @@ interface Openable<A, E, R> {
 }
 
 /** Attaches a way to open the stream without its channel, for `pullIn`. */
-export const openedBy = <A, E, R>(
+export const withOpener = <A, E, R>(
   stream: Stream.Stream<A, E, R>,
   open: (scope: Scope.Scope) => Opened<A, E, R>,
 ): Stream.Stream<A, E, R> => Object.assign(stream, { [opener]: open });

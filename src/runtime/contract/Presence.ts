@@ -51,27 +51,26 @@ export class Presence {
     return this.#keptBytes();
   }
 
-  /** Marks the reader as away. */
-  leaves(): void {
+  markAway(): void {
     if (this.#isAway) return;
     this.#isAway = true;
     this.#listener?.reader("left");
   }
 
   /** Marks the reader as present. Has no effect after eviction. */
-  returns(): void {
+  markPresent(): void {
     if (!this.#isAway || this.#isEvicted) return;
     this.#isAway = false;
     this.#listener?.reader("back");
   }
 
   /** @internal Sets the listener of the run. */
-  tells(listener: PresenceListener): void {
+  setListener(listener: PresenceListener): void {
     this.#listener = listener;
   }
 
   /** @internal Drops the listener of an ended run: a presence outlives its run and must not keep it in memory (L11). */
-  forgets(listener: PresenceListener): void {
+  clearListener(listener: PresenceListener): void {
     if (this.#listener !== listener) return;
     this.#listener = undefined;
     this.#whenEvicted.length = 0;

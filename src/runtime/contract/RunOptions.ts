@@ -261,14 +261,14 @@ export const lingerMsMax = 86_400_000;
 export const routesMax = 16;
 
 /** Returns true if an empty response is a failure of the run. */
-export const raisesEmpty = ({
+export const shouldFailOnEmpty = ({
   emptyIsFailure,
   finishFailures,
 }: Pick<RunOptions<never, never, never>, "emptyIsFailure" | "finishFailures">): boolean =>
   emptyIsFailure === true || finishFailures?.includes("empty") === true;
 
 /** Returns true if some finish may be a failure of the run. */
-export const raisesFinish = ({
+export const hasFinishFailures = ({
   emptyIsFailure,
   finishFailures = [],
 }: Pick<RunOptions<never, never, never>, "emptyIsFailure" | "finishFailures">): boolean =>

@@ -66,7 +66,7 @@ export interface PlanOptions {
  * Returns true if the record alone would make the run continue: a decided retry, an answer, or a question that expires to `retry`
  * or `continue`.
  */
-export const goesOnByItself = (record: RunRecord.RunRecord): boolean => {
+export const canContinueUnasked = (record: RunRecord.RunRecord): boolean => {
   const due = Orphan.due(record);
   return due !== undefined && wordToGoOn(due) !== undefined;
 };
@@ -79,15 +79,15 @@ const wordToGoOn = (due: Orphan.Due): RunIncident | undefined => {
     case "offered":
       return due.incident;
     case "answered":
-      return begins(due.choice) ? due.incident : undefined;
+      return isRetryOrContinue(due.choice) ? due.incident : undefined;
     case "waiting":
-      return due.question.expires_at !== undefined && begins(Question.expiryChoice(due.question))
+      return due.question.expires_at !== undefined && isRetryOrContinue(Question.expiryChoice(due.question))
         ? due.incident
         : undefined;
   }
 };
 
-const begins = (choice: Choice): boolean => choice === "retry" || choice === "continue";
+const isRetryOrContinue = (choice: Choice): boolean => choice === "retry" || choice === "continue";
 
 /**
  * Plans the next step of a run without an owner.
@@ -96,7 +96,8 @@ const begins = (choice: Choice): boolean => choice === "retry" || choice === "co
  */
 export const next = (record: RunRecord.RunRecord, options: PlanOptions): RecoveryStep => {
   // A record that may be incomplete supports no decision and no question (L8).
-  if (record.volatile === true) return write(ended(record, lost(options), options.now), { outcome: "stopped" });
+  if (record.volatile === true)
+    return write(endEntries(record, processLossEnd(options), options.now), { outcome: "stopped" });
   const step = planned(record, options);
   const open = RunRecord.openQuestion(record);
   return open === undefined || !replaces(step)
@@ -104,7 +105,7 @@ export const next = (record: RunRecord.RunRecord, options: PlanOptions): Recover
     : after([{ _tag: "QuestionStillOpen", revision: open.revision }], step);
 };
 
-const lost = ({ cancelled }: PlanOptions): End.End =>
+const processLossEnd = ({ cancelled }: PlanOptions): End.End =>
   cancelled === true ? { ...End.processLost, reason: "user_cancelled" } : End.processLost;
 
 /** Returns true if the step would override an answer that arrives first. A run that is only parked keeps its question. */
@@ -114,33 +115,33 @@ const replaces = (step: RecoveryStep): boolean =>
 const planned = (record: RunRecord.RunRecord, options: PlanOptions): RecoveryStep => {
   const due = Orphan.due(record);
   // A run without an attempt on record has sent nothing, so there is nothing to recover.
-  if (due === undefined) return write(ended(record, End.stopped("not_started"), options.now), { outcome: "stopped" });
+  if (due === undefined) return write(endEntries(record, End.stop("not_started"), options.now), { outcome: "stopped" });
   const cancelled = options.cancelled === true ? Orphan.cancelled(record) : undefined;
-  if (cancelled !== undefined) return decided(record, cancelled, options);
+  if (cancelled !== undefined) return decide(record, cancelled, options);
   const word = options.restored === true ? wordToGoOn(due) : undefined;
   const [attempt] = Orphan.lastResponse(record);
   if (word !== undefined && attempt !== undefined) {
     const { budget, failure, run } = word;
     const input = { facts: Orphan.afterCrash(word.facts), failure, run, budget };
-    return decided(record, { _tag: "decide", attempt, input }, options);
+    return decide(record, { _tag: "decide", attempt, input }, options);
   }
   switch (due._tag) {
     case "decide":
-      return decided(record, due, options);
+      return decide(record, due, options);
     case "offered":
       return offered(record, due.incident, [], options);
     case "waiting":
       return waiting(record, due, options);
     case "answered":
-      return answered(record, due, options);
+      return actOnAnswer(record, due, options);
   }
 };
 
 type DueOf<T extends Orphan.Due["_tag"]> = Extract<Orphan.Due, { readonly _tag: T }>;
 
-const decided = (record: RunRecord.RunRecord, due: DueOf<"decide">, options: PlanOptions): RecoveryStep => {
+const decide = (record: RunRecord.RunRecord, due: DueOf<"decide">, options: PlanOptions): RecoveryStep => {
   const { standing } = due;
-  if (standing !== undefined) return actedOn(record, standing, lostOutcomes(record, due.input.facts), options);
+  if (standing !== undefined) return actedOn(record, standing, crashEntries(record, due.input.facts), options);
   const { attempt, input } = due;
   const incident = Incident.make(
     options.policy,
@@ -157,10 +158,10 @@ const decided = (record: RunRecord.RunRecord, due: DueOf<"decide">, options: Pla
   const replaced = Orphan.newestIncident(record);
   const failed = input.failure.kind === "crashed" ? [noted(record, options.now, "failure", "crashed")] : [];
   const entries: ReadonlyArray<RunRecord.Entry> = [
-    ...lostOutcomes(record, input.facts),
+    ...crashEntries(record, input.facts),
     ...failed,
     noted(record, options.now, "decision", incident.decision.rule),
-    ...(replaced?.status === "open" ? [Incident.marked(replaced, "superseded")] : []),
+    ...(replaced?.status === "open" ? [Incident.markEntry(replaced, "superseded")] : []),
     { _tag: "IncidentOpened", incident },
   ];
   return actedOn(record, incident, entries, options);
@@ -181,13 +182,16 @@ const actedOn = (
       if (!isWorthAsking(record, incident)) return notResumable(record, incident, entries, options);
       const question = questionOf(record, incident, options);
       const asked = [...entries, { _tag: "QuestionAsked", question } as const];
-      return parked(record, "question", asked, { outcome: "asked", rule, revision: question.revision });
+      return park(record, "question", asked, { outcome: "asked", rule, revision: question.revision });
     }
     case "do_not_retry": {
       if (runAfter(rule) === "completed") {
-        return write([...entries, ...ended(record, End.completed(), options.now)], { outcome: "completed", rule });
+        return write([...entries, ...endEntries(record, End.completed(), options.now)], { outcome: "completed", rule });
       }
-      return write([...entries, ...ended(record, End.stoppedAt(incident), options.now)], { outcome: "stopped", rule });
+      return write([...entries, ...endEntries(record, End.stopAt(incident), options.now)], {
+        outcome: "stopped",
+        rule,
+      });
     }
   }
 };
@@ -200,7 +204,7 @@ const offered = (
   options: PlanOptions,
 ): RecoveryStep =>
   Orphan.isResumable(record)
-    ? parked(record, "recovered", entries, { outcome: "offered", rule: incident.decision.rule })
+    ? park(record, "recovered", entries, { outcome: "offered", rule: incident.decision.rule })
     : notResumable(record, incident, entries, options);
 
 /**
@@ -213,7 +217,7 @@ const notResumable = (
   entries: ReadonlyArray<RunRecord.Entry>,
   { now, unresumable = "not_resumable" }: PlanOptions,
 ): RecoveryStep =>
-  write([...entries, ...ended(record, End.stoppedAt(incident, unresumable), now)], {
+  write([...entries, ...endEntries(record, End.stopAt(incident, unresumable), now)], {
     outcome: "stopped",
     rule: incident.decision.rule,
   });
@@ -249,19 +253,19 @@ const waiting = (record: RunRecord.RunRecord, due: DueOf<"waiting">, options: Pl
     return { _tag: "expire", question, choice: Question.expiryChoice(question), standing };
   // The process that asked could have continued the run; no process can now.
   if (offersInVain(record, due)) return actedOn(record, incident, [], options);
-  return parked(record, "question", [], standing);
+  return park(record, "question", [], standing);
 };
 
 /** Returns true if an open question offers to continue a run that cannot be taken up. */
 export const offersInVain = (record: RunRecord.RunRecord, { question }: Pick<DueOf<"waiting">, "question">): boolean =>
-  !Orphan.isResumable(record) && question.choices.some(begins);
+  !Orphan.isResumable(record) && question.choices.some(isRetryOrContinue);
 
-const answered = (record: RunRecord.RunRecord, due: DueOf<"answered">, options: PlanOptions): RecoveryStep => {
+const actOnAnswer = (record: RunRecord.RunRecord, due: DueOf<"answered">, options: PlanOptions): RecoveryStep => {
   const { choice, incident } = due;
   const { rule } = incident.decision;
-  const done = [noted(record, options.now, "answer", choice), Incident.marked(incident, "acted_on", choice)];
+  const done = [noted(record, options.now, "answer", choice), Incident.markEntry(incident, "acted_on", choice)];
   const stoppedAt = (reason?: string): RecoveryStep =>
-    write([...done, ...ended(record, End.stoppedAt(incident, reason), options.now)], { outcome: "stopped", rule });
+    write([...done, ...endEntries(record, End.stopAt(incident, reason), options.now)], { outcome: "stopped", rule });
   switch (choice) {
     case "stop":
       return stoppedAt();
@@ -276,13 +280,13 @@ const answered = (record: RunRecord.RunRecord, due: DueOf<"answered">, options: 
       const then = Orphan.due(settled);
       // A verdict that settles nothing (folded rows) would be asked for again without end.
       if (then?._tag !== "decide") return stoppedAt();
-      return after(entries, decided(settled, then, options));
+      return after(entries, decide(settled, then, options));
     }
     case "retry":
     case "continue": {
       if (!Orphan.isResumable(record)) return notResumable(record, incident, done, options);
-      const kept = incident.answer === choice ? [] : [Incident.marked(incident, incident.status, choice)];
-      return parked(record, "answered", kept, { outcome: "answered", rule });
+      const kept = incident.answer === choice ? [] : [Incident.markEntry(incident, incident.status, choice)];
+      return park(record, "answered", kept, { outcome: "answered", rule });
     }
   }
 };
@@ -292,7 +296,7 @@ const after = (entries: ReadonlyArray<RunRecord.Entry>, step: RecoveryStep): Rec
   step._tag === "write" ? { ...step, entries: [...entries, ...step.entries] } : write(entries, step.standing);
 
 /** Parks a run. If it is already parked for this reason and nothing is added, it stays unchanged. */
-const parked = (
+const park = (
   record: RunRecord.RunRecord,
   reason: RunRecord.Parked,
   entries: ReadonlyArray<RunRecord.Entry>,
@@ -314,7 +318,7 @@ const write = (entries: ReadonlyArray<RunRecord.Entry>, standing: RunStanding): 
  *
  * @param decided facts of the response on which the decision is based; an incident may know more than its attempts
  */
-const lostOutcomes = (record: RunRecord.RunRecord, decided: AttemptFacts): ReadonlyArray<RunRecord.Entry> => {
+const crashEntries = (record: RunRecord.RunRecord, decided: AttemptFacts): ReadonlyArray<RunRecord.Entry> => {
   const response = Orphan.lastResponse(record);
   return record.attempts.flatMap((it): ReadonlyArray<RunRecord.Entry> => {
     const crashed = Orphan.afterCrash(it.facts);
@@ -341,7 +345,7 @@ const noted = (
 });
 
 /** Returns the entries that end a run without an owner. */
-export const ended = (record: RunRecord.RunRecord, end: End.End, now: number): ReadonlyArray<RunRecord.Entry> => [
+export const endEntries = (record: RunRecord.RunRecord, end: End.End, now: number): ReadonlyArray<RunRecord.Entry> => [
   noted(record, now, "end", end.reason),
   { _tag: "RunEnded", end: { ...end, attempts: attemptsOf(record), at: now } },
 ];

@@ -21,13 +21,13 @@ import { openQuestion, type RunRecord } from "../../recorder/RunRecord.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { OutageLog } from "../../recorder/shared/OutageLog.ts";
 import * as StoredCancels from "../attach/StoredCancels.ts";
-import { answeredHere } from "../questions/DurableQuestions.ts";
+import { notifyAnswered } from "../questions/DurableQuestions.ts";
 import * as CrashPlan from "./CrashPlan.ts";
 import { endByHand, isOverdue, type Outcome, type Row, type TendOptions, tend } from "./Takeover.ts";
 
 export { resumesMax } from "../../domain/Limits.ts";
 export type { Outcome, Row } from "./Takeover.ts";
-export { named as policyNamed } from "./Takeover.ts";
+export { findPolicy as policyNamed } from "./Takeover.ts";
 
 /** Number of runs read from the store at once. */
 export const batchRuns = 100;
@@ -154,7 +154,7 @@ const overdueRuns = (
     const overdue = waitingRuns(recorder, batchRuns).pipe(
       Stream.filter(
         (record) =>
-          isOverdue(record, clock.currentTimeMillisUnsafe()) || (restored && CrashPlan.goesOnByItself(record)),
+          isOverdue(record, clock.currentTimeMillisUnsafe()) || (restored && CrashPlan.canContinueUnasked(record)),
       ),
       // One more than the limit shows if there are more.
       Stream.take(limit + 1),
@@ -179,7 +179,7 @@ export const answer = (
     const recorder = bounded(yield* RunRecorder);
     const { run_id } = given;
     const taken = yield* recorder.answer(given);
-    yield* answeredHere(recorder, run_id);
+    yield* notifyAnswered(recorder, run_id);
     return yield* Effect.andThen(tend(recorder, run_id, options), recorder.run(run_id)).pipe(
       Effect.map((record) => record ?? taken),
       Effect.catch(({ reason }) =>
@@ -271,7 +271,7 @@ const sweepWords = {
 /** Logs a failed sweep: a store error in one sentence, a defect once with its cause. */
 const sweepFailed = (outage: OutageLog, cause: Cause.Cause<RecorderError>): Effect.Effect<void> => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause));
-  if (error !== undefined) return outage.failed(error.message === "" ? error.reason : error.message);
+  if (error !== undefined) return outage.recordFailure(error.message === "" ? error.reason : error.message);
   const told = outage.isOn ? Effect.void : Effect.logError("a sweep for orphaned runs died", cause);
-  return Effect.andThen(told, outage.failed("a sweep died"));
+  return Effect.andThen(told, outage.recordFailure("a sweep died"));
 };

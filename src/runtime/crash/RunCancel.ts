@@ -60,11 +60,11 @@ export const cancel = Effect.fn("RunCancel.cancel")(function* (
   if (record === undefined) return undefined;
   if (record.state === "ended") return { outcome: "ended", driver: undefined, record };
   if (yield* options.here?.(runId) ?? Effect.succeed(false))
-    return { outcome: "here", driver: undefined, record: yield* ended(recorder, record) };
+    return { outcome: "here", driver: undefined, record: yield* awaitEnd(recorder, record) };
   const { cancels } = recorder;
   const driver = cancels === undefined ? undefined : yield* StoredCancels.driverOf(cancels, runId);
   if (cancels !== undefined && driver !== undefined && (yield* StoredCancels.cancel(cancels, { run_id: runId }, true)))
-    return { outcome: "told", driver, record: yield* ended(recorder, record) };
+    return { outcome: "told", driver, record: yield* awaitEnd(recorder, record) };
   const tended = tend(recorder, runId, { cancelled: true });
   const { silentMs } = options;
   const row = yield* silentMs === undefined
@@ -92,18 +92,18 @@ const standing = Effect.fnUntraced(function* (
   const { run_id } = record;
   const away = ({ message }: FactsFault) => new RecorderError({ reason: "unavailable", run_id, message });
   const driver = before ?? (yield* StoredCancels.driverOf(cancels, run_id));
-  const asked = StoredCancels.asked(cancels, { run_id }, true);
+  const asked = StoredCancels.request(cancels, { run_id }, true);
   // An owner that was known before has already been notified.
-  const wasAsked = before === undefined ? Effect.succeed(false) : StoredCancels.stands(cancels, run_id);
+  const wasAsked = before === undefined ? Effect.succeed(false) : StoredCancels.isPending(cancels, run_id);
   const isTaken = Effect.flatMap(wasAsked, (stands) => (stands ? Effect.succeed(false) : asked));
   const taken = yield* Effect.mapError(isTaken, away);
   return taken
-    ? { outcome: "told", driver, record: yield* ended(recorder, record) }
+    ? { outcome: "told", driver, record: yield* awaitEnd(recorder, record) }
     : { outcome: "stands", driver, record };
 });
 
 /** Returns the record after the run has ended, or the newest one if that takes longer than `endMs`. */
-const ended = (recorder: RunRecorder["Service"], before: RunRecord): Effect.Effect<RunRecord, RecorderError> => {
+const awaitEnd = (recorder: RunRecorder["Service"], before: RunRecord): Effect.Effect<RunRecord, RecorderError> => {
   let newest = before;
   const look = Effect.map(recorder.run(before.run_id), (found) => {
     newest = found ?? newest;

@@ -69,7 +69,7 @@ export const tend = (
       restore(steps(recorder, record, options)).pipe(
         Effect.onExit((exit) =>
           // A write that parks or ends the run has released it, and a stream of this process may own it again by now.
-          Exit.isSuccess(exit) && exit.value.givenBack ? Effect.void : givenBack(recorder, runId),
+          Exit.isSuccess(exit) && exit.value.givenBack ? Effect.void : releaseRun(recorder, runId),
         ),
         Effect.map(({ standing }): Row => ({ run_id: runId, ...standing })),
       ),
@@ -96,8 +96,8 @@ export const endByHand = (
     const record = yield* recorder.claim(runId);
     const now = clock.currentTimeMillisUnsafe();
     const incident = record.incidents.at(-1);
-    const end = incident === undefined ? End.stopped(reason) : End.stoppedAt(incident, reason);
-    yield* Effect.onError(recorder.write(runId, CrashPlan.ended(record, end, now)), () =>
+    const end = incident === undefined ? End.stop(reason) : End.stopAt(incident, reason);
+    yield* Effect.onError(recorder.write(runId, CrashPlan.endEntries(record, end, now)), () =>
       Effect.ignore(recorder.release(runId)),
     );
     return record;
@@ -204,7 +204,7 @@ const isElsewhere = (reason: RecorderError["reason"]): boolean =>
   reason === "owned" || reason === "fenced" || reason === "run_ended" || reason === "unknown_run";
 
 /** Releases a run. If that fails, the end of this process's lease releases it. */
-const givenBack = (recorder: RunRecorder["Service"], runId: string): Effect.Effect<void> =>
+const releaseRun = (recorder: RunRecorder["Service"], runId: string): Effect.Effect<void> =>
   Effect.catch(recorder.release(runId), ({ reason }) =>
     isElsewhere(reason) ? Effect.void : Effect.logWarning("a run could not be given back", { run_id: runId, reason }),
   );
@@ -225,7 +225,7 @@ export const unknownPolicy: RecoveryPolicy.RecoveryPolicy = RecoveryPolicy.make(
  * @param own the program's policies, besides the presets `default` and `strict`
  * @returns undefined if the name is unknown
  */
-export const named = (
+export const findPolicy = (
   name: string,
   own: ReadonlyArray<RecoveryPolicy.RecoveryPolicy>,
 ): RecoveryPolicy.RecoveryPolicy | undefined =>
@@ -236,4 +236,4 @@ export const policyOf = (
   record: RunRecord,
   own: ReadonlyArray<RecoveryPolicy.RecoveryPolicy>,
 ): RecoveryPolicy.RecoveryPolicy =>
-  named(record.policy ?? record.incidents.at(-1)?.policy ?? RecoveryPolicy.default.name, own) ?? unknownPolicy;
+  findPolicy(record.policy ?? record.incidents.at(-1)?.policy ?? RecoveryPolicy.default.name, own) ?? unknownPolicy;

@@ -92,13 +92,13 @@ export class Groups {
   }
 
   /** Sets the group's spending in all processes, without the retry that the run may take; undefined if it is unknown (G5). */
-  learned(member: GroupMember, everywhere: GroupFacts | undefined, now: number): void {
+  setSpendingEverywhere(member: GroupMember, everywhere: GroupFacts | undefined, now: number): void {
     const joined = this.#join(member, now);
     if (joined !== undefined) joined.share.everywhere = everywhere;
   }
 
   /** Returns true if the run has taken a retry that has not started yet. */
-  holds({ group, runId }: GroupMember): boolean {
+  hasPendingRetry({ group, runId }: GroupMember): boolean {
     return group !== undefined && this.#groups.get(group)?.shares.get(runId)?.place !== undefined;
   }
 

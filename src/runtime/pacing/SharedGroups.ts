@@ -38,7 +38,7 @@ export class SharedGroups {
    *
    * @param tokens cost of the response so far
    */
-  breaks({ budget, member, now, stopped }: SharingRun, tokens: number): Effect.Effect<void> {
+  countBreak({ budget, member, now, stopped }: SharingRun, tokens: number): Effect.Effect<void> {
     const pacing = this.#pacing;
     const { group, runId } = member;
     const isLimited = budget.max_group_retries !== undefined || budget.max_group_wasted_tokens !== undefined;
@@ -47,7 +47,7 @@ export class SharedGroups {
       const added = this.#groups.adds(member, tokens, now());
       let isLeft = false;
       const learned = (everywhere: GroupFacts | undefined) => {
-        if (!isLeft) this.#groups.learned(member, everywhere, now());
+        if (!isLeft) this.#groups.setSpendingEverywhere(member, everywhere, now());
       };
       const counted = Effect.match(pacing.spend(group, added, idleMs), {
         onFailure: () => learned(undefined),
@@ -57,7 +57,7 @@ export class SharedGroups {
         },
       });
       // A stopped run takes no retry, so one that is counted afterwards is returned.
-      const late = Effect.suspend(() => (isLeft && added.retries > 0 ? this.#givesBack(member) : Effect.void));
+      const late = Effect.suspend(() => (isLeft && added.retries > 0 ? this.#giveBack(member) : Effect.void));
       const leaves = Effect.sync(() => {
         isLeft = true;
       });
@@ -68,8 +68,8 @@ export class SharedGroups {
   }
 
   /** Returns the counted retry if the run has decided not to take it. */
-  decided(member: GroupMember): Effect.Effect<void> {
-    return Effect.suspend(() => (this.#groups.holds(member) ? Effect.void : this.#givesBack(member)));
+  giveBackUntaken(member: GroupMember): Effect.Effect<void> {
+    return Effect.suspend(() => (this.#groups.hasPendingRetry(member) ? Effect.void : this.#giveBack(member)));
   }
 
   /** Marks the retry as started; it stays counted. */
@@ -78,11 +78,11 @@ export class SharedGroups {
   }
 
   /** Returns the retry of an ended run that did not start. */
-  left(member: GroupMember): Effect.Effect<void> {
-    return Effect.suspend(() => this.#givesBack(member));
+  leave(member: GroupMember): Effect.Effect<void> {
+    return Effect.suspend(() => this.#giveBack(member));
   }
 
-  #givesBack({ group, runId }: GroupMember): Effect.Effect<void> {
+  #giveBack({ group, runId }: GroupMember): Effect.Effect<void> {
     if (!this.#counted.delete(runId) || group === undefined || this.#pacing === undefined) return Effect.void;
     // The run does not wait for this.
     return Effect.asVoid(

@@ -89,7 +89,7 @@ export class SharedThrottle {
       });
       const told = Effect.timeoutOrElse(Deferred.await(asking.told), { duration: drawWaitMs, orElse: () => leaves });
       return Effect.andThen(
-        this.#asks(pacing, provider, now, (line) => line.asking.push(asking)),
+        this.#joinLine(pacing, provider, now, (line) => line.asking.push(asking)),
         Effect.onInterrupt(restore(told), () => leaves),
       );
     });
@@ -99,14 +99,19 @@ export class SharedThrottle {
   putBack({ isNone, provider }: Drawn, now: () => number): Effect.Effect<void> {
     const pacing = this.#pacing;
     if (isNone || pacing === undefined) return Effect.void;
-    const back = this.#asks(pacing, provider, now, (line) => {
+    const back = this.#joinLine(pacing, provider, now, (line) => {
       line.back += 1;
     });
     return Effect.uninterruptible(back);
   }
 
   /** Must not be interrupted: a line without a worker would make its runs wait for ever. */
-  #asks(pacing: SharedPacing, provider: string, now: () => number, joins: (line: Line) => void): Effect.Effect<void> {
+  #joinLine(
+    pacing: SharedPacing,
+    provider: string,
+    now: () => number,
+    joins: (line: Line) => void,
+  ): Effect.Effect<void> {
     return Effect.suspend(() => {
       const found = this.#lines.get(provider);
       if (found !== undefined) return Effect.sync(() => joins(found));
@@ -134,7 +139,7 @@ export class SharedThrottle {
         onFailure: () => Number.NaN,
         onSuccess: (it) => it,
       });
-      this.#tells(provider, asking, left, line, now());
+      this.#resolveDraws(provider, asking, left, line, now());
     }
     this.#lines.delete(provider);
   });
@@ -143,7 +148,7 @@ export class SharedThrottle {
    * @param left tokens left after the last request; checked, because a third-party recorder may return a value that is not a
    *   number
    */
-  #tells(provider: string, asking: ReadonlyArray<Asking>, left: number, line: Line, now: number): void {
+  #resolveDraws(provider: string, asking: ReadonlyArray<Asking>, left: number, line: Line, now: number): void {
     const isKnown = Number.isFinite(left);
     const waitMs = (tokens: number) =>
       Math.min(Number.MAX_SAFE_INTEGER, Math.ceil((Math.max(0, -tokens) / tokensPerSecond) * 1_000));

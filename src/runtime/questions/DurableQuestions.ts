@@ -54,7 +54,7 @@ export const make = (options: DurableOptions = {}) =>
     const now = () => clock.currentTimeMillisUnsafe();
     const monotonic = () => monotonicMs(clock);
     return {
-      ask: (question: OpenQuestion) => waited(recorder, question, { now, monotonic, pollMs, parkAfterMs }),
+      ask: (question: OpenQuestion) => awaitAnswer(recorder, question, { now, monotonic, pollMs, parkAfterMs }),
       terms: {
         ...(expiryMs === undefined ? {} : { expiryMs }),
         ...(defaults === undefined ? {} : { defaults }),
@@ -71,7 +71,7 @@ const waitOf = (given: number | undefined, byDefault: number): number =>
  *
  * @param recorder the store that holds the answer
  */
-export const answeredHere = (recorder: RunRecorder["Service"], runId: string): Effect.Effect<void> =>
+export const notifyAnswered = (recorder: RunRecorder["Service"], runId: string): Effect.Effect<void> =>
   Effect.sync(() => ring(waiting.get(bounded(recorder))?.get(runId)));
 
 /** A stream that is woken may hang its next bell at once: it must not be rung too. */
@@ -111,7 +111,7 @@ interface Wait {
   readonly parkAfterMs: number;
 }
 
-const waited = (
+const awaitAnswer = (
   recorder: RunRecorder["Service"],
   question: OpenQuestion,
   { monotonic, now, parkAfterMs, pollMs }: Wait,
@@ -198,7 +198,7 @@ const onRecord = (
 
 /** A failed read is retried on the next poll. All questions that wait here share one log message. */
 const notRead = (recorder: RunRecorder["Service"], { message, reason }: RecorderError): Effect.Effect<void> =>
-  outageOf(recorder).failed(message === "" ? reason : message);
+  outageOf(recorder).recordFailure(message === "" ? reason : message);
 
 const outageOf = outageLogs({
   away: "answers to questions cannot be looked up",

@@ -20,26 +20,26 @@ import type { OpenCall } from "../tools/ToolLedger.ts";
 import * as Ending from "./Ending.ts";
 import type { RecordedDecision } from "./Incidents.ts";
 import { launch, type Next } from "./Launch.ts";
-import { judged } from "./Verify.ts";
-import { abandonable, departed, waited } from "./Waits.ts";
+import { recordVerdict } from "./Verify.ts";
+import { abandonable, departed, sleepUnlessStopped } from "./Waits.ts";
 
 /** Closes the question in every outcome. */
 const closing = <A, E, R>(asking: Effect.Effect<A, E, R>, run: AskingRun) =>
   Effect.ensuring(
     Effect.suspend(() => {
-      run.asks();
+      run.beginAsking();
       return asking;
     }),
     Effect.sync(() => {
       run.question.close();
-      run.endsAsking();
+      run.endAsking();
     }),
   );
 
 interface AskingRun {
   readonly question: OpenQuestion;
-  readonly asks: () => void;
-  readonly endsAsking: () => void;
+  readonly beginAsking: () => void;
+  readonly endAsking: () => void;
 }
 
 /** Asks a new question. If the facts grow meanwhile, the decision is taken again. */
@@ -62,7 +62,7 @@ export const ask = Effect.fnUntraced(function* <P, E, R>(
   if (run.question.isOvertaken) return "again";
   if (!isOnRecord && run.stopper === undefined && run.shared.recorder.durable)
     return yield* byDefault(run, broken, { decision, incident, recorded: false }, record);
-  return yield* answered(run, broken, { decision, incident, question });
+  return yield* resolveQuestion(run, broken, { decision, incident, question });
 }, closing);
 
 /** Applies the default to a question that the store did not accept, because no answer from elsewhere can reach it (L8). */
@@ -73,11 +73,11 @@ const byDefault = Effect.fnUntraced(function* <P, E, R>(
   record: QuestionRecord,
 ): Effect.fn.Return<Next<P>, never, R> {
   const choice = Questions.expiryChoice(record);
-  run.endsAsking();
+  run.endAsking();
   run.note(broken.attempt.number, "answer", choice);
   yield* run.write([
     { _tag: "QuestionAnswered", revision: record.revision, answer: choice, by: "expiry" },
-    Incident.marked(taken.incident, "acted_on", choice),
+    Incident.markEntry(taken.incident, "acted_on", choice),
   ]);
   return yield* carryOut(run, broken, taken, choice);
 });
@@ -91,7 +91,7 @@ export const askAgain = Effect.fnUntraced(function* <P, E, R>(
 ): Effect.fn.Return<Next<P>, never, R> {
   run.question.open();
   const question = Questions.fromRecord(record, incident);
-  return yield* answered(run, broken, { decision: incident.decision, incident, question });
+  return yield* resolveQuestion(run, broken, { decision: incident.decision, incident, question });
 }, closing);
 
 /** Returns true if the question should be asked: with `if_it_matters`, only if an answer would change anything. */
@@ -118,7 +118,7 @@ interface StandingQuestion extends Pick<RecordedDecision, "decision" | "incident
   readonly question: Questions.Question;
 }
 
-const answered = Effect.fnUntraced(function* <P, E, R>(
+const resolveQuestion = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
   { decision, incident, question }: StandingQuestion,
@@ -130,7 +130,7 @@ const answered = Effect.fnUntraced(function* <P, E, R>(
   const answer = told === "parked" && !run.canBeTakenUp ? "stop" : told;
   // An answer is refused if the facts have grown since the question, even in the same step (Q2).
   if (run.question.close()) return "again";
-  if (answer === undefined && !leftToOthers(run)) return "again";
+  if (answer === undefined && !isLeftToOthers(run)) return "again";
   // While the store is unavailable, the question waits with the entry that parks the run, and both are recorded together.
   if (answer === undefined || answer === "parked") return yield* Ending.park(run, broken, incident, "question");
   const given = question.choices.includes(answer) ? answer : "stop";
@@ -139,7 +139,7 @@ const answered = Effect.fnUntraced(function* <P, E, R>(
   const choice = known ?? given;
   const entries: ReadonlyArray<Entry> = [
     { _tag: "QuestionAnswered", revision: question.revision, answer: choice, by: "program" },
-    Incident.marked(incident, "acted_on", choice),
+    Incident.markEntry(incident, "acted_on", choice),
   ];
   // An answer that only ends the run does not wait for the store.
   const noted = yield* isEnd(choice) ? run.write(entries) : run.writeFirst(entries);
@@ -152,7 +152,7 @@ const answered = Effect.fnUntraced(function* <P, E, R>(
  * Returns true if the question stays on record for another process. A process that ends leaves its questions open; a user's
  * cancel ends them.
  */
-const leftToOthers = <P, E, R>(run: Run<P, E, R>): boolean =>
+const isLeftToOthers = <P, E, R>(run: Run<P, E, R>): boolean =>
   run.shared.recorder.durable &&
   run.canBeTakenUp &&
   (run.stopper === "lifecycle" || run.stopper === "caller") &&
@@ -224,7 +224,7 @@ export const carryOut = Effect.fnUntraced(function* <P, E, R>(
     case "it_did_not_run": {
       const open = openCalls(run, broken);
       const known = open.filter((call) => !run.ledger.isRunning(call));
-      const settled = yield* judged(run, known, choice, "person");
+      const settled = yield* recordVerdict(run, known, choice, "person");
       // A person's verdict does not settle a call whose handler is running here.
       if (known.length < open.length) return yield* overtaken(run);
       // A verdict that settles nothing (folded rows) would be asked for again without end.
@@ -242,7 +242,7 @@ export const carryOut = Effect.fnUntraced(function* <P, E, R>(
       run.spending.renewed();
       run.response.forgetPartials();
       run.routes?.renewed();
-      yield* waited(run, announced(broken.failure.retry_after_ms));
+      yield* sleepUnlessStopped(run, announced(broken.failure.retry_after_ms));
       break;
     case "continue":
       break;
@@ -254,8 +254,8 @@ export const carryOut = Effect.fnUntraced(function* <P, E, R>(
   if (found._tag === "stays") {
     if (run.spent.waited_ms > 0) return "again";
     // No wait is allowed, and asking the same question again would loop. So the person's answer prevails.
-    yield* waited(run, announced(found.waitMs));
-    run.departure.goesAnyway();
+    yield* sleepUnlessStopped(run, announced(found.waitMs));
+    run.departure.forceRelease();
   }
   if (run.stopper !== undefined) return "again";
   return yield* launch(run, broken, choice === "retry" ? restart(run) : "continue", taken.incident);

@@ -23,7 +23,7 @@ export const complete = Effect.fnUntraced(function* <P, E, R>(
   late: Failure | undefined,
 ): Effect.fn.Return<"ended"> {
   if (!(yield* handOverFrozen(run, attempt, false))) return yield* unrecorded(run, attempt);
-  answered(run);
+  markResponseComplete(run);
   yield* run.finish(attempt, End.completed(attempt.finish), () => completes(run, attempt, late));
   return "ended" as const;
 });
@@ -34,13 +34,13 @@ export const complete = Effect.fnUntraced(function* <P, E, R>(
  * @param over called when the stream has its end
  */
 export const completeThen = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, over: () => void): void => {
-  answered(run);
+  markResponseComplete(run);
   run.finishThen(attempt, End.completed(attempt.finish), () => completes(run, attempt, undefined), over);
 };
 
-const answered = <P, E, R>({ chain, routes }: Run<P, E, R>): void => {
+const markResponseComplete = <P, E, R>({ chain, routes }: Run<P, E, R>): void => {
   chain?.open();
-  routes?.answered();
+  routes?.recordResponse();
 };
 
 /** Emits the completion to the caller. */
@@ -69,7 +69,7 @@ const unrecorded = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Eff
   Effect.suspend(() => {
     run.chain?.seal();
     attempt.flow.discardFrozen();
-    const end = End.stopped("record_failed");
+    const end = End.stop("record_failed");
     return Effect.as(
       run.finish(attempt, end, () => run.handoff.end(Effect.fail(withoutIncident(run)))),
       "ended" as const,
@@ -101,9 +101,7 @@ export const consumerFinished = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>
   Effect.suspend(() => {
     attempt.flow.discardFrozen();
     run.chain?.open();
-    const end = attempt.facts.snapshot().terminal_seen
-      ? End.completed(attempt.finish)
-      : End.stopped("consumer_finished");
+    const end = attempt.facts.snapshot().terminal_seen ? End.completed(attempt.finish) : End.stop("consumer_finished");
     return Effect.as(
       run.finish(attempt, end, () => run.handoff.end(Cause.done())),
       "ended" as const,
@@ -128,7 +126,7 @@ export const stop = <P, E, R>(
   Effect.suspend(() => {
     seal(run, broken);
     const own = reason === "accepted_partial" || reason === "record_failed" ? reason : undefined;
-    const end = End.stoppedAt(incident, own);
+    const end = End.stopAt(incident, own);
     return Effect.as(
       run.finish(broken.attempt, end, () => run.handoff.end(Effect.fail(interrupted(run, broken, incident, reason)))),
       "ended" as const,
@@ -166,7 +164,7 @@ const interrupted = <P, E, R>(
   reason: RunInterrupted["reason"],
 ): RunInterrupted => {
   const { attempts, loss, runId } = run;
-  const { cause, failure, message, route } = told(run, broken, incident, reason);
+  const { cause, failure, message, route } = selectFailure(run, broken, incident, reason);
   return new RunInterrupted({
     reason: loss ?? reason,
     run_id: runId,
@@ -191,7 +189,7 @@ interface Told {
  * Selects the failure to report: for a run that changed routes, the one of the first route. A stop or a failure of the caller's
  * own code is always reported as it is (L12).
  */
-const told = <P, E, R>(
+const selectFailure = <P, E, R>(
   run: Run<P, E, R>,
   { attempt, cause }: BrokenAttempt<P>,
   { decision, facts, failure, message }: RunIncident,
@@ -222,7 +220,7 @@ export const collapse = <P, E, R>(
   const sealed = Effect.suspend(() => {
     run.chain?.seal();
     attempt.flow.discardFrozen();
-    return run.finish(attempt, End.stopped("defect"), () => undefined);
+    return run.finish(attempt, End.stop("defect"), () => undefined);
   });
   const over = Effect.sync(() => {
     run.handoff.end(Effect.failCause(cause));

@@ -31,11 +31,11 @@ export const judge = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
 ): Effect.fn.Return<RecordedDecision> {
-  yield* run.reads.within(learned(run), undefined);
+  yield* run.reads.within(awaitSpentBefore(run), undefined);
   const member = RunSnapshot.memberOf(run);
   const { sharedGroups } = run.shared;
   const sharing = { member, budget: run.budget, now: () => run.now(), stopped: Deferred.await(run.stopped) };
-  yield* run.reads.within(sharedGroups.breaks(sharing, Tokens.total(RunSnapshot.costOf(run, broken))), undefined);
+  yield* run.reads.within(sharedGroups.countBreak(sharing, Tokens.total(RunSnapshot.costOf(run, broken))), undefined);
   // In the step that decides, so that the cost of this response is booked before another run of the group is decided.
   run.shared.groups.broke(member, Tokens.total(RunSnapshot.costOf(run, broken)), run.now());
   const drawn = yield* run.reads.within(draws(run, broken), undefined);
@@ -43,7 +43,7 @@ export const judge = Effect.fnUntraced(function* <P, E, R>(
 });
 
 /** Waits to learn the earlier spending. If a run stops waiting, the result is still available to its next decision. */
-const learned = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
+const awaitSpentBefore = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
   Effect.flatMap(Effect.forkDetach(run.learned, { startImmediately: true }), (fiber) =>
     Effect.asVoid(Fiber.join(fiber)),
   );
@@ -55,10 +55,10 @@ const take = Effect.fnUntraced(function* <P, E, R>(
   drawn: Drawn | undefined,
 ): Effect.fn.Return<RecordedDecision> {
   // These facts are decided now; a call that settles later is late.
-  run.response.decided(broken.attempt, input.failure);
-  if (run.stopper === undefined) run.routes?.decided(broken);
+  run.response.noteDecision(broken.attempt, input.failure);
+  if (run.stopper === undefined) run.routes?.keepFailure(broken);
   const taken = yield* record(run, broken.attempt, input, { status: "open", drawn });
-  yield* run.shared.sharedGroups.decided(RunSnapshot.memberOf(run));
+  yield* run.shared.sharedGroups.giveBackUntaken(RunSnapshot.memberOf(run));
   return taken;
 });
 
@@ -102,14 +102,14 @@ const draws = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect.Eff
   const { throttle } = run.shared;
   if (!throttle.isShared) return Effect.undefined;
   return Effect.suspend(() => {
-    if (!needsToken(run.policy.decide(inputWith(run, broken, 0, 0)))) return Effect.undefined;
+    if (!isTokenNeeded(run.policy.decide(inputWith(run, broken, 0, 0)))) return Effect.undefined;
     const token = throttle.draw(run.provider.id, run.budget.max_retry_after_ms, () => run.now());
     return Effect.raceFirst(token, Effect.as(Deferred.await(run.stopped), undefined));
   });
 };
 
 /** A change of route needs no token. Nor does a retry that waits for its path or a cooldown, because it starts in its turn there. */
-const needsToken = ({ action, route, wait_for }: Decision): boolean =>
+const isTokenNeeded = ({ action, route, wait_for }: Decision): boolean =>
   action === "auto_retry_once" && route !== "next" && wait_for === undefined;
 
 /** Builds the input of a decision. A stop from outside is the stopper's failure, unless a flag of the run already says so. */
@@ -157,7 +157,7 @@ const inputWith = <P, E, R>(
 };
 
 /** Records the reason why shown text is not continued. */
-const refused = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): void => {
+const recordSeamRefusal = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): void => {
   const plan = run.seams?.plan() ?? "no_seam";
   if (typeof plan !== "string") return;
   run.note(attempt.number, "seam_refused", plan);
@@ -184,7 +184,7 @@ const record = <P, E, R>(
     status,
   });
   const { decision } = incident;
-  const isTaken = status === "open" && needsToken(decision);
+  const isTaken = status === "open" && isTokenNeeded(decision);
   // Taken in the step that decides, so that runs that break together do not all see the same free token.
   if (isTaken && drawn === undefined) run.shared.throttle.own.take(run.provider.id, run.now());
   const spare = isTaken || drawn === undefined ? Effect.void : run.shared.throttle.putBack(drawn, () => run.now());
@@ -194,10 +194,10 @@ const record = <P, E, R>(
     else run.shared.groups.giveBack(member);
   }
   run.note(attempt.number, "decision", decision.rule);
-  if (decision.rule === "text_shown" && run.options.continueText === "auto") refused(run, attempt);
-  run.telemetry.decided(incident);
+  if (decision.rule === "text_shown" && run.options.continueText === "auto") recordSeamRefusal(run, attempt);
+  run.telemetry.reportDecision(incident);
   const written = run.write([
-    ...run.takesRepeats(),
+    ...run.takeRepeatEntries(),
     { _tag: "FactsRaised", attempt: attempt.number, facts: attempt.facts.snapshot() },
     { _tag: "IncidentOpened", incident },
   ]);

@@ -13,7 +13,7 @@ import type { Run } from "../run/Run.ts";
 import * as RunSnapshot from "../run/RunSnapshot.ts";
 import * as Ending from "./Ending.ts";
 import type { RecordedDecision } from "./Incidents.ts";
-import { drained } from "./Waits.ts";
+import { awaitDrain } from "./Waits.ts";
 
 /**
  * The result of acting on a decision: a started attempt, the end of the run, or another decision. `again`: it still has to be
@@ -39,7 +39,7 @@ export const launch = Effect.fnUntraced(function* <P, E, R>(
   incident: RunIncident,
 ): Effect.fn.Return<Next<P>> {
   const chain = run.chain ?? new Chain(broken.attempt);
-  const ready = yield* prepared(run, chain, broken, mode, incident);
+  const ready = yield* prepare(run, chain, broken, mode, incident);
   if (ready === "again" || run.stopper !== undefined) return "again";
   const { carried, discards, setup } = ready;
   run.response.withdraw(discards);
@@ -53,23 +53,23 @@ export const launch = Effect.fnUntraced(function* <P, E, R>(
     if (run.stopper !== undefined) return "again";
     return yield* Ending.stop(run, broken, { decision: incident.decision, incident, recorded }, "record_failed");
   }
-  goesOn(run, broken, setup.request === "resume");
+  bookBrokenResponse(run, broken, setup.request === "resume");
   const inResponse = setup.request === "resume" || setup.seam !== undefined;
-  if (inResponse) run.response.resumes(next, broken.attempt);
-  else run.response.begins(next);
-  if (!inResponse) run.seams?.begins(setup.mode === "continue");
-  else if (setup.seam !== undefined && setup.mode === "continue") run.seams?.goesOn(broken);
-  else if (setup.seam !== undefined && setup.mode === "replay") run.seams?.repeats();
-  const started = RunSnapshot.startedOf(run, next);
+  if (inResponse) run.response.resume(next, broken.attempt);
+  else run.response.begin(next);
+  if (!inResponse) run.seams?.beginResponse(setup.mode === "continue");
+  else if (setup.seam !== undefined && setup.mode === "continue") run.seams?.countContinuation(broken);
+  else if (setup.seam !== undefined && setup.mode === "replay") run.seams?.countRepeat();
+  const started = RunSnapshot.startEvent(run, next);
   // Withdrawn only once the next attempt is certain: a run that ends earlier keeps the parts it showed.
   run.handoff.push(...(run.discardable ? discards : []), started);
-  if (setup.mode === "replay") run.telemetry.discarded(inResponse ? [broken.attempt] : chain.links);
+  if (setup.mode === "replay") run.telemetry.reportDiscarded(inResponse ? [broken.attempt] : chain.links);
   run.start(next);
   return next;
 });
 
 /** Books the cost of the broken response, unless the next attempt continues it. */
-const goesOn = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, inResponse: boolean): void => {
+const bookBrokenResponse = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, inResponse: boolean): void => {
   run.shared.groups.went(RunSnapshot.memberOf(run), inResponse, run.now());
   run.shared.sharedGroups.went(RunSnapshot.memberOf(run));
   if (inResponse) return;
@@ -88,7 +88,7 @@ interface Prepared<P> {
 }
 
 /** Seals or opens the fences, chooses the next request, and decides what happens to the parts so far. */
-const prepared = Effect.fnUntraced(function* <P, E, R>(
+const prepare = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   chain: Chain<P>,
   { attempt, cursorRefused }: BrokenAttempt<P>,
@@ -170,13 +170,13 @@ const keepSettled = Effect.fnUntraced(function* <P, E, R>(run: Run<P, E, R>, cha
   // A caller that cannot discard must not receive calls that the continuation would leave open (L4).
   for (const link of chain.links) yield* Ending.handOverFrozen(run, link, !run.discardable);
   yield* ranAtFence(run, chain);
-  return chain.leftOpen();
+  return chain.discardsAfterKept();
 });
 
 /** Lets calls that wait at the fence pass and finish, then seals it. */
 const ranAtFence = Effect.fnUntraced(function* <P, E, R>(run: Run<P, E, R>, chain: Chain<P>) {
   chain.open();
   yield* Effect.yieldNow;
-  yield* drained(run);
+  yield* awaitDrain(run);
   chain.seal();
 });

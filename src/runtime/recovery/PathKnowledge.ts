@@ -32,9 +32,9 @@ export const onItsPath = Effect.fnUntraced(function* <P, E, R>(
   broken: BrokenAttempt<P>,
 ): Effect.fn.Return<BrokenAttempt<P>> {
   const { failure } = broken;
-  const failedThough = run.departure.failedThough;
-  run.departure.failsThough(false);
-  run.departure.hasWaitedForPath(false);
+  const failedThough = run.departure.hasFailedOnOpenPath;
+  run.departure.setFailedOnOpenPath(false);
+  run.departure.setWaitedForPath(false);
   if (run.stopper !== undefined || !isUnconnected(failure, broken.facts().delivery)) return broken;
   const { shared } = run;
   // The next request may take another path; the failure only says something about its own.
@@ -48,9 +48,9 @@ export const onItsPath = Effect.fnUntraced(function* <P, E, R>(
   yield* Effect.raceFirst(shared.paths.unconnected(scope, failure.code), stopped);
   const { path, returning } = shared.paths.standing(scope, run.budget.max_retry_after_ms);
   const isDown = path === "down" && returning !== true;
-  run.departure.failsThough(!isDown);
+  run.departure.setFailedOnOpenPath(!isDown);
   // The outage may have ended between the failure and the probe's answer. A second such failure in a row has another cause.
-  run.departure.hasWaitedForPath(!isDown && !failedThough && shared.paths.hasReached(scope.path));
+  run.departure.setWaitedForPath(!isDown && !failedThough && shared.paths.hasReached(scope.path));
   // If the probe already works again, a captive portal was left or a name resolves again.
   const isElsewhere = meaningOf(failure) === "dns" || isForeign(failure);
   const isPassing = isDown || (isElsewhere && shared.paths.hasReached(scope.path));

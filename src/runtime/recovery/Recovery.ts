@@ -14,16 +14,16 @@ import type { AttemptFacts } from "../../domain/AttemptFacts.ts";
 import { type Failure, flags } from "../../domain/Failure.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
 import { isEmpty } from "../../facts/EmptyResponse.ts";
-import { joined } from "../../facts/Growth.ts";
+import { joinAttempts } from "../../facts/Growth.ts";
 import { finishFailure } from "../../failure/tables/FinishWords.ts";
 import * as RetryBudget from "../../policy/RetryBudget.ts";
-import { asksWhetherItRan, runAfter } from "../../policy/Rules.ts";
+import { isOutcomeQuestion, runAfter } from "../../policy/Rules.ts";
 import * as Situation from "../../policy/Situation.ts";
 import type { Attempt } from "../attempt/Attempt.ts";
 import { type AttemptEnd, pathLost } from "../attempt/AttemptEnd.ts";
 import { goes } from "../attempt/Departure.ts";
 import { runClock } from "../attempt/RunClocks.ts";
-import { raisesEmpty } from "../contract/RunOptions.ts";
+import { shouldFailOnEmpty } from "../contract/RunOptions.ts";
 import type { BrokenAttempt } from "../run/Chain.ts";
 import { lookMs } from "../run/Routes.ts";
 import type { Run } from "../run/Run.ts";
@@ -35,7 +35,7 @@ import { launch, type Next } from "./Launch.ts";
 import { onItsPath } from "./PathKnowledge.ts";
 import type { Revived } from "./Revival.ts";
 import { verified } from "./Verify.ts";
-import { abandonable, departed, drained, waited } from "./Waits.ts";
+import { abandonable, awaitDrain, departed, sleepUnlessStopped } from "./Waits.ts";
 
 /**
  * Settles the end of a first attempt: completes the run in this step if the response is whole and nothing is pending, else starts
@@ -55,7 +55,7 @@ const isWhole = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, end: AttemptEn
   if (end._tag !== "ended" || run.ledger.ended || run.loss !== undefined) return false;
   if (attempt.flow.isUnsettled || !attempt.hasClosed) return false;
   try {
-    return brokenBy(run, attempt, end) === undefined;
+    return findBreak(run, attempt, end) === undefined;
   } catch {
     return false;
   }
@@ -73,7 +73,7 @@ export const drive = Effect.fnUntraced(function* <P, E, R>(
   let attempt = first;
   for (;;) {
     const end = yield* attempt.ended;
-    const next = yield* settled(run, attempt, end);
+    const next = yield* settleFrozen(run, attempt, end);
     if (next === "ended") break;
     attempt = next;
   }
@@ -88,7 +88,7 @@ export const revive = Effect.fnUntraced(function* <P, E, R>(
 ): Effect.fn.Return<void, never, R> {
   const { broken } = revived;
   const first = Effect.flatMap(due(run, revived), (next) =>
-    isStarted(next) ? Effect.succeed(next) : decided(run, broken, next),
+    isStarted(next) ? Effect.succeed(next) : decideAndAct(run, broken, next),
   );
   const next = yield* orCollapsed(first, run, broken.attempt);
   if (next === "ended") Deferred.doneUnsafe(run.done, Effect.void);
@@ -103,34 +103,34 @@ const orCollapsed = <P, E, R>(next: Effect.Effect<Started<P>, never, R>, run: Ru
 type Started<P> = Attempt<P> | "ended";
 
 /** Settles the end of an attempt whose parts are frozen: completes the run, launches the next attempt, or ends the run. */
-const settled = Effect.fnUntraced(function* <P, E, R>(
+const settleFrozen = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   attempt: Attempt<P>,
   end: AttemptEnd,
 ): Effect.fn.Return<Started<P>, never, R> {
   const isOver = end._tag === "ended";
-  if (!isOver) run.response.closes(yield* beginClose(run, attempt));
+  if (!isOver) run.response.setClosed(yield* beginClose(run, attempt));
   yield* attempt.flow.written;
-  const broken = brokenBy(run, attempt, end);
+  const broken = findBreak(run, attempt, end);
   if (broken === undefined) {
-    if (isOver) run.response.closes(closesItself(run, attempt));
+    if (isOver) run.response.setClosed(awaitClose(run, attempt));
     return yield* Ending.complete(run, attempt, undefined);
   }
-  if (isOver) run.response.closes(yield* beginClose(run, attempt));
+  if (isOver) run.response.setClosed(yield* beginClose(run, attempt));
   // No reader can have the response any more, so nothing is retried and no person is asked.
   if (run.taps?.presence?.isEvicted === true && run.stopper === undefined) run.stop("user");
   const known = yield* onItsPath(run, broken);
   if (run.stopper === undefined) run.routes?.broke(known.failure, attempt.facts.snapshot(), mayRefresh(run));
-  run.response.brokeBehind(attempt, saidBy(run, known));
-  yield* drained(run);
-  return yield* decided(run, known);
+  run.response.brokeBehind(attempt, partialDigest(run, known));
+  yield* awaitDrain(run);
+  return yield* decideAndAct(run, known);
 }, orCollapsed);
 
 /**
  * Returns a digest of a broken attempt's content and failure, if it sent the `first` request and its caller has seen nothing
  * of it. A lost path says nothing about the response.
  */
-const saidBy = <P, E, R>(
+const partialDigest = <P, E, R>(
   { options }: Run<P, E, R>,
   { attempt: { flow, setup }, failure }: BrokenAttempt<P>,
 ): string | undefined => {
@@ -153,7 +153,7 @@ const isStarted = <P>(next: Next<P>): next is Started<P> =>
  *
  * @param first a decision that is already on record
  */
-const decided = Effect.fnUntraced(function* <P, E, R>(
+const decideAndAct = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
   first: "again" | RecordedDecision = "again",
@@ -162,7 +162,7 @@ const decided = Effect.fnUntraced(function* <P, E, R>(
   let retries = 0;
   for (;;) {
     // The next act may be a question, and a run that waits for a person must not occupy a retry's place.
-    run.responded();
+    run.onResponse();
     if (run.stopper === "consumer_finished") return yield* Ending.consumerFinished(run, broken.attempt);
     const isLate = next === "again" && (yield* isOutOfTime(run, broken));
     const known = isLate ? { ...broken, failure: runClock } : broken;
@@ -209,7 +209,7 @@ const due = Effect.fnUntraced(function* <P, E, R>(
   if (it === undefined) return "again";
   const { incident } = it;
   const taken: RecordedDecision = { decision: incident.decision, incident, recorded: true };
-  run.response.decided(broken.attempt, broken.failure);
+  run.response.noteDecision(broken.attempt, broken.failure);
   switch (it._tag) {
     case "offered":
       return yield* act(run, broken, taken);
@@ -223,7 +223,7 @@ const due = Effect.fnUntraced(function* <P, E, R>(
 });
 
 /** Returns the failure, or undefined if the attempt is complete: a clean end after the provider's own marker (L5). */
-const brokenBy = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, end: AttemptEnd): BrokenAttempt<P> | undefined => {
+const findBreak = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, end: AttemptEnd): BrokenAttempt<P> | undefined => {
   const own = attempt.facts.snapshot();
   const nothing = own.progress === "none" || own.progress === "started";
   const broken = (failure: Failure, cause: unknown): BrokenAttempt<P> => ({
@@ -237,10 +237,10 @@ const brokenBy = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, end: AttemptE
     if (!own.terminal_seen) return broken({ kind: "truncated" }, undefined);
     const failure = finishFailure(attempt.finish, run.options.finishFailures);
     if (failure !== undefined) return broken(failure, undefined);
-    return saysNothing(run, attempt) ? broken({ kind: "empty" }, undefined) : undefined;
+    return isEmptyFailure(run, attempt) ? broken({ kind: "empty" }, undefined) : undefined;
   }
   // A connection that breaks after the marker takes nothing from the response, but an empty response stays empty.
-  if (behindMarker.has(end.failure.kind) && saysNothing(run, attempt)) return broken({ kind: "empty" }, end.cause);
+  if (behindMarker.has(end.failure.kind) && isEmptyFailure(run, attempt)) return broken({ kind: "empty" }, end.cause);
   const atSeam = seamBroken(run, attempt, end);
   if (atSeam !== undefined) return atSeam;
   const { brokeFirst, chain } = run.response;
@@ -276,9 +276,9 @@ const seamBroken = <P, E, R>(
   const showedNothing = attempt.facts.snapshot().shown === "nothing";
   // The effects of the continuation count too, but its marker is not the marker of the response.
   const own = () => ({ ...attempt.facts.snapshot(), terminal_seen: false });
-  const again = { ...before, facts: () => joined([before.facts(), own()]) };
+  const again = { ...before, facts: () => joinAttempts([before.facts(), own()]) };
   if (seam.proof === "prefill" && showedNothing && refusesForm.has(failure.status) && failure.kind === "rejected") {
-    seams?.refused(seam);
+    seams?.onPrefillRefused(seam);
     run.spending.gaveBack();
     return again;
   }
@@ -286,7 +286,7 @@ const seamBroken = <P, E, R>(
     const { delivery, progress } = attempt.facts.snapshot();
     // After progress, a provider's claim that it did nothing is not believed.
     const isUnprocessed = flags(failure).not_processed && (progress === "none" || progress === "started");
-    if (delivery === "not_sent" || isUnprocessed) seams?.gaveBack();
+    if (delivery === "not_sent" || isUnprocessed) seams?.uncountContinuation();
     if (!showedNothing || seams?.mayRepeat !== false) return undefined;
     // The continuation broke before its seam as often as allowed, so the interrupted response is decided again.
     return run.discardable ? again : { ...again, attempt, failure, cause };
@@ -306,14 +306,14 @@ const refusesForm: ReadonlySet<number | undefined> = new Set([400, 422]);
 const behindMarker: ReadonlySet<Failure["kind"]> = new Set(["transport", "stalled", "truncated", "protocol"]);
 
 /** Returns true if the response is empty and its caller treats that as a failure. A resumed response counts as a whole. */
-const saysNothing = <P, E, R>({ options, response }: Run<P, E, R>, attempt: Attempt<P>): boolean =>
-  raisesEmpty(options) && isEmpty(response.chain?.facts() ?? attempt.facts.snapshot(), attempt.finish);
+const isEmptyFailure = <P, E, R>({ options, response }: Run<P, E, R>, attempt: Attempt<P>): boolean =>
+  shouldFailOnEmpty(options) && isEmpty(response.chain?.facts() ?? attempt.facts.snapshot(), attempt.finish);
 
 /**
  * Waits until an attempt with an ended source has closed. It usually has by the end of its run, and then nothing has to be
  * started.
  */
-const closesItself = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Effect<void> =>
+const awaitClose = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Effect<void> =>
   Effect.suspend(() =>
     attempt.hasClosed ? Effect.void : Effect.andThen(Effect.yieldNow, Effect.flatten(beginClose(run, attempt))),
   );
@@ -357,7 +357,7 @@ const act = Effect.fnUntraced(function* <P, E, R>(
       // A run that was stopped from outside asks no more questions.
       if (run.stopper !== undefined) return yield* Ending.stop(run, broken, taken, "do_not_retry");
       // A tool that can report the outcome of its call is asked before a person is.
-      if (asksWhetherItRan(decision.rule) && (yield* verified(run, broken))) return "again";
+      if (isOutcomeQuestion(decision.rule) && (yield* verified(run, broken))) return "again";
       if (!matters(run, broken, decision)) {
         run.note(broken.attempt.number, "answer", "no_choice_matters");
         return yield* Ending.stop(run, broken, taken, "stopped");
@@ -387,25 +387,25 @@ const retry = Effect.fnUntraced(function* <P, E, R>(
   run.telemetry.retrying(incident);
   const moves = decision.route === "next";
   const waits = decision.wait_for !== undefined;
-  if (!moves && !waits && (yield* inTime(run, waited(run, decision.delay_ms))) === "late") return "again";
+  if (!moves && !waits && (yield* inTime(run, sleepUnlessStopped(run, decision.delay_ms))) === "late") return "again";
   yield* run.response.closed;
   const found = moves ? goes : yield* inTime(run, Effect.raceFirst(departed(run, decision), elsewhere(run, broken)));
   if (found === "late" || run.clocks.leftMs === 0) return "again";
   if (decision.wait_for === "path" && found !== "elsewhere" && found._tag === "goes")
-    run.departure.hasWaitedForPath(true);
+    run.departure.setWaitedForPath(true);
   const { decision: newest, record } = yield* lookAgain(run, broken);
   const isSame = newest.action === "auto_retry_once" && newest.mode === decision.mode;
   if (found === "elsewhere" || !isSame || (newest.route === "next") !== moves) return yield* record;
   // A change of route has its own counter and costs none of the retry budget.
-  if (moves) return yield* moved(run, broken, incident);
+  if (moves) return yield* launchOnNextRoute(run, broken, incident);
   if (found._tag === "stays") {
     // It may not wait any longer. If the policy knows that and still lets it start, the attempt counts like any other.
-    if (newest.wait_for !== undefined && run.departure.givesUp()) return "again";
-    run.departure.goesAnyway();
+    if (newest.wait_for !== undefined && run.departure.forbidWaits()) return "again";
+    run.departure.forceRelease();
   }
   if (newest.rule === "credentials_refreshed" && !(yield* refreshed(run))) return "again";
   // Counted only now, because a wait must not spend the budget that allowed it.
-  if (decision.wait_for === undefined) run.spending.waited(decision.delay_ms);
+  if (decision.wait_for === undefined) run.spending.addRetryWait(decision.delay_ms);
   spend(run, broken, mode);
   return yield* launch(run, broken, mode, incident);
 });
@@ -424,10 +424,9 @@ const elsewhere = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect
   return Effect.as(Effect.repeat(look, { until: ({ decision }) => decision.route === "next" }), "elsewhere");
 };
 
-/** Launches a replay on the next route. */
-const moved = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, incident: RunIncident) =>
+const launchOnNextRoute = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, incident: RunIncident) =>
   Effect.suspend(() => {
-    if (run.routes !== undefined) run.goesBy(run.routes.moves());
+    if (run.routes !== undefined) run.switchRoute(run.routes.moveToNext());
     return launch(run, broken, "replay", incident);
   });
 
@@ -442,7 +441,7 @@ const spend = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, mode: strin
     budget: run.budget,
     jitter: 0,
   });
-  if (RetryBudget.isWaited(situation)) run.spending.goesFree();
+  if (RetryBudget.isWaited(situation)) run.spending.forgiveFailure();
   else
     run.spending.retried({
       isFree: RetryBudget.free(situation),

@@ -44,7 +44,7 @@ export const claimed = <P, E, R>(
 ): Effect.Effect<Revived<P> | string> =>
   run.shared.recorder.claim(run.runId).pipe(
     Effect.flatMap((record) =>
-      Effect.onError(rebuilt(run, record, { transcript, cursor, enter }), () => givenBack(run)),
+      Effect.onError(rebuilt(run, record, { transcript, cursor, enter }), () => releaseRun(run)),
     ),
     Effect.catch((error) => Effect.succeed(error.message)),
   );
@@ -68,7 +68,7 @@ const rebuilt = Effect.fnUntraced(function* <P, E, R>(
   // Checked once the run is admitted, because a later cancel reaches it directly.
   const stands = refused === undefined && (yield* cancelStands(run));
   if (stands === "unknown") {
-    yield* givenBack(run);
+    yield* releaseRun(run);
     return "whether its user has cancelled the run cannot be read now";
   }
   const revived = due === undefined || refused !== undefined ? undefined : restore(run, record, due, cursor);
@@ -78,12 +78,12 @@ const rebuilt = Effect.fnUntraced(function* <P, E, R>(
     const withdrawn = superseded(record);
     run.response.withdraw(withdrawn);
     if (run.discardable) run.handoff.push(...withdrawn);
-    if (stands) yield* Effect.forkDetach(settledBehind(run));
+    if (stands) yield* Effect.forkDetach(settleCancelAtEnd(run));
     if (stands || wasCancelled(due)) run.stop("user");
     // A cancelled run is decided as cancelled, whatever step was pending.
     return run.userCancelled ? { ...revived, due: undefined } : revived;
   }
-  yield* givenBack(run);
+  yield* releaseRun(run);
   return refused ?? (recorded ? "the processor was closed meanwhile" : "the run could not be recorded");
 });
 
@@ -91,7 +91,7 @@ const rebuilt = Effect.fnUntraced(function* <P, E, R>(
 const cancelStands = <P, E, R>({ runId, shared }: Run<P, E, R>): Effect.Effect<boolean | "unknown"> => {
   const { cancels } = shared.recorder;
   if (cancels === undefined) return Effect.succeed(false);
-  const found = Effect.interruptible(StoredCancels.stands(cancels, runId));
+  const found = Effect.interruptible(StoredCancels.isPending(cancels, runId));
   return Effect.orElseSucceed(Effect.timeout(found, recorderWaitMs), () => "unknown" as const);
 };
 
@@ -99,7 +99,7 @@ const cancelStands = <P, E, R>({ runId, shared }: Run<P, E, R>): Effect.Effect<b
 const wasCancelled = (due: Orphan.Due | undefined): boolean => due?._tag === "decide" && due.input.run.user_cancelled;
 
 /** Settles a pending cancel once the end of its run is on record. If this process dies first, the next one does so. */
-const settledBehind = <P, E, R>({ done, runId, shared }: Run<P, E, R>): Effect.Effect<void> =>
+const settleCancelAtEnd = <P, E, R>({ done, runId, shared }: Run<P, E, R>): Effect.Effect<void> =>
   Effect.andThen(
     Deferred.await(done),
     Effect.flatMap(
@@ -109,7 +109,7 @@ const settledBehind = <P, E, R>({ done, runId, shared }: Run<P, E, R>): Effect.E
   );
 
 /** Releases a claimed run. The release waits for an unavailable store, because otherwise no other process could take the run. */
-const givenBack = <P, E, R>({ runId, shared }: Run<P, E, R>): Effect.Effect<void> => {
+const releaseRun = <P, E, R>({ runId, shared }: Run<P, E, R>): Effect.Effect<void> => {
   const turn = Semaphore.makeUnsafe(1);
   let written: Written = "away";
   // Runs once: a second release could take the run from a process that has claimed it since.
@@ -163,24 +163,24 @@ export const restore = <P, E, R>(
     elapsedMs: Math.max(0, run.shared.clock.currentTimeMillisUnsafe() - record.started_at),
     attempts: last?.attempt ?? 0,
   };
-  run.restored(before, Orphan.incidentsSoFar(record));
-  run.question.restored(record.questions.at(-1)?.revision ?? 0);
-  run.spending.restored(
+  run.restore(before, Orphan.incidentsSoFar(record));
+  run.question.restore(record.questions.at(-1)?.revision ?? 0);
+  run.spending.restore(
     { ...(last?.run ?? fresh), waited_ms: record.waited_ms ?? 0 },
     Tokens.inputOf(record.attempts.map(({ facts }) => facts)),
   );
   const isSent = ({ facts, seam }: RunRecord["attempts"][number]) =>
     seam !== undefined && facts.delivery !== "not_sent";
-  run.seams?.restored(record.attempts.filter(isSent).length);
-  if (run.routes !== undefined) run.goesBy(run.routes.restored(record));
+  run.seams?.restore(record.attempts.filter(isSent).length);
+  if (run.routes !== undefined) run.switchRoute(run.routes.restore(record));
   const attempts = record.attempts.map((attempt) => attemptOf(run, record, attempt, cursor));
   const [first, ...resumed] = attempts.slice(-Orphan.lastResponse(record).length);
   if (first === undefined) return undefined;
   const chain = new Chain<P>(first, resumed);
   const failure = due._tag === "decide" ? due.input.failure : due.incident.failure;
-  const brokeFirst = brokenOf(first, failure);
-  run.response.restored(chain, brokeFirst);
-  if (cursor !== undefined) return { broken: brokenOf(resumed.at(-1) ?? first, failure), due: undefined };
+  const brokeFirst = makeBrokenAttempt(first, failure);
+  run.response.restore(chain, brokeFirst);
+  if (cursor !== undefined) return { broken: makeBrokenAttempt(resumed.at(-1) ?? first, failure), due: undefined };
   const broken = { ...brokeFirst, cursorRefused: true, facts: () => chain.facts() };
   return { broken, due: due._tag === "decide" || !canDo(run, due) ? undefined : due };
 };
@@ -193,8 +193,8 @@ const attemptOf = <P, E, R>(
   cursor: string | undefined,
 ): Attempt<P> => {
   const { discardable, options } = run;
-  const fold = Orphan.restored(facts, { discardable, boundaries: options.tools });
-  const before = leftSomething(fold.snapshot());
+  const fold = Orphan.restoreFacts(facts, { discardable, boundaries: options.tools });
+  const before = hasHandedOver(fold.snapshot());
   const revived = new Attempt<P>(run, {
     number: attempt,
     mode,
@@ -210,13 +210,13 @@ const attemptOf = <P, E, R>(
   });
   revived.fence.seal();
   // Parts that show nothing are delivered unrecorded, so a discardable caller may hold parts of any attempt.
-  if (discardable || before) revived.flow.handedOverBefore(before);
+  if (discardable || before) revived.flow.assumeHandedOver(before);
   for (const call of calls) if (call.attempt === attempt) run.ledger.restore(revived, call, call.verdict);
   return revived;
 };
 
 /** Returns true if an attempt handed over anything that a continuation may build on. */
-const leftSomething = (facts: AttemptFacts): boolean =>
+const hasHandedOver = (facts: AttemptFacts): boolean =>
   facts.shown !== "nothing" || facts.tools.some(({ executor }) => executor === "runtime");
 
 /**
@@ -228,7 +228,7 @@ const superseded = ({ attempts }: RunRecord): ReadonlyArray<AttemptDiscarded> =>
     .filter((_, index) => attempts.slice(index + 1).find(({ request }) => request !== "resume")?.mode === "replay")
     .map(({ attempt }) => ({ _tag: "AttemptDiscarded", attempt, keep_through: 0 }));
 
-const brokenOf = <P>(attempt: Attempt<P>, failure: Failure): BrokenAttempt<P> => ({
+const makeBrokenAttempt = <P>(attempt: Attempt<P>, failure: Failure): BrokenAttempt<P> => ({
   attempt,
   failure,
   cause: undefined,

@@ -20,7 +20,7 @@ export const verifyMsMax = 30_000;
  *
  * @returns the number of calls settled; folded rows cannot be
  */
-export const judged = <P, E, R>(
+export const recordVerdict = <P, E, R>(
   run: Run<P, E, R>,
   calls: ReadonlyArray<OpenCall>,
   verdict: CallVerdict,
@@ -51,17 +51,17 @@ export const verified = Effect.fnUntraced(function* <P, E, R>(
   for (const open of run.ledger.unsettled(owners)) {
     const key = `${open.owner.number}/${open.call}`;
     // A running handler reports its own outcome.
-    if (run.ledger.isRunning(open) || !run.question.asksTool(key)) continue;
-    const verdict = yield* asked(run, open);
+    if (run.ledger.isRunning(open) || !run.question.markToolAsked(key)) continue;
+    const verdict = yield* askVerifier(run, open);
     if (verdict === "unknown") continue;
-    settled += yield* judged(run, [open], verdict, "verify");
+    settled += yield* recordVerdict(run, [open], verdict, "verify");
     const { call, owner, tool } = open;
     run.handoff.push({ _tag: "CallVerified", attempt: owner.number, call, tool, verdict });
   }
   return settled > 0;
 });
 
-const asked = <P, E, R>(
+const askVerifier = <P, E, R>(
   run: Run<P, E, R>,
   { call, id, owner, tool }: OpenCall,
 ): Effect.Effect<CallVerdict | "unknown"> => {

@@ -37,17 +37,16 @@ export const departed = Effect.fnUntraced(function* <P, E, R>(
     if (restMs > 0) {
       // The others need not wait for this run's own wait. A request admitted after a cooldown keeps its place, because it only
       // waits for jitter.
-      if (decision?.wait_for === "path") run.responded();
-      yield* waited(run, restMs);
+      if (decision?.wait_for === "path") run.onResponse();
+      yield* sleepUnlessStopped(run, restMs);
     }
     if (departure.mayGo) return goes;
-    run.responded();
+    run.onResponse();
   }
   return goes;
 });
 
-/** Waits, or until the run is stopped. */
-export const waited = <P, E, R>(run: Run<P, E, R>, ms: number): Effect.Effect<void> =>
+export const sleepUnlessStopped = <P, E, R>(run: Run<P, E, R>, ms: number): Effect.Effect<void> =>
   ms <= 0 ? Effect.void : Effect.raceFirst(Effect.sleep(Duration.millis(ms)), Deferred.await(run.stopped));
 
 /**
@@ -61,7 +60,7 @@ export const cancelGraceMs = 1_000;
  * stop ends the wait. A user's cancel leaves a grace period for the interrupted handlers to report their outcomes; a close ends
  * that too (L11).
  */
-export const drained = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
+export const awaitDrain = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
   Effect.suspend(() => {
     const { chain } = run;
     if (chain === undefined || chain.running === 0) return Effect.void;
@@ -80,11 +79,11 @@ export const drained = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
  * @param make returns the effect; an exception is a defect
  */
 export const abandonable = <A, E, R>(name: string, make: () => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.flatMap(Effect.forkDetach(called(name, make), { startImmediately: true }), (fiber) =>
+  Effect.flatMap(Effect.forkDetach(invoke(name, make), { startImmediately: true }), (fiber) =>
     Effect.onInterrupt(Fiber.join(fiber), () => Effect.sync(() => fiber.interruptUnsafe())),
   );
 
-const called = <A, E, R>(name: string, make: () => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+const invoke = <A, E, R>(name: string, make: () => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.suspend(() => {
     const effect = make();
     return Effect.isEffect(effect) ? effect : Effect.die(new TypeError(`${name}: expected an Effect`));

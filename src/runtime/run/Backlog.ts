@@ -117,7 +117,7 @@ export class Backlog {
 
   /** Called when the store has not taken a write. The log reports it once for all runs and names only this one. */
   storeTookNone(run_id: string, reason: string): Effect.Effect<void> {
-    return Effect.annotateLogs(this.#outage.failed(reason), { run_id });
+    return Effect.annotateLogs(this.#outage.recordFailure(reason), { run_id });
   }
 
   /** Writes the pending entries a last time, for at most `lastWritesMs`. A run that is added later was tried once and is abandoned. */
@@ -186,7 +186,7 @@ export class Backlog {
       }
       Measures.measure(Measures.lostEntries, entries, { "stream_recovery.reason": why }, services);
       const lost = { runs: runs.length, entries, run_id: runs[0]?.runId ?? "" };
-      return why === "overflow" ? this.#overflowed(lost) : givenUp(why, lost);
+      return why === "overflow" ? this.#overflowed(lost) : logAbandoned(why, lost);
     });
   }
 
@@ -210,7 +210,7 @@ export class Backlog {
     if (runs === 0) return Effect.void;
     this.#overflow.runs = 0;
     this.#overflow.entries = 0;
-    return givenUp("overflow", { runs, entries, run_id });
+    return logAbandoned("overflow", { runs, entries, run_id });
   });
 }
 
@@ -221,13 +221,13 @@ interface Lost {
   readonly run_id: string;
 }
 
-const givenUp = (why: "overflow" | "shutdown", lost: Lost): Effect.Effect<void> =>
+const logAbandoned = (why: "overflow" | "shutdown", lost: Lost): Effect.Effect<void> =>
   Effect.logError("entries of runs could not be recorded and are given up", { why, ...lost });
 
 /** Selects the entries to keep for later. Only the newest facts of an attempt are kept, because facts only grow (L1). */
 export const waiting = (entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> => {
   const newest = entries.filter(
-    (it, index) => it._tag !== "FactsRaised" || !entries.slice(index + 1).some((later) => raisesSame(it, later)),
+    (it, index) => it._tag !== "FactsRaised" || !entries.slice(index + 1).some((later) => isSameRaise(it, later)),
   );
   const kept = newest.length <= unwrittenMax ? newest : newest.filter(({ _tag }) => _tag !== "EvidenceNoted");
   // A record needs the start of the run and its latest entries more than what happened between them.
@@ -235,7 +235,7 @@ export const waiting = (entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> => 
   return kept.length <= unwrittenMax ? kept : [...kept.slice(0, half), ...kept.slice(-half)];
 };
 
-const raisesSame = ({ attempt }: Extract<Entry, { readonly _tag: "FactsRaised" }>, later: Entry): boolean =>
+const isSameRaise = ({ attempt }: Extract<Entry, { readonly _tag: "FactsRaised" }>, later: Entry): boolean =>
   later._tag === "FactsRaised" && later.attempt === attempt;
 
 /** Returns true if the record would lack a fact without the entry. */

@@ -7,7 +7,7 @@
 import * as Effect from "effect/Effect";
 import type { AttemptFacts } from "../../domain/AttemptFacts.ts";
 import type { Failure } from "../../domain/Failure.ts";
-import { joined } from "../../facts/Growth.ts";
+import { joinAttempts } from "../../facts/Growth.ts";
 import type { Attempt } from "../attempt/Attempt.ts";
 import type { AttemptDiscarded } from "../contract/RunEvent.ts";
 
@@ -48,7 +48,7 @@ export class Chain<P> {
 
   /** Returns the facts of the response over all its attempts. */
   facts(): AttemptFacts {
-    return joined([this.first.facts.snapshot(), ...this.links.slice(1).map((link) => link.facts.snapshot())]);
+    return joinAttempts([this.first.facts.snapshot(), ...this.links.slice(1).map((link) => link.facts.snapshot())]);
   }
 
   suspend(): void {
@@ -78,19 +78,19 @@ export class Chain<P> {
 
   /** Returns the parts that the caller must discard when the whole response is requested again. */
   withdrawn(): ReadonlyArray<AttemptDiscarded> {
-    return this.links.filter((link) => link.flow.ordinal > 0).map((link) => discarded(link, 0));
+    return this.links.filter((link) => link.flow.ordinal > 0).map((link) => discardEvent(link, 0));
   }
 
   /** Returns the parts that the caller must discard when the run continues from settled calls: everything after the last kept part. */
-  leftOpen(): ReadonlyArray<AttemptDiscarded> {
+  discardsAfterKept(): ReadonlyArray<AttemptDiscarded> {
     const lastKept = this.links.findLastIndex((link) => link.keepThrough > 0);
     return this.links
       .filter((link, index) => index >= lastKept && link.keepThrough < link.flow.ordinal)
-      .map((link) => discarded(link, link.keepThrough));
+      .map((link) => discardEvent(link, link.keepThrough));
   }
 }
 
-const discarded = <P>(link: Attempt<P>, keep_through: number): AttemptDiscarded => ({
+const discardEvent = <P>(link: Attempt<P>, keep_through: number): AttemptDiscarded => ({
   _tag: "AttemptDiscarded",
   attempt: link.number,
   keep_through,

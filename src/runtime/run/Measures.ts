@@ -187,7 +187,7 @@ export const providerLabels = (
   admits = false,
 ): MeasureAttributes => {
   const names = registeredIn(context);
-  const named = taken(names.providers, id, providerLabelsMax) ? id : otherModel;
+  const named = admitName(names.providers, id, providerLabelsMax) ? id : otherModel;
   const key = JSON.stringify([named, model]);
   const found = model === undefined ? undefined : names.models.get(key);
   if (found === undefined && (model === undefined || !admits))
@@ -207,7 +207,7 @@ export const providerLabels = (
 /** Returns the attributes of measurements without a model, for example histograms. */
 export const modelless = ({ id }: Provider, context: Context.Context<never>): MeasureAttributes => {
   const names = registeredIn(context);
-  return otherLabels(taken(names.providers, id, providerLabelsMax) ? id : otherModel, undefined, names);
+  return otherLabels(admitName(names.providers, id, providerLabelsMax) ? id : otherModel, undefined, names);
 };
 
 const labelsOf = (provider: string, model: string | undefined): MeasureAttributes => ({
@@ -240,7 +240,7 @@ const evict = (labels: MeasureAttributes, names: Registered, context: Context.Co
 };
 
 /** Returns true if the name is one of the first `max` names, and adds it while there is room. */
-const taken = (names: Set<string>, name: string, max: number): boolean => {
+const admitName = (names: Set<string>, name: string, max: number): boolean => {
   if (names.has(name)) return true;
   if (names.size >= max) return false;
   names.add(name);

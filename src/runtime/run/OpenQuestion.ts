@@ -61,15 +61,15 @@ export class OpenQuestion {
     return true;
   }
 
-  /** Returns true if the tool of this call must be asked, and notes that it was (Q4). */
-  asksTool(call: string): boolean {
+  /** Notes that the tool of this call is asked. Returns false if it was asked before (Q4). */
+  markToolAsked(call: string): boolean {
     if (this.#askedOf.includes(call)) return false;
     this.#askedOf = [...this.#askedOf, call];
     return true;
   }
 
   /** Restores the revision of the last question on record. */
-  restored(revision: number): void {
+  restore(revision: number): void {
     this.#revisions = revision;
   }
 }

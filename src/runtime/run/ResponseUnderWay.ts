@@ -75,28 +75,28 @@ export class ResponseUnderWay<P> {
   }
 
   /** Starts a new response with this attempt. */
-  begins(attempt: Attempt<P>): void {
+  begin(attempt: Attempt<P>): void {
     this.#chain = new Chain(attempt);
   }
 
   /** Adds an attempt that resumes the response that `broken` read. */
-  resumes(attempt: Attempt<P>, broken: Attempt<P>): void {
+  resume(attempt: Attempt<P>, broken: Attempt<P>): void {
     this.#chain = (this.#chain ?? new Chain(broken)).resumedBy(attempt);
   }
 
   /** Makes the attempt the live one (R1). */
-  starts(attempt: Attempt<P>): void {
+  setLive(attempt: Attempt<P>): void {
     this.#live = attempt;
   }
 
   /** Called when the live attempt has ended (R1, R2). */
-  ended(): void {
+  endLive(): void {
     this.#live = undefined;
     this.#chain?.suspend();
   }
 
   /** Called when the last attempt begins to close; `closed` waits until it has closed or was abandoned. */
-  closes(closed: Effect.Effect<void>): void {
+  setClosed(closed: Effect.Effect<void>): void {
     this.#closed = closed;
   }
 
@@ -143,8 +143,8 @@ export class ResponseUnderWay<P> {
     return this.#lacksLast !== attempt;
   }
 
-  /** Notes the decision about an attempt. A call of it that settles from now on is late. */
-  decided(attempt: Attempt<P>, failure: Failure): void {
+  /** A call of the attempt that settles from now on is late. */
+  noteDecision(attempt: Attempt<P>, failure: Failure): void {
     this.#decided = { attempt, failure };
   }
 
@@ -161,8 +161,7 @@ export class ResponseUnderWay<P> {
     ];
   }
 
-  /** Restores the response from the record. */
-  restored(chain: Chain<P>, brokeFirst: BrokenAttempt<P>): void {
+  restore(chain: Chain<P>, brokeFirst: BrokenAttempt<P>): void {
     this.#chain = chain;
     this.#brokeFirst = brokeFirst;
   }

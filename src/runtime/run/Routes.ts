@@ -126,15 +126,15 @@ export class Routes<P, E, R> {
    * @param maxMoves maximum moves of the run; beginning elsewhere is a move
    * @returns the options of the chosen route
    */
-  begins(maxMoves: number): RunOptions<P, E, R> {
+  chooseStart(maxMoves: number): RunOptions<P, E, R> {
     const elsewhere = maxMoves === 0 || this.#isUp(this.#first) ? undefined : this.#next();
-    return elsewhere === undefined ? this.#enters(this.#first) : this.#goes(elsewhere);
+    return elsewhere === undefined ? this.#enters(this.#first) : this.#moveTo(elsewhere);
   }
 
   /** Moves to the next route that would take a request now, or stays if there is none. Returns the route's options. */
-  moves(): RunOptions<P, E, R> {
+  moveToNext(): RunOptions<P, E, R> {
     const next = this.#next();
-    return next === undefined ? this.#current.options : this.#goes(next);
+    return next === undefined ? this.#current.options : this.#moveTo(next);
   }
 
   /**
@@ -167,15 +167,15 @@ export class Routes<P, E, R> {
     const { breaker } = this.#current;
     const { runId, shared } = this.#host;
     if (isOwnFault({ failure, run: { own_route: this.#current.owns(failure) } })) {
-      if (!mayMend) shared.breakers.refused(breaker, this.#now);
-    } else if (speaksAgainst(failure, facts)) {
-      shared.breakers.failed(breaker, runId, this.#now);
+      if (!mayMend) shared.breakers.trip(breaker, this.#now);
+    } else if (isRouteFault(failure, facts)) {
+      shared.breakers.recordFailure(breaker, runId, this.#now);
     }
   }
 
   /** Keeps the failure of a decided attempt, in case the caller gets it at the end (O3). */
-  decided({ cause, facts, failure }: BrokenAttempt<P>): void {
-    this.#keeps(this.#current, { failure, facts: facts(), cause });
+  keepFailure({ cause, facts, failure }: BrokenAttempt<P>): void {
+    this.#keepFirstFailure(this.#current, { failure, facts: facts(), cause });
   }
 
   /** The last failure of the first route that was tried, if the run ends on another one (O3). */
@@ -189,13 +189,13 @@ export class Routes<P, E, R> {
   }
 
   /** Called when the response is complete. */
-  answered(): void {
-    this.#host.shared.breakers.answered(this.#current.breaker, this.#host.runId);
+  recordResponse(): void {
+    this.#host.shared.breakers.recordResponse(this.#current.breaker, this.#host.runId);
   }
 
-  /** Called when the run has ended. From now on it holds no request of a route (L11). */
-  ended(): void {
-    this.#leaves();
+  /** Releases the requests of all routes (L11). */
+  onRunEnd(): void {
+    this.#leaveCurrent();
     for (const route of this.#all) route.letGo();
   }
 
@@ -204,14 +204,15 @@ export class Routes<P, E, R> {
    *
    * @returns the options of that route
    */
-  restored({ attempts, attempts_omitted, incidents }: RunRecord): RunOptions<P, E, R> {
+  restore({ attempts, attempts_omitted, incidents }: RunRecord): RunOptions<P, E, R> {
     const last = attempts.at(-1);
     const routeOf = (it: AttemptRecord | undefined) => this.#all.find(({ id }) => id === it?.route) ?? this.#first;
     if (attempts_omitted > 0) this.#tried.add(this.#first);
     for (const attempt of attempts) this.#tried.add(routeOf(attempt));
     for (const { attempt, facts, failure, status } of incidents) {
       const on = attempts.find((it) => it.attempt === attempt);
-      if (on !== undefined && status !== "late") this.#keeps(routeOf(on), { failure, facts, cause: undefined });
+      if (on !== undefined && status !== "late")
+        this.#keepFirstFailure(routeOf(on), { failure, facts, cause: undefined });
     }
     const options = this.#enters(routeOf(last));
     this.#moves = last?.run?.moves ?? 0;
@@ -219,13 +220,13 @@ export class Routes<P, E, R> {
     return options;
   }
 
-  #keeps(on: Route<P, E, R>, failed: RouteFailure): void {
+  #keepFirstFailure(on: Route<P, E, R>, failed: RouteFailure): void {
     const before = this.#failedFirst?.on;
     if (on === this.#first || before === undefined || before === on) this.#failedFirst = { ...failed, on };
   }
 
-  #goes(route: Route<P, E, R>): RunOptions<P, E, R> {
-    this.#leaves();
+  #moveTo(route: Route<P, E, R>): RunOptions<P, E, R> {
+    this.#leaveCurrent();
     this.#moves += 1;
     return this.#enters(route);
   }
@@ -235,13 +236,13 @@ export class Routes<P, E, R> {
     this.#current = route;
     this.#tried.add(route);
     this.#failures = 0;
-    shared.breakers.entered(route.breaker, runId, this.#now);
+    shared.breakers.enter(route.breaker, runId, this.#now);
     return route.options;
   }
 
-  #leaves(): void {
+  #leaveCurrent(): void {
     const { runId, shared } = this.#host;
-    shared.breakers.left(this.#current.breaker, runId, this.#now);
+    shared.breakers.leave(this.#current.breaker, runId, this.#now);
   }
 
   /** Returns the first route that this run has not tried and that would take a request now (O1). */
@@ -344,7 +345,7 @@ const optionsOn = <P, E, R>(
 });
 
 /** Returns true if a failure shows that the route does not take requests as it should. */
-const speaksAgainst = (failure: Failure, { delivery, progress }: AttemptFacts): boolean => {
+const isRouteFault = (failure: Failure, { delivery, progress }: AttemptFacts): boolean => {
   switch (failure.kind) {
     case "server_error":
       return true;

@@ -3,14 +3,14 @@
  *
  * It decides nothing; Recovery does. No other file assigns its fields. The main methods by caller:
  *
- * - StreamProcessor: `prepare`, `start`, `writeBegin`, `response.begins`, `goesBy`, `keepsTranscript`, `heed`, `unheed`, `stop`,
- *   `takenOver`
- * - Attempt: `recordShown`, `attach`, `answered`, `continued`, `responded`, `ended`, `note`; Presence: `reader`; ToolLedger:
- *   `recordFacts`, `recordDispatch`, `settledLate`
- * - Recovery, Incidents, Launch, Asking, Verify, Waits: `prepare`, `dropPrepared`, `start`, `goesBy`, `routes`, `write`,
- *   `writeFirst`, `writeThrough`, `writeIntent`, `nextIncident`, `place`, `responded`, `departure`, `spending`, `response`,
+ * - StreamProcessor: `prepare`, `start`, `writeBegin`, `response.begin`, `switchRoute`, `allowTakeUp`, `heed`, `unheed`, `stop`,
+ *   `onTakenOver`
+ * - Attempt: `recordShown`, `attach`, `onHead`, `onContinued`, `onResponse`, `onAttemptEnd`, `note`; Presence: `reader`; ToolLedger:
+ *   `recordFacts`, `recordDispatch`, `onLateSettle`
+ * - Recovery, Incidents, Launch, Asking, Verify, Waits: `prepare`, `dropPrepared`, `start`, `switchRoute`, `routes`, `write`,
+ *   `writeFirst`, `writeThrough`, `writeIntent`, `nextIncident`, `place`, `onResponse`, `departure`, `spending`, `response`,
  *   `question`
- * - Ending: `finish`, `finishThen`, `park`, `routes`; Revival: `restored`, here and of each group; `goesBy`, `response.withdraw`
+ * - Ending: `finish`, `finishThen`, `park`, `routes`; Revival: `restore`, here and of each group; `switchRoute`, `response.withdraw`
  *
  * The groups document their invariants in their own headers: `spending` (S1–S5), `response` (R1–R6), `question` (Q1–Q4), `routes`
  * (O1–O3), `departure` (D1–D4), and the reason for the run's stop (RunStop, T1–T3), which only this file changes. The run itself:
@@ -43,8 +43,8 @@ import { type Carried, modeOf, Reveal, weigherOf } from "../attempt/Reveal.ts";
 import { RunClocks, runClock } from "../attempt/RunClocks.ts";
 import { type Stopper, stopFailure } from "../contract/InterruptSignature.ts";
 import type { PresenceListener, ReaderWord } from "../contract/Presence.ts";
-import { letGo, type RunOptions, raisesFinish } from "../contract/RunOptions.ts";
-import { keptBack, needsRecord } from "../tools/CallRecording.ts";
+import { hasFinishFailures, letGo, type RunOptions } from "../contract/RunOptions.ts";
+import { isRecordNeeded, unrecordedCallEnd } from "../tools/CallRecording.ts";
 import { type LedgerAttempt, type LedgerRun, type NamedCall, ToolLedger } from "../tools/ToolLedger.ts";
 import { factsRaised, type Written } from "./Backlog.ts";
 import type { Chain } from "./Chain.ts";
@@ -122,7 +122,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     this.reads = this.isVolatile ? new BoundedReads(shared.queue, () => this.now()) : unboundedReads;
     this.#late = late;
     attach(shared, options.path);
-    options.taps?.presence?.tells(this);
+    options.taps?.presence?.setListener(this);
   }
 
   get provider(): Runs.Provider {
@@ -139,10 +139,9 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     return this.#options;
   }
 
-  /** Switches to another route, with its options. */
-  goesBy(options: RunOptions<P, E, R>): void {
+  switchRoute(options: RunOptions<P, E, R>): void {
     this.#options = options;
-    this.clocks.goesBy(options);
+    this.clocks.reset(options);
     attach(this.shared, options.path);
   }
 
@@ -200,7 +199,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     const number = this.nextAttempt();
     const { discardable, options, shared, taps } = this;
     const mode = modeOf(options.reveal, discardable, this.response.holdIsOver);
-    const held = { carried, discardable, holdsEnd: raisesFinish(options), presence: taps?.presence };
+    const held = { carried, discardable, holdsEnd: hasFinishFailures(options), presence: taps?.presence };
     return new Attempt<P>(this, {
       number,
       seam: undefined,
@@ -215,15 +214,15 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
 
   /** Starts an attempt as soon as its request may go. If the run was stopped in the meantime, the attempt ends and its source is never opened. */
   start(attempt: Attempt<P>): void {
-    this.response.starts(attempt);
+    this.response.setLive(attempt);
     if (this.taps?.presence !== undefined) attempt.reader(this.isAway ? "left" : "back");
     if (this.stopper !== undefined) {
       attempt.decide({ _tag: "failed", failure: stopFailure(this.stopper), cause: undefined });
-    } else if (this.#departure?.mayGo ?? this.shared.paths.isOpen(this.scope)) this.#goes(attempt);
+    } else if (this.#departure?.mayGo ?? this.shared.paths.isOpen(this.scope)) this.#startNow(attempt);
     else {
       const elsewhere = this.routes?.elsewhere(attempt.setup);
-      const turn = this.departure.inTurn(attempt, () => this.#goes(attempt), elsewhere);
-      attempt.waits(this.clocks.waiting(this.#inTime(attempt, turn)), this.services);
+      const turn = this.departure.inTurn(attempt, () => this.#startNow(attempt), elsewhere);
+      attempt.waitToStart(this.clocks.waiting(this.#inTime(attempt, turn)), this.services);
     }
   }
 
@@ -235,8 +234,8 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     return Effect.raceFirst(turn, Effect.andThen(clocks.runsOut, late));
   }
 
-  #goes(attempt: Attempt<P>): void {
-    attempt.start(this.options, this.telemetry.started(), this.clocks.watch(attempt), this);
+  #startNow(attempt: Attempt<P>): void {
+    attempt.start(this.options, this.telemetry.reportAttemptStart(), this.clocks.watch(attempt), this);
   }
 
   /** Returns the context in which an error of the source becomes a failure, at the current time. */
@@ -263,13 +262,13 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
   }
 
   /** Called when the head of a response has arrived: the path works, and the next requests may go in turn. */
-  answered(path: string): void {
+  onHead(path: string): void {
     this.shared.paths.answered({ ...this.scope, path });
     this.#departure?.leave();
   }
 
   /** Called when the text of an attempt is proven to continue what was shown. Does not wait for the store. */
-  continued({ number, setup }: Attempt<P>): void {
+  onContinued({ number, setup }: Attempt<P>): void {
     if (setup.seam === undefined) return;
     const { at, proof } = setup.seam;
     this.note(number, "seam", proof);
@@ -279,28 +278,28 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
   }
 
   /** Called when the provider has responded, or never will. The next retry may have the place (U3). */
-  responded(): void {
+  onResponse(): void {
     this.#departure?.leave();
     this.#leavePlace?.();
     this.#leavePlace = undefined;
   }
 
-  ended(attempt: Attempt<P>, outcome: AttemptEnd): void {
+  onAttemptEnd(attempt: Attempt<P>, outcome: AttemptEnd): void {
     const failure = outcome._tag === "failed" ? outcome.failure : undefined;
     // An attempt that stalls while its path is down stalls for that reason, and not because the model is slow.
     const stalled = failure?.kind === "stalled" && isUp(this) ? failure.clock : undefined;
-    this.passed(this.clocks.ended(attempt.watch, stalled));
+    this.addElapsed(this.clocks.endWatch(attempt.watch, stalled));
     if (failure !== undefined) {
-      this.spending.failed(attempt.facts.snapshot().counters.input_tokens);
+      this.spending.recordFailure(attempt.facts.snapshot().counters.input_tokens);
       // The error that an abort causes may arrive before the abort event (L10).
       if (this.stopper === undefined) this.stopping.heard();
     }
     if (attempt.facts.snapshot().delivery === "accepted") this.shared.reached.add(this.options.provider.id);
     this.note(attempt.number, failure === undefined ? "source_ended" : "failure", failure?.kind);
     tell(this, attempt, failure);
-    this.responded();
-    this.response.ended();
-    this.telemetry.ended(attempt, outcome);
+    this.onResponse();
+    this.response.endLive();
+    this.telemetry.reportAttemptEnd(attempt, outcome);
   }
 
   /** Listens to the caller's signal from now until the run has ended. */
@@ -348,14 +347,14 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     return this.#writer.writeThrough(entries);
   }
 
-  /** Makes every entry wait for its record while a question is put, until `endsAsking`. */
-  asks(): void {
-    this.#writer.asks();
+  /** Makes every entry wait for its record while a question is put, until `endAsking`. */
+  beginAsking(): void {
+    this.#writer.beginAsking();
   }
 
   /** Called when the answer was carried out or the question was abandoned. */
-  endsAsking(): void {
-    this.#writer.endsAsking();
+  endAsking(): void {
+    this.#writer.endAsking();
   }
 
   recordFacts(attempt: LedgerAttempt): Effect.Effect<boolean> {
@@ -373,11 +372,11 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
    */
   recordShown(attempt: Attempt<P>, calls: ReadonlyArray<NamedCall>): true | Deferred.Deferred<boolean> {
     this.note(attempt.number, "shown", attempt.facts.snapshot().shown);
-    const waits = needsRecord(this, calls);
+    const waits = isRecordNeeded(this, calls);
     return this.#writer.writeShown(attempt, calls, waits, (isOnRecord) => {
       // The run may have been lost while the store took the write.
       if (this.loss !== undefined) return false;
-      if (waits && !isOnRecord) attempt.decide(keptBack(this.runId));
+      if (waits && !isOnRecord) attempt.decide(unrecordedCallEnd(this.runId));
       return isOnRecord || !waits;
     });
   }
@@ -391,24 +390,24 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
    * Stops a run that this process no longer owns; the first reason counts. Nothing more of it leaves or starts here, except an
    * end that is on record.
    */
-  lost(why: Loss): void {
+  onLost(why: Loss): void {
     if (this.loss !== undefined) return;
     this.chain?.seal();
     if (!this.#endIsRecorded) this.handoff.recall();
-    this.stopping.lost(why);
+    this.stopping.markLost(why);
     this.stop("lifecycle");
   }
 
   /** Called when the recorder finds that another process has taken the run over. */
-  takenOver(): void {
-    this.#writer.takenOver();
+  onTakenOver(): void {
+    this.#writer.onTakenOver();
   }
 
   guards(tool: string): boolean {
     return this.sideEffects.guarded && this.options.tools.some((it) => label(it.name) === tool);
   }
 
-  settledLate(attempt: LedgerAttempt): Effect.Effect<void> {
+  onLateSettle(attempt: LedgerAttempt): Effect.Effect<void> {
     const decided = this.response.lastDecided;
     if (decided?.attempt !== attempt) return Effect.void;
     // An open question is overtaken now, however long earlier writes take.
@@ -417,7 +416,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
   }
 
   /** Restores the state that a previous process recorded. */
-  restored(run: Pick<Run<P, E, R>, "attempts" | "discardable" | "elapsedMs">, incidents: number): void {
+  restore(run: Pick<Run<P, E, R>, "attempts" | "discardable" | "elapsedMs">, incidents: number): void {
     this.#discardable = run.discardable;
     this.#startedAt -= run.elapsedMs;
     this.numbered(run.attempts, incidents);
@@ -443,7 +442,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
       }
     };
     ending(() =>
-      this.#writer.writeThen([...this.#ends(attempt, end), this.#endOf(end)], (written) =>
+      this.#writer.writeThen([...this.#markEnded(attempt, end), this.#endOf(end)], (written) =>
         ending(() => {
           this.#hasEnded(written, end, emit);
           over();
@@ -474,20 +473,20 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     return Effect.suspend(() => {
       if (this.ledger.ended) return Effect.void;
       // The caller gets the end now, even if the store takes it later.
-      const write = this.#writer.write([...this.#ends(attempt, end), ...entries], true);
+      const write = this.#writer.write([...this.#markEnded(attempt, end), ...entries], true);
       return Effect.map(write, (written) => this.#hasEnded(written, end, emit));
     });
   }
 
   /** Marks the run as ended and releases what it holds. Returns the entries that precede the end on record. */
-  #ends(attempt: Attempt<P>, end: StreamEnd): ReadonlyArray<Entry> {
+  #markEnded(attempt: Attempt<P>, end: StreamEnd): ReadonlyArray<Entry> {
     this.ledger.ended = true;
     this.unheed();
-    this.taps?.presence?.forgets(this);
+    this.taps?.presence?.clearListener(this);
     this.#options = letGo(this.#options);
-    this.routes?.ended();
-    this.seams?.ended();
-    this.responded();
+    this.routes?.onRunEnd();
+    this.seams?.onRunEnd();
+    this.onResponse();
     this.note(this.attempts, "end", end.reason);
     return [factsRaised(attempt)];
   }
@@ -496,7 +495,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
   #hasEnded(written: Written, end: StreamEnd, emit: () => void): void {
     this.#endIsRecorded = written === "recorded";
     const isOurs = written !== "lost";
-    this.telemetry.finished(isOurs ? end : { state: "stopped", reason: "lifecycle_closed" }, this.attempts);
+    this.telemetry.reportRunEnd(isOurs ? end : { state: "stopped", reason: "lifecycle_closed" }, this.attempts);
     emit();
   }
 }

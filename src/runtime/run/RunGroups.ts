@@ -75,7 +75,7 @@ export class RunGroups<P> {
   }
 
   /** Returns the entry that names the run which this one repeats. Returns it only once. */
-  takesRepeats(): ReadonlyArray<Entry> {
+  takeRepeatEntries(): ReadonlyArray<Entry> {
     const repeats = this.#repeats;
     this.#repeats = undefined;
     return repeats === undefined ? noEntries : [{ _tag: "RunRepeats", retry_of: label(repeats) }];
@@ -115,7 +115,7 @@ export class RunGroups<P> {
   }
 
   /** Called when the digest of the run's transcript is on record. */
-  keepsTranscript(): void {
+  allowTakeUp(): void {
     this.#canBeTakenUp = true;
   }
 
@@ -135,8 +135,8 @@ export class RunGroups<P> {
   }
 
   /** Counts elapsed time, in milliseconds, if the run has failed before. */
-  protected passed(ms: number): void {
-    this.#spending?.passed(ms);
+  protected addElapsed(ms: number): void {
+    this.#spending?.addElapsed(ms);
   }
 
   /** The reason for the run's stop. Only `Run` changes it. */

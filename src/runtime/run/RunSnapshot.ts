@@ -139,7 +139,7 @@ const seamOf = <P>({
   seam === undefined ? {} : { seam: { at: seam.at, proof: seam.proof } };
 
 /** Returns the event that reports the start of an attempt to the caller. */
-export const startedOf = <P, E, R>({ runId }: Run<P, E, R>, attempt: Attempt<P>): AttemptStarted => ({
+export const startEvent = <P, E, R>({ runId }: Run<P, E, R>, attempt: Attempt<P>): AttemptStarted => ({
   _tag: "AttemptStarted",
   run_id: runId,
   attempt: attempt.number,

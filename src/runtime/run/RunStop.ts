@@ -104,8 +104,8 @@ export class RunStop {
     if (this.#stopped !== undefined) Deferred.doneUnsafe(this.#stopped, Effect.void);
   }
 
-  /** Marks the run as lost. The first reason counts (T3). */
-  lost(why: Loss): void {
+  /** The first reason counts (T3). */
+  markLost(why: Loss): void {
     this.#loss ??= why;
   }
 }

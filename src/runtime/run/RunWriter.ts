@@ -46,7 +46,7 @@ interface Owner {
   /** Completes as soon as the run is stopped. */
   readonly stopped: Deferred.Deferred<void>;
   /** Called when the run may no longer act. */
-  readonly lost: (why: Loss) => void;
+  readonly onLost: (why: Loss) => void;
   /** Called when a due write was not taken. From the `first` one on, the run continues unrecorded. */
   readonly unrecorded: (reason: string, first: boolean) => void;
 }
@@ -55,7 +55,7 @@ interface Owner {
 type OnWritten = (written: Written) => void;
 
 /** Waits for the result that `ask` reports. A result within the call allocates nothing. */
-const answered = (ask: (onDone: OnWritten) => void): Effect.Effect<Written> =>
+const awaitResult = (ask: (onDone: OnWritten) => void): Effect.Effect<Written> =>
   Effect.suspend(() => {
     let now: Written | undefined;
     let later: Deferred.Deferred<Written> | undefined;
@@ -143,7 +143,7 @@ export class RunWriter implements Unwritten, Committer {
    */
   write(entries: ReadonlyArray<Entry>, happened = false): Effect.Effect<Written> {
     const queue = this.#queue;
-    if (queue === undefined) return answered((onDone) => this.#submit(entries, { happened, isNews: true }, onDone));
+    if (queue === undefined) return awaitResult((onDone) => this.#submit(entries, { happened, isNews: true }, onDone));
     return Effect.suspend(() => (this.#asks ? this.#through(queue, entries) : this.#behind(queue, entries)));
   }
 
@@ -177,13 +177,13 @@ export class RunWriter implements Unwritten, Committer {
     this.#pending = undefined;
   }
 
-  /** Makes every entry wait for its record, until `endsAsking`. */
-  asks(): void {
+  /** Makes every entry wait for its record, until `endAsking`. */
+  beginAsking(): void {
     this.#asks = true;
   }
 
   /** Called when the answer was carried out. */
-  endsAsking(): void {
+  endAsking(): void {
     this.#asks = false;
   }
 
@@ -230,7 +230,7 @@ export class RunWriter implements Unwritten, Committer {
       while (written === "away" && this.#queue === undefined && !this.#hasGap && monotonicMs(clock) < until) {
         yield* Effect.raceFirst(Effect.sleep(Duration.millis(backlogPauseMs)), stopped);
         if (Deferred.isDoneUnsafe(this.#owner.stopped)) break;
-        written = yield* answered((onDone) => this.#submit(entries, { happened, isNews: false }, onDone));
+        written = yield* awaitResult((onDone) => this.#submit(entries, { happened, isNews: false }, onDone));
       }
       // Abandoned entries are no longer pending, but they are not on record either.
       return written === "recorded" && this.#givenUp === givenUp && !this.#hasGap;
@@ -291,17 +291,17 @@ export class RunWriter implements Unwritten, Committer {
   /** Writes the pending entries. */
   get flush(): Effect.Effect<Written> {
     if (this.#queue !== undefined) return Effect.succeed("recorded");
-    return answered((onDone) => this.#submit(none, { happened: true, isNews: false }, onDone));
+    return awaitResult((onDone) => this.#submit(none, { happened: true, isNews: false }, onDone));
   }
 
   /** Called when the recorder finds that another process drives the run. Nothing more of it is written here. */
-  takenOver(): void {
+  onTakenOver(): void {
     // A fence stops only durable runs (L8).
     if (this.#loss !== undefined || this.#queue !== undefined) return;
     this.#loss = "taken_over";
     this.#backlog.remove(this);
     this.giveUp();
-    this.#owner.lost("taken_over");
+    this.#owner.onLost("taken_over");
   }
 
   giveUp(): number {
@@ -361,10 +361,10 @@ export class RunWriter implements Unwritten, Committer {
       return;
     }
     this.#recorder.commit(this.runId, all, this, (why) => {
-      if (why === undefined) this.#end(this.#taken(made), onDone);
+      if (why === undefined) this.#end(this.#onSuccess(made), onDone);
       // The recorder may have reported the loss while this commit was in flight.
       else if (this.#loss !== undefined) this.#end("lost", onDone);
-      else this.#failed(sending, all, why, onDone);
+      else this.#onFailure(sending, all, why, onDone);
     });
   }
 
@@ -373,15 +373,15 @@ export class RunWriter implements Unwritten, Committer {
    *
    * @param all the entries that were sent, in order
    */
-  #failed(sending: Sending, all: ReadonlyArray<Entry>, why: RecorderError, onDone: OnWritten): void {
+  #onFailure(sending: Sending, all: ReadonlyArray<Entry>, why: RecorderError, onDone: OnWritten): void {
     const { entries, happened, isNews, pending, unwritten } = sending;
     const misfit = why.reason === "invalid" && !this.#beginning ? all[why.entry ?? -1] : undefined;
     if (misfit !== undefined) this.#without(sending, misfit, why, onDone);
-    else if (!isOfStore(why)) this.#end(this.#refused(why.reason, sending), onDone);
+    else if (!isOfStore(why)) this.#end(this.#onRefusal(why.reason, sending), onDone);
     else {
       this.#unwritten = waiting([...unwritten, ...this.#unwritten, ...(happened ? entries : [])]);
       this.#pending = [...pending, ...(this.#pending ?? none)].slice(0, pendingMax);
-      this.#end(this.#kept(why.reason, isNews), onDone);
+      this.#end(this.#keepForLater(why.reason, isNews), onDone);
     }
   }
 
@@ -412,7 +412,7 @@ export class RunWriter implements Unwritten, Committer {
     );
   }
 
-  #taken(made: Written): Written {
+  #onSuccess(made: Written): Written {
     this.#away = false;
     this.#backlog.remove(this);
     this.#backlog.storeTookOne();
@@ -420,7 +420,7 @@ export class RunWriter implements Unwritten, Committer {
   }
 
   /** Keeps what has happened while the store is away. */
-  #kept(reason: string, isNews: boolean): Written {
+  #keepForLater(reason: string, isNews: boolean): Written {
     const first = !this.#away;
     this.#away = true;
     if (isNews) this.#owner.unrecorded(reason, first);
@@ -433,7 +433,7 @@ export class RunWriter implements Unwritten, Committer {
    * Ends the writes of a run that the store refuses. A process that lost its run must not act, because another process decides
    * from the facts written so far.
    */
-  #refused(reason: RecorderError["reason"], sending: Sending): Written {
+  #onRefusal(reason: RecorderError["reason"], sending: Sending): Written {
     this.#backlog.remove(this);
     this.#refusal = reason;
     const { entries, happened, unwritten } = sending;
@@ -448,7 +448,7 @@ export class RunWriter implements Unwritten, Committer {
       return "gone";
     }
     this.#loss = loss;
-    this.#owner.lost(loss);
+    this.#owner.onLost(loss);
     this.#fork(Effect.logError(lossSentences[loss], told));
     return "lost";
   }

@@ -70,7 +70,7 @@ export class Seams<P> {
    *
    * @param keeps true if the caller keeps the text of the previous response, as in a continuation but not in a replay
    */
-  begins(keeps: boolean): void {
+  beginResponse(keeps: boolean): void {
     this.#interrupted = undefined;
     if (keeps) this.#before += this.#own;
     this.#own = 0;
@@ -91,18 +91,18 @@ export class Seams<P> {
   }
 
   /** Counts a continuation that is launched (M2). */
-  goesOn(broken: BrokenAttempt<P>): void {
+  countContinuation(broken: BrokenAttempt<P>): void {
     this.#count += 1;
     this.#interrupted = broken;
   }
 
   /** Counts a continuation that is launched again (M2). */
-  repeats(): void {
+  countRepeat(): void {
     this.#count += 1;
   }
 
   /** Called when a continuation was not sent or not processed, so that it does not count (M2). */
-  gaveBack(): void {
+  uncountContinuation(): void {
     this.#count -= 1;
   }
 
@@ -112,13 +112,13 @@ export class Seams<P> {
   }
 
   /** Restores the number of requests with a seam that are on record (M2). */
-  restored(count: number): void {
+  restore(count: number): void {
     this.#count = count;
   }
 
   /** Called when the provider has refused the prefill of a plan, which then was no seam. */
-  refused(plan: SeamPlan): void {
-    this.gaveBack();
+  onPrefillRefused(plan: SeamPlan): void {
+    this.uncountContinuation();
     this.#safely((seam) => seam.refused(plan));
   }
 
@@ -127,8 +127,8 @@ export class Seams<P> {
     this.#closed ??= "unproven";
   }
 
-  /** Called when the run has ended. Releases the shown text (L11). */
-  ended(): void {
+  /** Releases the shown text (L11). */
+  onRunEnd(): void {
     this.#made = undefined;
     this.#interrupted = undefined;
     this.#plan = undefined;

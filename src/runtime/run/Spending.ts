@@ -64,7 +64,7 @@ export class Spending {
    *
    * @param inputTokens tokens of its request, as its provider reported them
    */
-  failed(inputTokens = 0): void {
+  recordFailure(inputTokens = 0): void {
     this.#hadFailed = this.#hasFailed;
     this.#hasFailed = true;
     this.#inputTokens = Math.max(inputTokens, this.#inputTokens);
@@ -73,7 +73,7 @@ export class Spending {
   /**
    * Called when a request that was not sent because its path was down is sent after all. The failed connect does not count (S2).
    */
-  goesFree(): void {
+  forgiveFailure(): void {
     this.#hasFailed = this.#hadFailed;
   }
 
@@ -85,17 +85,17 @@ export class Spending {
   }
 
   /** Counts elapsed time, in milliseconds. It is free before the first failure (S2). */
-  passed(ms: number): void {
+  addElapsed(ms: number): void {
     if (this.#hasFailed) this.#elapsedMs += ms;
   }
 
   /** Counts the wait of a retry, in milliseconds (S2). */
-  waited(ms: number): void {
+  addRetryWait(ms: number): void {
     this.#elapsedMs += ms;
   }
 
   /** Counts a request's wait for its path or for the end of a cooldown, in milliseconds (S4). */
-  waitedToGo(ms: number): void {
+  addDepartureWait(ms: number): void {
     this.#waitedMs += ms;
   }
 
@@ -138,9 +138,9 @@ export class Spending {
    *
    * @param inputTokens tokens of its request, as its providers reported them
    */
-  restored(spent: SpentBudget, inputTokens?: number): void {
+  restore(spent: SpentBudget, inputTokens?: number): void {
     this.#set(spent);
-    this.failed(inputTokens);
+    this.recordFailure(inputTokens);
   }
 
   facts(): SpentBudget {

@@ -66,8 +66,8 @@ export class RunTelemetry<R> {
     if (this.#span !== undefined) this.services = Context.add(services, Tracer.ParentSpan, this.#span);
   }
 
-  /** Reports the start of an attempt. Returns the services of its stream, below the attempt's span. */
-  started(): Context.Context<R> {
+  /** Returns the services of the attempt's stream, below the attempt's span. */
+  reportAttemptStart(): Context.Context<R> {
     this.#startedAt = this.#run.now();
     if (this.#span === undefined) return this.services;
     const started = this.#safely(() => {
@@ -78,8 +78,7 @@ export class RunTelemetry<R> {
     return started ?? this.services;
   }
 
-  /** Reports the end of the live attempt. */
-  ended(attempt: SeenAttempt, outcome: AttemptEnd): void {
+  reportAttemptEnd(attempt: SeenAttempt, outcome: AttemptEnd): void {
     this.#safely(() => {
       const live = this.#attempt;
       this.#attempt = undefined;
@@ -96,7 +95,7 @@ export class RunTelemetry<R> {
       if (failure !== undefined) this.#broke ??= { at: this.#run.now(), kind: failure.kind };
       this.#finish = attempt.finish;
       if (live === undefined) return;
-      setAll(live, { ...this.#names(), ...attemptAttributes(attempt), ...failureAttributes(failure) });
+      setAll(live, { ...this.#identityAttributes(), ...attemptAttributes(attempt), ...failureAttributes(failure) });
       live.end(this.#clock.currentTimeNanosUnsafe(), exitOf(failure));
     });
   }
@@ -109,7 +108,7 @@ export class RunTelemetry<R> {
     });
   }
 
-  decided(incident: RunIncident): void {
+  reportDecision(incident: RunIncident): void {
     this.#safely(() => {
       const { attempt, decision, failure } = incident;
       this.#last = incident;
@@ -149,7 +148,7 @@ export class RunTelemetry<R> {
   }
 
   /** Reports that the run begins to wait before a request. */
-  waits(it: "path" | "cooldown"): void {
+  reportWaitStart(it: "path" | "cooldown"): void {
     this.#safely(() => {
       const attributes = { "stream_recovery.for": it };
       this.#measure(Measures.waits, 1, attributes);
@@ -159,7 +158,7 @@ export class RunTelemetry<R> {
   }
 
   /** Reports the end of such a wait and its duration, in milliseconds. */
-  waited(it: "path" | "cooldown", ms: number): void {
+  reportWaitEnd(it: "path" | "cooldown", ms: number): void {
     this.#safely(() => {
       const attributes = { "stream_recovery.for": it };
       this.#measureModelless(Measures.waitingRuns, -1, attributes);
@@ -172,7 +171,7 @@ export class RunTelemetry<R> {
   }
 
   /** Counts the output of attempts that a replay has replaced. */
-  discarded(attempts: ReadonlyArray<SeenAttempt>): void {
+  reportDiscarded(attempts: ReadonlyArray<SeenAttempt>): void {
     this.#safely(() => {
       for (const attempt of attempts) {
         const { bytes, characters, output_tokens } = attempt.facts.snapshot().counters;
@@ -213,7 +212,7 @@ export class RunTelemetry<R> {
     );
   }
 
-  finished(end: StreamEnd, attempts: number): void {
+  reportRunEnd(end: StreamEnd, attempts: number): void {
     this.#paidLast(end);
     this.#safely(() => {
       const completed = end.state === "completed";
@@ -224,7 +223,7 @@ export class RunTelemetry<R> {
       if (this.#span === undefined) return;
       setAll(this.#span, {
         "gen_ai.operation.name": "chat",
-        ...this.#names(),
+        ...this.#identityAttributes(),
         "stream_recovery.attempts": attempts,
         "stream_recovery.end": how,
         "stream_recovery.rule": rule ?? this.#last?.decision.rule,
@@ -300,7 +299,7 @@ export class RunTelemetry<R> {
   }
 
   /** Returns the attributes that identify every span of the run. They are set at the end of a span, so that waiting runs do not hold them. */
-  #names(): Attributes {
+  #identityAttributes(): Attributes {
     return { ...Measures.providerAttributes(this.#run.provider), "stream_recovery.run_id": this.#run.runId };
   }
 

@@ -20,7 +20,7 @@ interface CallOwner {
  *
  * @param calls the calls about to be handed over
  */
-export const needsRecord = (
+export const isRecordNeeded = (
   { isVolatile, options, shared, sideEffects }: CallOwner,
   calls: ReadonlyArray<NamedCall>,
 ): boolean => {
@@ -33,7 +33,7 @@ export const needsRecord = (
  * Returns the failure of an attempt whose call could not be recorded. A process that recovers the run would not know of the call
  * and would have it run again (L8).
  */
-export const keptBack = (
+export const unrecordedCallEnd = (
   runId: string,
 ): { readonly _tag: "failed"; readonly failure: Failure; readonly cause: RecorderError } => {
   const message = `${runId}: a tool call could not be put on record, so it was not handed over`;

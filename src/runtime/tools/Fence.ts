@@ -58,11 +58,11 @@ export class Fence {
   }
 
   /** Counts a handler as running. Call it inside `pass`. */
-  started(): void {
+  addHandler(): void {
     this.#running += 1;
   }
 
-  ended(): void {
+  removeHandler(): void {
     this.#running -= 1;
     if (this.#running > 0) return;
     const drained = this.#drained;

@@ -169,19 +169,19 @@ const dispatch = <I, A, E, R>(
   handler: Handler<I, A, E, R>,
   input: I,
 ): Effect.Effect<A, E | ToolRefused, R> => {
-  if (ledger === undefined) return Effect.fail(refused("unknown_run", tool));
+  if (ledger === undefined) return Effect.fail(refusal("unknown_run", tool));
   return Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
       const found = ledger.find(call);
-      if (found === undefined) return yield* refused("unknown_call", tool);
+      if (found === undefined) return yield* refusal("unknown_call", tool);
       // A call without a name may belong to any tool; a named call only starts its own tool.
-      if (found.tool !== "" && found.tool !== label(tool)) return yield* refused("another_tool", tool);
+      if (found.tool !== "" && found.tool !== label(tool)) return yield* refusal("another_tool", tool);
       const entered = yield* restore(ledger.enter(found, tool, !("call" in call)));
-      if (typeof entered === "string") return yield* refused(entered, tool);
+      if (typeof entered === "string") return yield* refusal(entered, tool);
       const recorded = yield* Effect.onInterrupt(restore(entered.recordDispatch), () => Effect.sync(entered.leave));
       if (recorded !== "recorded") {
         entered.leave();
-        return yield* refused(recorded, tool);
+        return yield* refusal(recorded, tool);
       }
       const exit = yield* Effect.exit(restore(entered.stoppable(Effect.suspend(() => handler(input)))));
       yield* entered.recordOutcome(outcomeOf(exit));
@@ -214,5 +214,5 @@ const sentences = {
   not_recorded: "the dispatch could not be recorded, so it did not start",
 } as const;
 
-const refused = (reason: keyof typeof sentences, tool: string) =>
+const refusal = (reason: keyof typeof sentences, tool: string) =>
   new ToolRefused({ reason, tool, message: `${tool}: ${sentences[reason]}` });

@@ -11,7 +11,7 @@ import { callsMax, label } from "../../domain/Limits.ts";
 import type { CallSignal } from "../../domain/Observation.ts";
 import type { ToolEffect } from "../../domain/SideEffects.ts";
 import type { FactsFold } from "../../facts/Facts.ts";
-import { foldedCall, isFolded } from "../../facts/ToolRows.ts";
+import { foldKey, isFolded } from "../../facts/ToolRows.ts";
 import type { CallVerdict } from "../../recorder/RunRecord.ts";
 import type { CallReference, ReadyCall, SettledCall } from "../contract/ToolCall.ts";
 import type { Fence } from "./Fence.ts";
@@ -52,7 +52,7 @@ export interface LedgerRun {
   /** Commits the attempt's facts before a handler starts, waiting for a store that is unavailable. Returns true if it succeeded. */
   readonly recordDispatch: (attempt: LedgerAttempt) => Effect.Effect<boolean>;
   /** Reports that a call settled, or never will, after its attempt's decision was taken. */
-  readonly settledLate: (attempt: LedgerAttempt) => Effect.Effect<void>;
+  readonly onLateSettle: (attempt: LedgerAttempt) => Effect.Effect<void>;
 }
 
 /** A complete call that was handed over. */
@@ -122,7 +122,12 @@ export class ToolLedger {
   }
 
   /** Registers the calls that a part completes as it is handed over. Returns the references that go with the part. */
-  handedOver(owner: LedgerAttempt, runId: string, ordinal: number, calls: ReadonlyArray<CallSignal>): Array<ReadyCall> {
+  registerCalls(
+    owner: LedgerAttempt,
+    runId: string,
+    ordinal: number,
+    calls: ReadonlyArray<CallSignal>,
+  ): Array<ReadyCall> {
     if (this.#newest !== owner) this.#newestCalls = 0;
     this.#newest = owner;
     return wholeCalls(calls).map(({ call, id, input, tool }) => {
@@ -175,9 +180,9 @@ export class ToolLedger {
         if (call.state !== "handed_over" || (byId && this.#twinIsOpen(call))) return "already_dispatched";
         call.state = "dispatched";
         call.owner.facts.dispatched(call.key, tool);
-        call.owner.fence.started();
+        call.owner.fence.addHandler();
         call.owner.toolStarted();
-        return this.#entered(call, tool);
+        return this.#makeEntered(call, tool);
       }),
       (entered) => entered ?? "superseded",
     );
@@ -209,7 +214,7 @@ export class ToolLedger {
   /** Returns true if the call's handler is running; for a folded row, if any handler of the attempt is. */
   isRunning({ call, owner }: OpenCall): boolean {
     if (owner.fence.running === 0) return false;
-    const folded = call === foldedCall("runtime");
+    const folded = call === foldKey("runtime");
     return this.#calls.some((it) => it.owner === owner && (folded || it.key === call) && it.state === "dispatched");
   }
 
@@ -237,7 +242,7 @@ export class ToolLedger {
   }
 
   /** Returns the ordinal of the last part that completed a call which has settled; 0 if there is none. */
-  settledThrough(owner: LedgerAttempt): number {
+  lastSettledOrdinal(owner: LedgerAttempt): number {
     return this.#calls.reduce(
       (last, it) => (it.owner === owner && it.state === "settled" ? Math.max(last, it.ordinal) : last),
       0,
@@ -251,10 +256,10 @@ export class ToolLedger {
     );
   }
 
-  #entered(call: LedgerCall, tool: string): Entered {
+  #makeEntered(call: LedgerCall, tool: string): Entered {
     const { owner } = call;
     const left = () => {
-      owner.fence.ended();
+      owner.fence.removeHandler();
       owner.toolEnded();
     };
     return {
@@ -277,7 +282,7 @@ export class ToolLedger {
           if (outcome === "settled") owner.facts.settled(call.key, tool);
           else owner.facts.outcomeUnknown(call.key, tool);
           // Evaluated in the step in which the facts grow: a decision after this line has read them, so the outcome is not late.
-          const late = this.#run.settledLate(owner);
+          const late = this.#run.onLateSettle(owner);
           // A recovery that waits for the handler to end continues only after its outcome has been processed.
           return Effect.ensuring(Effect.andThen(this.#run.recordFacts(owner), late), Effect.sync(left));
         }),

@@ -44,7 +44,7 @@ export const judgeTurn = (fault: ConformanceFault, protocol: ProtocolId, turn: P
     duplicated_tool_runs: findings.repeated_tools.length,
     truncated_tool_runs: findings.truncated_tool_inputs.length,
     silent_truncation: silent,
-    false_abort: fault.healthy && (failed || silent || asksAgain(log)),
+    false_abort: fault.healthy && (failed || silent || hasRepeatedRequest(log)),
     lost_work: failed && log.some((row) => row.text.length > 0 || row.calls.length > 0),
     milliseconds: Math.max(0, Math.round(milliseconds)),
     ...(error === undefined ? {} : { error: error.replace(/\s+/g, " ").slice(0, errorCharactersMax) }),
@@ -64,7 +64,7 @@ const letterOf = (
   if (turn.ended === "hung") return "H";
   if (turn.ended === "error") return "E";
   if (silent) return "T";
-  return fault.calls && !fault.healthy && toldTheModel(turn.log) ? "M" : "R";
+  return fault.calls && !fault.healthy && isBrokenCallShownToModel(turn.log) ? "M" : "R";
 };
 
 /** Out-of-order or invented text also counts as an incomplete response. */
@@ -75,9 +75,9 @@ const isCut = (findings: Findings): boolean =>
   findings.invented.length > 0 ||
   findings.out_of_order.length > 0;
 
-const asksAgain = (log: ReadonlyArray<RequestLog>): boolean =>
+const hasRepeatedRequest = (log: ReadonlyArray<RequestLog>): boolean =>
   new Set(log.map((row) => row.body_hash)).size < log.length;
 
 /** Returns true if an incomplete call is followed by a different request, so the model was given the broken call. */
-const toldTheModel = ([first, second]: ReadonlyArray<RequestLog>): boolean =>
+const isBrokenCallShownToModel = ([first, second]: ReadonlyArray<RequestLog>): boolean =>
   first !== undefined && second !== undefined && first.calls.length === 0 && first.body_hash !== second.body_hash;

@@ -49,7 +49,7 @@ export interface Findings {
 export const judge = (evidence: Evidence): Findings => {
   const repeats = new Map<string, ReadonlyArray<RequestLog>>();
   for (const row of evidence.log) repeats.set(groupOf(row), [...(repeats.get(groupOf(row)) ?? []), row]);
-  const final = [...repeats.values()].flatMap((rows) => rows.slice(-1)).filter(finished);
+  const final = [...repeats.values()].flatMap((rows) => rows.slice(-1)).filter(isComplete);
   const text = judgeText(evidence.transcript, "text", evidence, repeats, final);
   const reasoning =
     evidence.reasoning === undefined ? noText : judgeText(evidence.reasoning, "reasoning", evidence, repeats, final);
@@ -63,7 +63,7 @@ export const judge = (evidence: Evidence): Findings => {
     repeated_tools: tools.repeated,
     truncated_tool_inputs: tools.truncated,
     lost_tools: tools.lost,
-    false_success: evidence.completed && last !== undefined && !finished(last),
+    false_success: evidence.completed && last !== undefined && !isComplete(last),
   };
 };
 
@@ -78,7 +78,7 @@ const groupOf = (row: RequestLog): string =>
   row.body_hash === "" ? `#${row.number}` : `${row.script} ${row.body_hash}`;
 
 /** A response is complete once its terminal event was sent, however its connection ends. Gemini also needs a clean end. */
-const finished = ({ break: cut, outcome, protocol, terminal }: RequestLog): boolean =>
+const isComplete = ({ break: cut, outcome, protocol, terminal }: RequestLog): boolean =>
   terminal &&
   (outcome === "complete" ||
     (outcome === "broken" && (!needsCleanEnd(protocol) || cut?.kind === "end")) ||

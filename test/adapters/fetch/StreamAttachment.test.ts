@@ -44,26 +44,26 @@ describe("Where a gateway may stand", () => {
   it("is wherever nothing has answered yet, and not where a server has answered as none", () => {
     const origins = new GatewayOrigins();
     assert.isTrue(origins.mayBe("http://a"));
-    origins.answered("http://a", false, 200);
+    origins.recordResponse("http://a", false, 200);
     assert.isFalse(origins.mayBe("http://a"));
   });
 
   it("is told by no error: what stands before a gateway may refuse in its stead", () => {
     const origins = new GatewayOrigins();
-    origins.answered("http://a", false, 502);
+    origins.recordResponse("http://a", false, 502);
     assert.isTrue(origins.mayBe("http://a"));
   });
 
   it("stays where a run was kept once, whatever another request of the same gateway asks for", () => {
     const origins = new GatewayOrigins();
-    origins.answered("http://a", true, 200);
-    origins.answered("http://a", false, 200);
+    origins.recordResponse("http://a", true, 200);
+    origins.recordResponse("http://a", false, 200);
     assert.isTrue(origins.mayBe("http://a"));
   });
 
   it("is remembered for a bounded number of servers", () => {
     const origins = new GatewayOrigins();
-    for (let port = 0; port <= 64; port += 1) origins.answered(`http://a:${port}`, false, 200);
+    for (let port = 0; port <= 64; port += 1) origins.recordResponse(`http://a:${port}`, false, 200);
     assert.isTrue(origins.mayBe("http://a:0"));
     assert.isFalse(origins.mayBe("http://a:1"));
   });

@@ -64,7 +64,7 @@ describe("a client that is away", () => {
   it.effect("has been shown nothing of it: a break is replayed, and run events are told meanwhile (L4)", () =>
     Effect.gen(function* () {
       const presence = new Presence();
-      presence.leaves();
+      presence.markAway();
       const broken = [head, role, text("half"), 1_000, reset()] as const;
       const whole = [head, role, text("whole"), 9_000, stop, "end"] as const;
       const script = scripted(broken, whole);

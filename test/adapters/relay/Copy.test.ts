@@ -239,8 +239,8 @@ const schedule = (seed: number, way: "open" | "copy") =>
     const ran = way === "open" ? read : Relay.copy(planOf(), all, socket);
     const fiber = yield* Effect.forkScoped(Effect.match(ran, endings), { startImmediately: true });
     for (; tick < ticks && endOf(fiber) === undefined; tick += 1) {
-      if (tick === goes) presence.leaves();
-      if (goes !== undefined && tick === goes + 4) presence.returns();
+      if (tick === goes) presence.markAway();
+      if (goes !== undefined && tick === goes + 4) presence.markPresent();
       if (drainsAt === tick) socket.drains();
       yield* settle;
       yield* pass(0.5);

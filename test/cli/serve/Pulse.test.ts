@@ -18,7 +18,7 @@ describe("the pulse of a worker", () => {
     const pulse = new Pulse();
     for (let n = 0; n < 3; n += 1) {
       assert.notInclude(turns(pulse, turnsMax), "hangs");
-      pulse.answered();
+      pulse.onAnswer();
     }
     assert.strictEqual(pulse.turn(), "ask");
   });
@@ -29,7 +29,7 @@ describe("the pulse of a worker", () => {
     assert.isFalse(pulse.hangs);
     turns(pulse, 1);
     assert.isTrue(pulse.hangs);
-    pulse.answered();
+    pulse.onAnswer();
     assert.isFalse(pulse.hangs);
   });
 

@@ -2,7 +2,7 @@ import { readdirSync, writeFileSync } from "node:fs";
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Exit, Metric, Scope } from "effect";
 import {
-  counted,
+  lastingRows,
   type MetricRow,
   type MetricRows,
   numbered,
@@ -40,7 +40,7 @@ const workers = Effect.gen(function* () {
     const scope = yield* Scope.make();
     const scrape = yield* Scope.provide(
       Effect.flatMap(WorkerSockets.make({ self, workers: 2, folder: dir }, key), (sockets) =>
-        SharedMetrics.joined(sockets, Effect.sync(own)),
+        SharedMetrics.share(sockets, Effect.sync(own)),
       ),
       scope,
     );
@@ -70,7 +70,7 @@ describe("the totals of several workers", () => {
 
   it("include counters and histograms of a dead worker, and no data of its process", () => {
     const cpu: MetricRow = { _tag: "Counter", id: "process_cpu_seconds_total", attributes: {}, count: 9 };
-    assert.deepStrictEqual(counted([counter(5), gauge(3), cpu, ...registry(1)]), [counter(5), ...registry(1)]);
+    assert.deepStrictEqual(lastingRows([counter(5), gauge(3), cpu, ...registry(1)]), [counter(5), ...registry(1)]);
   });
 
   it.live("are the same at every worker, and do not fall when one dies, is replaced and dies again", () =>

@@ -56,8 +56,8 @@ describe("The log of a response", () => {
       const whole = Buffer.from(Array.from({ length }, (_, n) => n % 251));
       for (let at = 0; at < length; at += 150) log.append(Uint8Array.from(whole.subarray(at, at + 150)));
       const given = log.from(Math.max(0, length - 100));
-      log.ends();
-      log.ends();
+      log.trim();
+      log.trim();
       assert.isAtMost(log.held - length, 8 * 1024, `${length} bytes`);
       assert.isTrue(all(log, 0).equals(whole), `${length} bytes`);
       if (given !== undefined) assert.isTrue(whole.subarray(length - 100).equals(given));
@@ -95,50 +95,53 @@ describe("The registry of runs that may be attached to", () => {
   it("gives a run to a repeat of its request once its reader has left, and to nobody beside a living one", () => {
     const registry = new AttachRegistry();
     const { entry } = registry.begin(terms());
-    assert.isUndefined(registry.repeated("r", again, never), "its reader lives");
-    registry.left(entry, 10, false);
-    assert.isUndefined(registry.repeated("other", again, never));
-    assert.isUndefined(registry.repeated("r", wish({ forbidden: true, repeats: true }), always));
-    assert.strictEqual(registry.repeated("r", again, never), entry);
-    registry.joined(entry);
-    assert.isUndefined(registry.repeated("r", again, never), "another has taken it up");
+    assert.isUndefined(registry.findRepeated("r", again, never), "its reader lives");
+    registry.recordDetach(entry, 10, false);
+    assert.isUndefined(registry.findRepeated("other", again, never));
+    assert.isUndefined(registry.findRepeated("r", wish({ forbidden: true, repeats: true }), always));
+    assert.strictEqual(registry.findRepeated("r", again, never), entry);
+    registry.recordAttach(entry);
+    assert.isUndefined(registry.findRepeated("r", again, never), "another has taken it up");
   });
 
   it("lets a repeat take the place of a reader whose socket is silent, and no request that does not say that it is one", () => {
     const registry = new AttachRegistry();
     const { entry } = registry.begin(terms());
-    assert.strictEqual(registry.repeated("r", again, always), entry);
-    assert.isUndefined(registry.repeated("r", wish(), always));
+    assert.strictEqual(registry.findRepeated("r", again, always), entry);
+    assert.isUndefined(registry.findRepeated("r", wish(), always));
   });
 
   it("attaches an identical request without a word only while the run is unfinished and its reader has left", () => {
     const registry = new AttachRegistry();
     const { entry } = registry.begin(terms());
-    assert.isUndefined(registry.repeated("r", wish(), never));
-    registry.left(entry, 0, false);
-    assert.strictEqual(registry.repeated("r", wish(), never), entry);
-    registry.ended(entry, "whole", 5);
-    assert.isUndefined(registry.repeated("r", wish(), never));
-    assert.strictEqual(registry.repeated("r", again, never), entry, "the last packet may have been lost");
+    assert.isUndefined(registry.findRepeated("r", wish(), never));
+    registry.recordDetach(entry, 0, false);
+    assert.strictEqual(registry.findRepeated("r", wish(), never), entry);
+    registry.recordEnd(entry, "whole", 5);
+    assert.isUndefined(registry.findRepeated("r", wish(), never));
+    assert.strictEqual(registry.findRepeated("r", again, never), entry, "the last packet may have been lost");
   });
 
   it("takes two idempotency keys for two requests, one key for a repeat, and x-recovery-attach for the last word", () => {
     const registry = new AttachRegistry();
     const { entry } = registry.begin(terms({ idempotencyKey: "a" }));
-    registry.left(entry, 0, true);
-    registry.ended(entry, "whole", 0);
-    assert.strictEqual(registry.repeated("r", wish({ idempotencyKey: "a" }), never), entry);
-    assert.isUndefined(registry.repeated("r", wish({ idempotencyKey: "b", repeats: true }), never));
-    assert.strictEqual(registry.repeated("r", wish({ idempotencyKey: "b", asked: true, repeats: true }), never), entry);
+    registry.recordDetach(entry, 0, true);
+    registry.recordEnd(entry, "whole", 0);
+    assert.strictEqual(registry.findRepeated("r", wish({ idempotencyKey: "a" }), never), entry);
+    assert.isUndefined(registry.findRepeated("r", wish({ idempotencyKey: "b", repeats: true }), never));
+    assert.strictEqual(
+      registry.findRepeated("r", wish({ idempotencyKey: "b", asked: true, repeats: true }), never),
+      entry,
+    );
   });
 
   it("gives no repeat a run that has failed or was cancelled", () => {
     for (const how of ["broken", "cancelled"] as const) {
       const registry = new AttachRegistry();
       const { entry } = registry.begin(terms());
-      registry.left(entry, 0, false);
-      registry.ended(entry, how, 0);
-      assert.isUndefined(registry.repeated("r", wish({ asked: true, repeats: true }), always));
+      registry.recordDetach(entry, 0, false);
+      registry.recordEnd(entry, how, 0);
+      assert.isUndefined(registry.findRepeated("r", wish({ asked: true, repeats: true }), always));
     }
   });
 
@@ -148,15 +151,15 @@ describe("The registry of runs that may be attached to", () => {
     const late = registry.begin(terms()).entry;
     const early = registry.begin(terms()).entry;
     const named = registry.begin(terms({ idempotencyKey: "k" })).entry;
-    registry.left(had, 1, true);
-    registry.ended(had, "whole", 1);
-    registry.left(late, 3, false);
-    registry.left(early, 2, false);
-    registry.left(named, 9, false);
+    registry.recordDetach(had, 1, true);
+    registry.recordEnd(had, "whole", 1);
+    registry.recordDetach(late, 3, false);
+    registry.recordDetach(early, 2, false);
+    registry.recordDetach(named, 9, false);
     const found = [];
     for (const asked of [wish({ idempotencyKey: "k", repeats: true }), again, again, again, again]) {
-      const one = registry.repeated("r", asked, never);
-      if (one !== undefined) registry.joined(one);
+      const one = registry.findRepeated("r", asked, never);
+      if (one !== undefined) registry.recordAttach(one);
       found.push(one);
     }
     assert.deepStrictEqual(found, [named, early, late, had, undefined]);
@@ -166,19 +169,19 @@ describe("The registry of runs that may be attached to", () => {
     const registry = new AttachRegistry();
     const { entry } = registry.begin(terms({ lingerMs: 100 }));
     assert.isUndefined(registry.expiresAt(entry));
-    registry.left(entry, 50, false);
+    registry.recordDetach(entry, 50, false);
     assert.strictEqual(registry.expiresAt(entry), 150);
-    registry.joined(entry);
+    registry.recordAttach(entry);
     assert.isUndefined(registry.expiresAt(entry));
-    registry.left(entry, 70, false);
-    registry.ended(entry, "whole", 90);
+    registry.recordDetach(entry, 70, false);
+    registry.recordEnd(entry, "whole", 90);
     assert.strictEqual(registry.expiresAt(entry), 190);
   });
 
   it("lets only the holder of a run's credential find it by name, also once it was evicted", () => {
     const registry = new AttachRegistry({ runBytes: 10 });
     const { entry } = registry.begin(terms({ holder: "mine" }));
-    registry.named(entry, "gw_1");
+    registry.setRunId(entry, "gw_1");
     assert.strictEqual(registry.found("gw_1", "mine"), entry);
     assert.isUndefined(registry.found("gw_1", "your"));
     assert.isUndefined(registry.found("gw_2", "mine"));
@@ -204,8 +207,8 @@ describe("The registry of runs that may be attached to", () => {
     assert.strictEqual(old.evicted, "process_bytes");
     assert.strictEqual(old.log.length, 9_000, "its reader has what it has not read yet");
     assert.strictEqual(all(old.log, 0).byteLength, 9_000);
-    long.left(old, 0, false);
-    assert.isUndefined(long.repeated("r", again, never));
+    long.recordDetach(old, 0, false);
+    assert.isUndefined(long.findRepeated("r", again, never));
   });
 
   it("holds its limits and gives nobody another's response, whatever happens (300 seeds)", () => {
@@ -228,24 +231,24 @@ const play = (seed: number): void => {
     if (does === 0 || one === undefined) {
       const entry = registry.open(terms({ lingerMs: 50 }));
       // What happens before it is taken in counts like what happens later.
-      if (pick(2) === 0) registry.named(entry, `gw_${known.length}`);
+      if (pick(2) === 0) registry.setRunId(entry, `gw_${known.length}`);
       if (pick(4) === 0) registry.append(entry, [bytes(pick(9_000))]);
       registry.admit(entry, { request: `r${pick(3)}`, holder: `h${pick(2)}` });
-      if (entry.runId === undefined) registry.named(entry, `gw_${known.length}`);
+      if (entry.runId === undefined) registry.setRunId(entry, `gw_${known.length}`);
       known.push({ entry, read: true, failed: false, silent: pick(4) === 0 });
     } else if (does <= 2) registry.append(one.entry, [bytes(pick(9_000))]);
     else if (does === 3) {
-      registry.left(one.entry, now, pick(2) === 0);
+      registry.recordDetach(one.entry, now, pick(2) === 0);
       one.read = false;
     } else if (does === 4) {
       const how = (["whole", "broken", "cancelled"] as const)[pick(3)] ?? "whole";
       if (one.entry.end === undefined) one.failed = how !== "whole";
-      registry.ended(one.entry, how, now);
+      registry.recordEnd(one.entry, how, now);
     } else if (does === 5) {
       const key = `r${pick(3)}`;
       const asked = wish({ repeats: pick(2) === 0 });
       const isSilent = (entry: AttachEntry) => known.find((it) => it.entry === entry)?.silent === true;
-      const found = registry.repeated(key, asked, isSilent);
+      const found = registry.findRepeated(key, asked, isSilent);
       const of = known.find(({ entry }) => entry === found);
       const waits = registry.entries.some(({ end, isRead }) => end === undefined && !isRead);
       const may = registry.mightAnswer(asked);
@@ -256,7 +259,7 @@ const play = (seed: number): void => {
         assert.isFalse(of.failed, `seed ${seed}: it has failed`);
         assert.isTrue(!of.read || (of.silent && asked.repeats), `seed ${seed}: its reader lives`);
         assert.isUndefined(of.entry.evicted, `seed ${seed}: it was evicted`);
-        registry.joined(of.entry);
+        registry.recordAttach(of.entry);
         of.read = true;
       }
     } else if (does === 6) {

@@ -26,7 +26,7 @@ describe("what a worker knows of runs that others hold", () => {
       const { first, second, start, third } = yield* workers;
       yield* told;
       assert.isTrue(second.isEmpty);
-      first.holds(key(1));
+      first.add(key(1));
       yield* told;
       assert.deepStrictEqual([owners(second, key(1)), owners(third, key(1))], [[1], [1]]);
       assert.deepStrictEqual(owners(first, key(1)), [], "its own runs it knows without");
@@ -34,7 +34,7 @@ describe("what a worker knows of runs that others hold", () => {
       yield* told;
       assert.deepStrictEqual(owners(later, key(1)), [1]);
       first.over(key(1));
-      first.holds(key(2));
+      first.add(key(2));
       yield* told;
       assert.deepStrictEqual([owners(second, key(1)), owners(second, key(2))], [[], [1]]);
     }).pipe(Effect.scoped),
@@ -43,14 +43,14 @@ describe("what a worker knows of runs that others hold", () => {
   it.effect("holds a key until the last run of it is over, at each of its workers", () =>
     Effect.gen(function* () {
       const { first, second, third } = yield* workers;
-      first.holds(key(1));
-      first.holds(key(1));
-      third.holds(key(1));
+      first.add(key(1));
+      first.add(key(1));
+      third.add(key(1));
       yield* told;
       assert.deepStrictEqual(owners(second, key(1)), [1, 3]);
       const known = Effect.fnUntraced(function* () {
         // A row that is gone rings no bell: what comes next does.
-        third.holds(key(2));
+        third.add(key(2));
         yield* told;
         return owners(second, key(1));
       });
@@ -67,8 +67,8 @@ describe("what a worker knows of runs that others hold", () => {
     Effect.gen(function* () {
       const { first, second, start, store } = yield* workers;
       const stranger = yield* start(1, "another");
-      stranger.holds(key(1));
-      first.holds(key(2));
+      stranger.add(key(1));
+      first.add(key(2));
       yield* told;
       assert.deepStrictEqual([owners(second, key(1)), owners(stranger, key(2))], [[], []]);
       yield* TestClock.adjust(heldMs);
@@ -91,7 +91,7 @@ describe("what a worker knows of runs that others hold", () => {
       yield* told;
       assert.deepStrictEqual(owners(second, key(1)), [1]);
       store.isAway = true;
-      first.holds(key(2));
+      first.add(key(2));
       first.over(key(2));
       yield* told;
       assert.deepStrictEqual(owners(second, key(2)), []);
@@ -106,9 +106,9 @@ describe("what a worker knows of runs that others hold", () => {
       const start = (at: ReturnType<typeof place>) => HeldElsewhere.make(at, store.process());
       const [one, same, other] = [yield* start(place(a)), yield* start(place(a)), yield* start(place(b))];
       const [near, far] = [yield* start(place(b, 1, "theirs")), yield* start(place(b, 2, "theirs"))];
-      one.holds(key(1));
-      near.holds(key(2));
-      other.holds(key(2));
+      one.add(key(1));
+      near.add(key(2));
+      other.add(key(2));
       yield* told;
       assert.deepStrictEqual(owners(other, key(1)), [a]);
       assert.deepStrictEqual(owners(far, key(1)), [a]);
@@ -118,7 +118,7 @@ describe("what a worker knows of runs that others hold", () => {
       assert.deepStrictEqual(owners(far, key(2)), [1], "a worker of its own gateway has a socket");
       other.over(key(2));
       near.over(key(2));
-      one.holds(key(3));
+      one.add(key(3));
       yield* told;
       assert.deepStrictEqual(owners(one, key(2)), []);
     }).pipe(Effect.scoped),

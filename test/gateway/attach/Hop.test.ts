@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber, References, type Scope } from "effect";
 import { TestClock } from "effect/testing";
-import { type HopAsked, HopHead, read, written } from "../../../src/gateway/attach/HopMessage.ts";
+import { encode, type HopAsked, HopHead, read } from "../../../src/gateway/attach/HopMessage.ts";
 import { decideMs, hop } from "../../../src/gateway/attach/HopRequest.ts";
 import { type HopServing, listenerOf } from "../../../src/gateway/attach/HopServer.ts";
 import { Siblings } from "../../../src/gateway/attach/Siblings.ts";
@@ -90,12 +90,12 @@ const hoppedTo = (owner: Owner, listener: RequestListener) =>
     return { result, begun: begun(), record: access.record, got: yield* Effect.promise(() => reading.over) };
   });
 
-const taken = (response: ServerResponse, word = written(facts)): void =>
+const taken = (response: ServerResponse, word = encode(facts)): void =>
   void response.socket?.write(`HTTP/1.1 102 Processing\r\n${hopHeader}: ${word}\r\n\r\n`);
 
 const head = { ...{ status: 200, statusText: "OK", streaming: true, facts }, headers: [["x-run", "one"]] } as const;
 const headed = (response: ServerResponse): void =>
-  void response.writeHead(200, { [hopHeader]: written({ _tag: "Head", ...head }) }).write("data: 1\n\n");
+  void response.writeHead(200, { [hopHeader]: encode({ _tag: "Head", ...head }) }).write("data: 1\n\n");
 
 for (const [way, owner] of Object.entries(owners))
   describe(`a hop over ${way}`, () => {
@@ -111,7 +111,7 @@ for (const [way, owner] of Object.entries(owners))
           taken(response);
           headed(response);
           response.socket?.uncork();
-          response.addTrailers([[hopHeader, written({ how: "whole", facts: { ...facts, rule: "replay" } })]]);
+          response.addTrailers([[hopHeader, encode({ how: "whole", facts: { ...facts, rule: "replay" } })]]);
           response.end("data: 2\n\n");
         });
         assert.deepStrictEqual(words, [undefined]);
@@ -130,7 +130,7 @@ for (const [way, owner] of Object.entries(owners))
     const breaks: Readonly<Record<string, RequestListener>> = {
       "the owner says that it broke": (_, response) => {
         headed(response);
-        response.addTrailers([[hopHeader, written({ how: "broken", facts })]]);
+        response.addTrailers([[hopHeader, encode({ how: "broken", facts })]]);
         response.end();
       },
       "the owner does not say how it ended": (_, response) => {
@@ -139,7 +139,7 @@ for (const [way, owner] of Object.entries(owners))
       },
       "the owner says how in other words": (_, response) => {
         headed(response);
-        response.addTrailers([[hopHeader, written({ how: "whole", facts }).slice(1)]]);
+        response.addTrailers([[hopHeader, encode({ how: "whole", facts }).slice(1)]]);
         response.end();
       },
       "the owner dies behind the head": (_, response) => {
@@ -152,14 +152,14 @@ for (const [way, owner] of Object.entries(owners))
       },
       "the owner breaks it before its head": (_, response) => {
         taken(response);
-        response.writeHead(200, { [hopHeader]: written({ _tag: "Broken", facts }) }).end();
+        response.writeHead(200, { [hopHeader]: encode({ _tag: "Broken", facts }) }).end();
       },
       "the owner says another head once it has given the place": (_, response) => {
         taken(response, "another version");
         response.writeHead(200, { [hopHeader]: "another version" }).end();
       },
       "a document is none": (_, response) => {
-        response.writeHead(200, { [hopHeader]: written({ _tag: "Answer", status: 400, headers: [], facts }) }).end("{");
+        response.writeHead(200, { [hopHeader]: encode({ _tag: "Answer", status: 400, headers: [], facts }) }).end("{");
       },
     };
     for (const [name, listener] of Object.entries(breaks))
@@ -173,7 +173,7 @@ for (const [way, owner] of Object.entries(owners))
 
     const nones: Readonly<Record<string, RequestListener>> = {
       "has nothing": (_, response) => {
-        response.writeHead(200, { [hopHeader]: written({ _tag: "None" }) }).end("{}");
+        response.writeHead(200, { [hopHeader]: encode({ _tag: "None" }) }).end("{}");
       },
       "does not know the asker": (_, response) => {
         response.writeHead(403).end();
@@ -182,7 +182,7 @@ for (const [way, owner] of Object.entries(owners))
         response.writeHead(200, { [hopHeader]: encodeURIComponent('{"_tag":"Later"}') }).end("data: 1\n\n");
       },
       "says a head that is none": (_, response) => {
-        response.writeHead(200, { [hopHeader]: written({ _tag: "Head", ...head }).replace("200", "2000") }).end();
+        response.writeHead(200, { [hopHeader]: encode({ _tag: "Head", ...head }).replace("200", "2000") }).end();
       },
       "dies before it has decided": (request) => {
         request.socket.destroy();
@@ -223,7 +223,7 @@ for (const [way, owner] of Object.entries(owners))
         yield* eventually(() => other.access.record.run_id);
         yield* TestClock.adjust(100 * decideMs);
         headed(got[1] ?? assert.fail());
-        got[1]?.addTrailers([[hopHeader, written({ how: "whole", facts })]]);
+        got[1]?.addTrailers([[hopHeader, encode({ how: "whole", facts })]]);
         got[1]?.end();
         assert.strictEqual(yield* Fiber.join(waiting), "served");
       }).pipe(Effect.scoped),
@@ -276,13 +276,13 @@ describe("a repeat at another worker", () => {
         }) ?? Effect.void;
       const [first, second] = all;
       if (first === undefined || second === undefined) return assert.fail();
-      first.held.holds(key);
+      first.held.add(key);
       yield* eventually(() => (second.held.isEmpty ? undefined : true));
       const wish = { lingerMs: 1, asked: false, repeats: false, forbidden: false, idempotencyKey: undefined };
-      assert.isFalse(yield* second.repeated(key, wish, (yield* client).response));
+      assert.isFalse(yield* second.serveRepeat(key, wish, (yield* client).response));
       assert.deepStrictEqual(hops.splice(0), [1], "who does not say that it repeats one is a new run");
       for (const says of [{ repeats: true }, { asked: true }, { idempotencyKey: "mine" }]) {
-        assert.isTrue(yield* second.repeated(key, { ...wish, ...says }, (yield* client).response));
+        assert.isTrue(yield* second.serveRepeat(key, { ...wish, ...says }, (yield* client).response));
         assert.deepStrictEqual(hops.splice(0), [1, 3]);
       }
     }).pipe(Effect.scoped),
@@ -318,7 +318,7 @@ for (const [way, reached] of Object.entries(ways))
                 request.end();
               }),
           );
-        const word = written(asked);
+        const word = encode(asked);
         const wish = { ...asked.wish, key: "sk-one" };
         const unread = encodeURIComponent(JSON.stringify({ ...asked, wish }));
         for (const hostile of ["", "%", "null", "{}", word.slice(1), unread])

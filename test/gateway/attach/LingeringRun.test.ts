@@ -84,7 +84,7 @@ const begunBeside = Effect.fnUntraced(function* (siblings: Siblings | undefined)
   if ("reason" in wish) return assert.fail(wish.message);
   const key = yield* attachments.keyOf(request);
   const run = attachments.begin({ request, wish, key, refuse: () => Effect.void });
-  attachments.named(run, "gw_1");
+  attachments.setRunId(run, "gw_1");
   return { attachments, key, run, wish };
 });
 
@@ -93,12 +93,12 @@ const begun = begunBeside(undefined);
 /** Siblings that have no run, and what they are told. */
 const siblingsThat = (asked: () => void) => {
   const told: Array<string> = [];
-  const siblings: Pick<Siblings, "mightAnswer" | "repeated"> & {
-    readonly held: Pick<Siblings["held"], "holds" | "over">;
+  const siblings: Pick<Siblings, "mightAnswer" | "serveRepeat"> & {
+    readonly held: Pick<Siblings["held"], "add" | "over">;
   } = {
     mightAnswer: () => true,
-    repeated: () => Effect.as(Effect.sync(asked), false),
-    held: { holds: (key) => told.push(key), over: () => undefined },
+    serveRepeat: () => Effect.as(Effect.sync(asked), false),
+    held: { add: (key) => told.push(key), over: () => undefined },
   };
   // A lingering run asks its siblings for nothing else.
   return { told, siblings: siblings as Siblings };
@@ -217,7 +217,7 @@ describe("A client of a run that lingers", () => {
       run.headed(head, true);
       run.append([bytes("a")]);
       const second = new FakeClient();
-      const repeated = attachments.repeated(key, { ...wish, repeats: true }, second.response);
+      const repeated = attachments.serveRepeat(key, { ...wish, repeats: true }, second.response);
       const answered = yield* Effect.forkChild(repeated, { startImmediately: true });
       assert.strictEqual(second.got, "a");
       run.completed();
@@ -299,7 +299,7 @@ describe("A client of a run that lingers", () => {
       const run = attachments.begin({ request: asked, wish, key: undefined, refuse: () => Effect.void });
       const client = new FakeClient();
       yield* serving(run, client);
-      attachments.named(run, "gw_2");
+      attachments.setRunId(run, "gw_2");
       run.headed(head, true);
       run.append([bytes("first, ")]);
       assert.isFalse(attachments.hasRequest(key));
@@ -310,7 +310,7 @@ describe("A client of a run that lingers", () => {
       client.gone();
       assert.isFalse(attachments.mayKeyLater(asked, wish), "a run goes on without a reader");
       const again = new FakeClient();
-      yield* Effect.forkChild(attachments.repeated(key, wish, again.response), { startImmediately: true });
+      yield* Effect.forkChild(attachments.serveRepeat(key, wish, again.response), { startImmediately: true });
       assert.strictEqual(again.got, "first, ");
       assert.isTrue(attachments.mayKeyLater(asked, wish));
       assert.isFalse(attachments.mayKeyLater({ ...asked, body: bytes("x".repeat(300_000)) }, wish), "in many turns");
@@ -324,7 +324,7 @@ describe("A client of a run that lingers", () => {
       const { attachments, wish } = yield* begun;
       const asked = { ...request, body: '{"model":"m"}' };
       const run = attachments.begin({ request: asked, wish, key: undefined, refuse: () => Effect.void });
-      attachments.named(run, "gw_2");
+      attachments.setRunId(run, "gw_2");
       attachments.cancel(run);
       attachments.keyed(run, asked);
       assert.isFalse(attachments.hasRequest(yield* attachments.keyOf(asked)));

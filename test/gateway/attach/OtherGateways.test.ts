@@ -231,7 +231,7 @@ describe("a client that comes back at another gateway", () => {
       for (const owner of [1, 0]) {
         for (const [index, mine] of has.entries()) mine.has = index === owner;
         const repeat = yield* client;
-        assert.isTrue(yield* siblings.repeated(request, wish, repeat.response), `worker ${owner}`);
+        assert.isTrue(yield* siblings.serveRepeat(request, wish, repeat.response), `worker ${owner}`);
         const got = yield* Effect.promise(() => repeat.reading.over);
         assert.deepStrictEqual([got.body.toString(), got.broken], ["its bytes", false]);
         const named = yield* client;
@@ -241,7 +241,7 @@ describe("a client that comes back at another gateway", () => {
         const stranger = yield* client;
         const wrong = { ...asked, holder: "c".repeat(64) };
         assert.strictEqual(yield* siblings.streamed(wrong, stranger.response), "none");
-        assert.isFalse(yield* siblings.repeated("d".repeat(64), wish, stranger.response));
+        assert.isFalse(yield* siblings.serveRepeat("d".repeat(64), wish, stranger.response));
         assert.deepStrictEqual(hops.splice(0), ["Repeat", "Stream"]);
       }
     }).pipe(Effect.scoped),
@@ -257,7 +257,7 @@ describe("a client that comes back at another gateway", () => {
       yield* polled(Effect.map(asker.others, ({ length }) => (length === 1 ? true : undefined)));
       const siblings = (yield* Siblings.make(undefined, asker, process)) ?? assert.fail();
       const { reading, response } = yield* client;
-      assert.isFalse(yield* siblings.repeated(request, wish, response));
+      assert.isFalse(yield* siblings.serveRepeat(request, wish, response));
       const asked = { _tag: "Stream", run_id: "gw_1", holder, method: "GET", from: 0 } as const;
       assert.strictEqual(yield* siblings.streamed(asked, response), "none");
       assert.isUndefined(yield* Siblings.make(undefined, undefined, process));

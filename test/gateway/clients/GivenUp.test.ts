@@ -4,8 +4,8 @@ import { Rule } from "../../../src/domain/Decision.ts";
 import { ClockName, type Failure, kinds, RejectedReason, TransportOperation } from "../../../src/domain/Failure.ts";
 import * as Http2Errors from "../../../src/domain/Http2Errors.ts";
 import * as TransportCodes from "../../../src/domain/TransportCodes.ts";
-import { type GivenUp, givenUp, isGivenUp, recalled, refusalOf } from "../../../src/gateway/clients/GivenUp.ts";
-import { saysPassing } from "../../../src/gateway/clients/PassingWords.ts";
+import { finalFailureOf, type GivenUp, isGivenUp, recalled, refusalOf } from "../../../src/gateway/clients/GivenUp.ts";
+import { isTransientText } from "../../../src/gateway/clients/PassingWords.ts";
 import { rules } from "../../../src/policy/Rules.ts";
 import { protocols } from "../../../src/provider/Protocols.ts";
 import { interruptedRun } from "./InterruptedRun.ts";
@@ -50,17 +50,18 @@ describe("the message of a failed run", () => {
     for (const kind of kindsOf()) {
       for (const code of codes) {
         const failure = { ...kind, ...(code === undefined ? {} : { code }) };
-        for (const rule of Rule.literals) all.add(givenUp(interruptedRun({ failure, rule })).message);
-        for (const text of documentsOf(givenUp(interruptedRun({ failure })))) documents.add(text);
+        for (const rule of Rule.literals) all.add(finalFailureOf(interruptedRun({ failure, rule })).message);
+        for (const text of documentsOf(finalFailureOf(interruptedRun({ failure })))) documents.add(text);
       }
     }
     assert.isAbove(all.size, 500);
-    for (const text of [...all, ...documents]) assert.isFalse(pi.test(text) || saysPassing(text), text);
+    for (const text of [...all, ...documents]) assert.isFalse(pi.test(text) || isTransientText(text), text);
     for (const message of all) assert.match(message, /^stream-recovery gateway: [\w ():',.;-]+\.$/);
   });
 
   it("distinguishes an outage that lasted too long from a wait that is too long", () => {
-    const told = (failure: Failure) => givenUp(interruptedRun({ failure, rule: "outage_too_long", attempts: 1 }));
+    const told = (failure: Failure) =>
+      finalFailureOf(interruptedRun({ failure, rule: "outage_too_long", attempts: 1 }));
     const away = told({ kind: "transport", operation: "connect", code: "path_down" });
     assert.strictEqual(
       away.message,
@@ -73,17 +74,17 @@ describe("the message of a failed run", () => {
 
   it("contains no number of attempts that reads as a status", () => {
     for (let attempts = 1; attempts < 6_000; attempts++) {
-      const { message } = givenUp(interruptedRun({ attempts }));
+      const { message } = finalFailureOf(interruptedRun({ attempts }));
       assert.isFalse(pi.test(message), message);
     }
-    assert.include(givenUp(interruptedRun({ attempts: 4 })).message, "4 attempts were made.");
-    assert.notInclude(givenUp(interruptedRun({ attempts: 503 })).message, "503");
-    assert.notInclude(givenUp(interruptedRun({ attempts: 1 })).message, "attempt");
+    assert.include(finalFailureOf(interruptedRun({ attempts: 4 })).message, "4 attempts were made.");
+    assert.notInclude(finalFailureOf(interruptedRun({ attempts: 503 })).message, "503");
+    assert.notInclude(finalFailureOf(interruptedRun({ attempts: 1 })).message, "attempt");
   });
 
   it("contains the code on the screen, in the document and in a header", () => {
     for (const code of ["EPROTO", "CERT_HAS_EXPIRED"]) {
-      const told = givenUp(interruptedRun({ failure: { kind: "transport", operation: "connect", code } }));
+      const told = finalFailureOf(interruptedRun({ failure: { kind: "transport", operation: "connect", code } }));
       assert.include(told.message, `the model provider could not be reached (${code}).`);
       assert.strictEqual(headerOf(told.headers, "x-recovery-code"), code);
       const { document } = refusalOf(told, protocols.get("openai-chat"), { status: 400, asksByWords: true });
@@ -100,26 +101,26 @@ describe("the message of a failed run", () => {
   });
 
   it("contains a code that is such a word only in the header, and text of unknown origin nowhere", () => {
-    const named = givenUp(interruptedRun({ failure: { kind: "transport", code: "UND_ERR_CONNECT_TIMEOUT" } }));
+    const named = finalFailureOf(interruptedRun({ failure: { kind: "transport", code: "UND_ERR_CONNECT_TIMEOUT" } }));
     assert.strictEqual(headerOf(named.headers, "x-recovery-code"), "UND_ERR_CONNECT_TIMEOUT");
     assert.notInclude(named.message, "TIMEOUT");
     // opencode searches a whole refusal for Node's codes, and retries without end.
-    const refused = givenUp(
+    const refused = finalFailureOf(
       interruptedRun({ failure: { kind: "transport", operation: "connect", code: "ECONNREFUSED" } }),
     );
     const { document } = refusalOf(refused, protocols.get("openai-responses"), { status: 400, asksByWords: true });
     assert.strictEqual(headerOf(refused.headers, "x-recovery-code"), "ECONNREFUSED");
     assert.notInclude(JSON.stringify(document), "ECONNREFUSED");
     assert.include(refused.message, "nothing listens at its address.");
-    const foreign = givenUp(interruptedRun({ failure: { kind: "transport", code: "a\r\nx-evil: 1" } }));
+    const foreign = finalFailureOf(interruptedRun({ failure: { kind: "transport", code: "a\r\nx-evil: 1" } }));
     assert.strictEqual(headerOf(foreign.headers, "x-recovery-code"), "transport");
     assert.notInclude(foreign.message, "evil");
     const deep = { kind: "unknown", fingerprint: { name: "E", code: "EX", depth: 1 } } as const;
-    assert.include(givenUp(interruptedRun({ failure: deep })).message, "(EX)");
+    assert.include(finalFailureOf(interruptedRun({ failure: deep })).message, "(EX)");
   });
 
   it("states its age if it comes from memory", () => {
-    const told = givenUp(interruptedRun());
+    const told = finalFailureOf(interruptedRun());
     const { headers, message } = recalled({ told, ageMs: 4_999 });
     assert.include(message, "4 s ago");
     assert.strictEqual(headerOf(headers, "x-recovery-age"), "4");
@@ -129,12 +130,12 @@ describe("the message of a failed run", () => {
 
   it("is checked by a guard that knows the words of the run's own sentences", () => {
     // Sentences of rules and failures reach people elsewhere; a client would retry because of them.
-    assert.isTrue(saysPassing("The model provider is overloaded"));
-    assert.isTrue(saysPassing("The model provider had an internal error (status 502)"));
-    assert.isTrue(saysPassing("the connection lost its way: connection lost"));
-    assert.isFalse(saysPassing("the model provider could not be reached (CERT_HAS_EXPIRED)."));
+    assert.isTrue(isTransientText("The model provider is overloaded"));
+    assert.isTrue(isTransientText("The model provider had an internal error (status 502)"));
+    assert.isTrue(isTransientText("the connection lost its way: connection lost"));
+    assert.isFalse(isTransientText("the model provider could not be reached (CERT_HAS_EXPIRED)."));
     for (const code of ["ECONNRESET", "ECONNREFUSED", "ETIMEDOUT", "ENOTFOUND", "EAI_AGAIN"])
-      assert.isTrue(saysPassing(code), code);
+      assert.isTrue(isTransientText(code), code);
   });
 });
 
@@ -166,7 +167,7 @@ describe("isGivenUp", () => {
     for (const rule of Rule.literals) {
       if (rules[rule].action === "auto_retry_once") continue;
       assert.match(
-        givenUp(interruptedRun({ rule, attempts: 2 })).message,
+        finalFailureOf(interruptedRun({ rule, attempts: 2 })).message,
         /2 attempts were made\. Nothing more is tried\.$/,
       );
     }

@@ -9,10 +9,10 @@ import type { AddressInfo } from "node:net";
 import { setTimeout as passed } from "node:timers/promises";
 import { afterAll, assert, beforeAll, describe, it } from "vitest";
 import * as Json from "../../../src/domain/Json.ts";
-import { type GivenUpRefusal, givenUp, refusalOf } from "../../../src/gateway/clients/GivenUp.ts";
+import { finalFailureOf, type GivenUpRefusal, refusalOf } from "../../../src/gateway/clients/GivenUp.ts";
 import { mannerOf } from "../../../src/gateway/clients/Manner.ts";
 import { type ProtocolId, protocols } from "../../../src/provider/Protocols.ts";
-import { written } from "../../../src/provider/protocol/StreamEvent.ts";
+import { encodeEvent } from "../../../src/provider/protocol/StreamEvent.ts";
 import { interruptedRun } from "./InterruptedRun.ts";
 import { sdkReaders } from "./SdkReaders.ts";
 
@@ -73,7 +73,7 @@ const interleaved = (id: ProtocolId, recording: string, agent: string): Readonly
   const { firstNoOp } = mannerOf({ headers: [["user-agent", agent]], protocol: id });
   const protocol = protocols.get(id);
   const noOp = (last: Json.JsonRecord | undefined): string =>
-    last === undefined && firstNoOp === "comment" ? ": keep-alive\n\n" : written(protocol.noOp(last, run));
+    last === undefined && firstNoOp === "comment" ? ": keep-alive\n\n" : encodeEvent(protocol.noOp(last, run));
   let last: Json.JsonRecord | undefined;
   const all = events(id, recording);
   return [
@@ -108,7 +108,7 @@ describe("a no-op", () => {
   }
 });
 
-const told = givenUp(interruptedRun({ failure: { kind: "transport", operation: "body", code: "ECONNRESET" } }));
+const told = finalFailureOf(interruptedRun({ failure: { kind: "transport", operation: "body", code: "ECONNRESET" } }));
 
 const thrown = async (read: Promise<unknown>): Promise<string> => {
   try {

@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest";
 import { toldBodyCharactersMax } from "../../../src/adapters/relay/RelayRepeats.ts";
 import type { RelayRefusal } from "../../../src/adapters/relay/RelayTransport.ts";
-import { type GivenUp, givenUp, sentenceOf } from "../../../src/gateway/clients/GivenUp.ts";
-import { saysPassing, withoutPassing } from "../../../src/gateway/clients/PassingWords.ts";
+import { finalFailureOf, type GivenUp, sentenceOf } from "../../../src/gateway/clients/GivenUp.ts";
+import { isTransientText, withoutPassing } from "../../../src/gateway/clients/PassingWords.ts";
 import { quoteCharactersMax } from "../../../src/gateway/clients/ProviderWords.ts";
 import { redact } from "../../../src/gateway/clients/Redaction.ts";
 import { seeded } from "../../Seeded.ts";
@@ -14,7 +14,7 @@ const refusal = (body: string, status = 429): RelayRefusal => ({
   whole: true,
 });
 const givenUpBy = (body: string): GivenUp =>
-  givenUp(interruptedRun({ failure: { kind: "rate_limited" } }, refusal(body)));
+  finalFailureOf(interruptedRun({ failure: { kind: "rate_limited" } }, refusal(body)));
 const told = (message: string, code?: string) => givenUpBy(JSON.stringify({ error: { message, code } }));
 const verbatim = { asksByWords: false };
 const careful = { asksByWords: true };
@@ -33,7 +33,7 @@ describe("a provider's words", () => {
       careful,
     );
     assert.include(text, 'says "[…] reached for org blue: 12 of 12 per minute. Please […] in 20s."');
-    assert.isFalse(saysPassing(text));
+    assert.isFalse(isTransientText(text));
     const all = sentenceOf(told("Overloaded", "overloaded_error"), careful);
     assert.strictEqual(all, givenUpBy("").message);
   });
@@ -48,8 +48,8 @@ describe("a provider's words", () => {
       const text = Array.from({ length: 8 }, () => words[Math.floor(random() * words.length)]).join(
         random() < 0.3 ? "" : " ",
       );
-      assert.isFalse(saysPassing(sentenceOf(told(text, text), careful)), text);
-      assert.isFalse(saysPassing(withoutPassing(text) ?? ""), text);
+      assert.isFalse(isTransientText(sentenceOf(told(text, text), careful)), text);
+      assert.isFalse(isTransientText(withoutPassing(text) ?? ""), text);
     }
   });
 
@@ -75,7 +75,7 @@ describe("a provider's words", () => {
       body: [new TextEncoder().encode("<html><title>Sign in as blue</title></html>")],
       whole: true,
     };
-    const given = givenUp(interruptedRun({ failure: { kind: "protocol", reason: "not_a_stream" } }, page));
+    const given = finalFailureOf(interruptedRun({ failure: { kind: "protocol", reason: "not_a_stream" } }, page));
     const { said, ...own } = given;
     assert.notInclude(JSON.stringify(own), "blue");
     for (const words of [verbatim, careful])

@@ -8,7 +8,7 @@ import { Connections, holderOf, Shares } from "../../../src/gateway/limits/Share
 const socketOf = (remotePort: number) => {
   const socket = Object.assign(new PassThrough(), { remoteAddress: "10.0.0.1", remotePort });
   // The counters read nothing else of a socket.
-  return socket as unknown as Parameters<Connections["opened"]>[0];
+  return socket as unknown as Parameters<Connections["register"]>[0];
 };
 
 const closed = () => new Promise((next) => setImmediate(next));
@@ -41,7 +41,7 @@ describe("connections", () => {
   it("that say nothing are at most half of all: the oldest gives its place up", async () => {
     const connections = new Connections(4);
     const sockets = [1, 2, 3].map(socketOf);
-    for (const socket of sockets) connections.opened(socket);
+    for (const socket of sockets) connections.register(socket);
     await closed();
     assert.deepStrictEqual(
       sockets.map(({ destroyed }) => destroyed),
@@ -60,7 +60,7 @@ describe("connections", () => {
       () => ownDescriptors + 4,
     );
     const sockets = [1, 2, 3].map(socketOf);
-    for (const socket of sockets) connections.opened(socket);
+    for (const socket of sockets) connections.register(socket);
     await closed();
     assert.deepStrictEqual(
       sockets.map(({ destroyed }) => destroyed),
@@ -73,7 +73,7 @@ describe("connections", () => {
     const connections = new Connections(8);
     const claimed = (port: number, holder: string) => {
       const socket = socketOf(port);
-      connections.opened(socket);
+      connections.register(socket);
       const may = [connections.claim(socket, holder), connections.claim(socket, holder)];
       if (may.includes(false)) socket.destroy();
       return [socket, may.every(Boolean)] as const;

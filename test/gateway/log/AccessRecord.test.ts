@@ -41,8 +41,8 @@ describe("the record of a request", () => {
 
   it("says where it went, what became of it, and how long it took", () => {
     const { access: it, at } = access();
-    it.asked("POST", "/v1/chat/completions?key=secret");
-    it.learned({ upstream: "openai", client: "codex", token: undefined });
+    it.recordRequest("POST", "/v1/chat/completions?key=secret");
+    it.addFacts({ upstream: "openai", client: "codex", token: undefined });
     it.followed({ _tag: "AttemptStarted", run_id: "gw_1", attempt: 1, mode: "first" }, "gw_1");
     it.followed(
       { _tag: "RetryScheduled", attempt: 1, mode: "replay", rule: "clean_replay", delay_ms: 1, message: "" } as never,
@@ -54,7 +54,7 @@ describe("the record of a request", () => {
     at(50);
     it.wrote(3);
     it.wrote(4);
-    it.ended("whole");
+    it.recordEnd("whole");
     at(70);
     assert.deepStrictEqual<unknown>(it.record, {
       method: "POST",
@@ -79,10 +79,10 @@ describe("the record of a request", () => {
       for (const play of plays) play(it);
       return it.record.outcome;
     };
-    const ended = (how: "whole" | "left" | "broken") => (it: Access) => it.ended(how);
-    const refused = (reason: string) => (it: Access) => it.learned({ refused: reason });
+    const ended = (how: "whole" | "left" | "broken") => (it: Access) => it.recordEnd(how);
+    const refused = (reason: string) => (it: Access) => it.addFacts({ refused: reason });
     const gaveUp = (it: Access) => it.followed(interrupted, "gw_1");
-    const recalled = (it: Access) => it.learned({ memory_ms: 3 });
+    const recalled = (it: Access) => it.addFacts({ memory_ms: 3 });
     assert.strictEqual(outcomeOf(ended("whole")), "completed");
     assert.strictEqual(outcomeOf(ended("broken")), "failed");
     assert.strictEqual(outcomeOf(), "failed");
@@ -96,11 +96,11 @@ describe("the record of a request", () => {
     const userCancelled = (it: Access) => it.followed(cancelled, "gw_1");
     assert.strictEqual(outcomeOf(userCancelled, ended("broken")), "run_cancelled");
     assert.strictEqual(outcomeOf(userCancelled, refused("upstream_failed"), ended("whole")), "run_cancelled");
-    const attached = (it: Access) => it.learned({ attached_at: 3 });
+    const attached = (it: Access) => it.addFacts({ attached_at: 3 });
     assert.strictEqual(outcomeOf(attached, userCancelled, ended("broken")), "run_cancelled");
     // The worker that has the run tells another one, at which the client is, no more than the rule.
     assert.strictEqual(
-      outcomeOf((it) => it.learned({ rule: "user_cancelled" }), ended("broken")),
+      outcomeOf((it) => it.addFacts({ rule: "user_cancelled" }), ended("broken")),
       "run_cancelled",
     );
     assert.strictEqual(outcomeOf(ended("left"), userCancelled, ended("broken")), "cancelled");
@@ -117,7 +117,7 @@ describe("the record of a request", () => {
   it("has no query, no token and no key in its path, which is bounded", () => {
     const pathOf = (target: string) => {
       const { access: it } = access();
-      it.asked("GET", target);
+      it.recordRequest("GET", target);
       return it.record.path;
     };
     assert.strictEqual(pathOf("/t/SECRET/v1/models?key=1#x"), "/t/…/v1/models");

@@ -1,7 +1,7 @@
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { assert, describe, it } from "@effect/vitest";
 import { Deferred, Effect } from "effect";
-import { discarded, isUnread } from "../../../src/gateway/proxy/Lingering.ts";
+import { discardRest, isUnread } from "../../../src/gateway/proxy/Lingering.ts";
 import { serverOf } from "../GatewayCases.ts";
 
 describe("A client that still sends", () => {
@@ -25,9 +25,9 @@ describe("A client that still sends", () => {
       const { socket } = request;
       assert.isTrue(isUnread(request));
       const closed = Effect.sync(() => void client.destroy());
-      yield* Effect.all([discarded(request), closed], { concurrency: "unbounded" });
+      yield* Effect.all([discardRest(request), closed], { concurrency: "unbounded" });
       assert.deepStrictEqual([socket.destroyed, isUnread(request)], [true, false]);
-      yield* discarded(request);
+      yield* discardRest(request);
     }),
   );
 });

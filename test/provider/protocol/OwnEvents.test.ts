@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { assert, describe, it } from "@effect/vitest";
 import * as Json from "../../../src/domain/Json.ts";
 import { type ProtocolId, protocols } from "../../../src/provider/Protocols.ts";
-import { endingPauseMs, written } from "../../../src/provider/protocol/StreamEvent.ts";
+import { encodeEvent, endingPauseMs } from "../../../src/provider/protocol/StreamEvent.ts";
 import * as Decoder from "../../../src/provider/stream/Decoder.ts";
 
 const recorded: Readonly<Record<ProtocolId, string>> = {
@@ -50,7 +50,7 @@ describe("what is written into a response by ourselves", () => {
       const whole = decoded(id, events.join(""));
       assert.isTrue(whole.end.complete);
       for (let at = 0; at < events.length; at++) {
-        const noOp = written(protocol.noOp(lastOf(at), run));
+        const noOp = encodeEvent(protocol.noOp(lastOf(at), run));
         const { end, failure, parts } = decoded(id, [...events.slice(0, at), noOp, ...events.slice(at)].join(""));
         assert.isUndefined(failure, `at ${at}`);
         assert.isTrue(end.complete, `at ${at}`);

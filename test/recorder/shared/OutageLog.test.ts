@@ -14,7 +14,7 @@ describe("a repeated failure", () => {
         const outage = new OutageLog(words);
         yield* outage.worked;
         for (let second = 0; second < 150; second += 1) {
-          yield* outage.failed("the server is away");
+          yield* outage.recordFailure("the server is away");
           yield* TestClock.adjust("1 second");
         }
         assert.isTrue(outage.isOn);
@@ -37,7 +37,7 @@ describe("a repeated failure", () => {
       yield* Effect.gen(function* () {
         const outage = new OutageLog(words);
         for (let times = 0; times < 100; times += 1) {
-          yield* outage.failed("x");
+          yield* outage.recordFailure("x");
           yield* outage.worked;
           yield* TestClock.adjust(saidAgainMs / 50);
         }
@@ -54,7 +54,9 @@ describe("a repeated failure", () => {
       const { log, said } = heard();
       const [one, other] = [{}, {}];
       const outageOf = outageLogs(words);
-      yield* Effect.forEach([one, one, other, one], (store) => outageOf(store).failed("x")).pipe(Effect.provide(log));
+      yield* Effect.forEach([one, one, other, one], (store) => outageOf(store).recordFailure("x")).pipe(
+        Effect.provide(log),
+      );
       assert.strictEqual(said.length, 2);
     }),
   );

@@ -37,7 +37,7 @@ describe("a run that its process releases", () => {
     Effect.gen(function* () {
       const { as, lease } = yield* parting;
       assert.isUndefined(lease.part("r"), "one is under way");
-      lease.stays("r", as);
+      lease.failRelease("r", as);
       assert.deepStrictEqual([lease.leaving, lease.isLeaving("r")], [["r"], true]);
       const again = lease.part("r");
       assert.strictEqual(again, as);
@@ -64,7 +64,7 @@ describe("a run that its process releases", () => {
       const { as, lease } = yield* parting;
       lease.leave("r", as);
       assert.isTrue(lease.isLeaving("r"), "the statement may still take effect");
-      lease.stays("r", as);
+      lease.failRelease("r", as);
       assert.deepStrictEqual([lease.isLeaving("r"), lease.isNeeded], [false, false]);
     }).pipe(Effect.scoped),
   );
@@ -79,7 +79,7 @@ describe("a run that its process releases", () => {
       lease.parted("r", as, false);
       assert.isTrue(lease.isLeaving("r"));
       assert.strictEqual(lease.driven("r"), next);
-      if (next !== undefined) lease.stays("r", next);
+      if (next !== undefined) lease.failRelease("r", next);
       assert.deepStrictEqual(lease.leaving, ["r"], "it is given back later");
     }).pipe(Effect.scoped),
   );

@@ -151,7 +151,7 @@ describe("a process with many such runs", () => {
       const handoff = new Handoff<S.ScriptedPart>(tapped.taps?.tee);
       const ledger = { ended: false };
       const services = Context.empty();
-      lingering.begins({
+      lingering.setRun({
         runId: "r",
         attempts: 1,
         handoff,
@@ -167,7 +167,7 @@ describe("a process with many such runs", () => {
       assert.strictEqual(runs.size, 1);
       lingering.over();
       assert.strictEqual(runs.size, 0);
-      lingering.left(lingering.first, yield* Effect.exit(Effect.interrupt));
+      lingering.detach(lingering.first, yield* Effect.exit(Effect.interrupt));
       assert.strictEqual(runs.bytes, 0);
     }),
   );

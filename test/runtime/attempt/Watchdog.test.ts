@@ -324,7 +324,7 @@ describe("watchdog", () => {
       for (const [index, first_progress] of [5_000, 1_000, 3_000].entries()) {
         watchdog.watch(
           { ...clocks, first_progress },
-          { stalled: (clock) => fired.push(`${index} ${clock}`), suspended: () => undefined },
+          { onStalled: (clock) => fired.push(`${index} ${clock}`), onSuspended: () => undefined },
           0,
         );
       }

@@ -83,8 +83,8 @@ const played = <A>(body: (world: World) => Effect.Effect<A>) =>
       });
       const watch = (path: string | undefined, clocks: Partial<Clocks> = {}) => {
         const listener = {
-          stalled: () => undefined,
-          suspended: () => assert.fail("nothing slept"),
+          onStalled: () => undefined,
+          onSuspended: () => assert.fail("nothing slept"),
           ...(path === undefined ? {} : { path }),
         };
         return watchdog.watch(counted(clocks, asked.add), listener, 0);
@@ -252,7 +252,7 @@ describe("a silence that was asked about", () => {
 });
 
 describe("a listener", () => {
-  const quiet = { stalled: () => undefined, suspended: () => undefined };
+  const quiet = { onStalled: () => undefined, onSuspended: () => undefined };
   const idle: Clocks = { first_progress: off, idle: off, silence: off, attempt: off, run: off };
 
   it.effect("that dies of its clock takes nobody's question with it", () =>
@@ -269,7 +269,7 @@ describe("a listener", () => {
         const dies = () => {
           throw new Error("a listener that dies");
         };
-        watchdog.watch({ ...idle, attempt: askAfterMs }, { ...quiet, stalled: dies }, 0);
+        watchdog.watch({ ...idle, attempt: askAfterMs }, { ...quiet, onStalled: dies }, 0);
         yield* TestClock.adjust(askAfterMs);
         assert.deepStrictEqual(silent, [["p", askAfterMs]]);
         assert.strictEqual(watchdog.size, 1);
@@ -290,7 +290,7 @@ describe("a listener", () => {
             told.push(index);
             for (const other of watches) if (other !== watches[index]) watchdog.unwatch(other);
           };
-          watches.push(watchdog.watch(idle, { ...quiet, suspended }, 0));
+          watches.push(watchdog.watch(idle, { ...quiet, onSuspended: suspended }, 0));
         }
         yield* TestClock.adjust(1_000);
         skew.wall += 60_000;

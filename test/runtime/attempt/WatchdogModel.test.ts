@@ -106,13 +106,13 @@ class Model {
 }
 
 const tell = (watch: Watch, event: Event, now: number): void => {
-  if (event === "written") watch.written(now);
+  if (event === "written") watch.onRequestWritten(now);
   if (event === "progress") watch.arrived(now, true);
   if (event === "part") watch.arrived(now, false);
   if (event === "bytes") watch.bytes(now);
   if (event === "keep_alive") watch.keepAlive();
   if (event === "terminal") watch.terminal(now);
-  if (event === "goes_on") watch.goesOn();
+  if (event === "goes_on") watch.forgetTerminal();
   if (event === "hold") watch.hold(now);
   if (event === "release") watch.release(now);
 };
@@ -127,13 +127,13 @@ const play = (seed: number) =>
     let fired: { readonly clock: ClockName; readonly at: number } | undefined;
     const startedAt = watchdog.now();
     const listener = {
-      stalled: (clock: ClockName) => {
+      onStalled: (clock: ClockName) => {
         fired = { clock, at: watchdog.now() - startedAt };
       },
-      suspended: () => assert.fail(`seed ${seed}: nothing was suspended`),
+      onSuspended: () => assert.fail(`seed ${seed}: nothing was suspended`),
     };
     // Others that are watched too, so that the fiber sleeps to deadlines that are not this one's.
-    watchdog.watch({ ...noClocks, attempt: 7_000 }, { ...listener, stalled: () => undefined }, 0);
+    watchdog.watch({ ...noClocks, attempt: 7_000 }, { ...listener, onStalled: () => undefined }, 0);
     yield* TestClock.adjust(next(3) * 10);
     const begun = watchdog.now() - startedAt;
     const runElapsed = next(200);
@@ -216,8 +216,8 @@ const watched = <A>(clocks: Partial<Clocks>, body: (it: Watched) => Effect.Effec
       const fired: Array<string> = [];
       const suspended: Array<number> = [];
       const listener = {
-        stalled: (clock: ClockName) => void fired.push(clock),
-        suspended: (ms: number) => void suspended.push(ms),
+        onStalled: (clock: ClockName) => void fired.push(clock),
+        onSuspended: (ms: number) => void suspended.push(ms),
       };
       const watch = watchdog.watch({ ...noClocks, ...clocks }, listener, 0);
       yield* TestClock.adjust(0);
@@ -266,8 +266,8 @@ describe("a suspension", () => {
         const fired: Array<string> = [];
         const suspended: Array<number> = [];
         const listener = {
-          stalled: (clock: ClockName) => void fired.push(clock),
-          suspended: (ms: number) => void suspended.push(ms),
+          onStalled: (clock: ClockName) => void fired.push(clock),
+          onSuspended: (ms: number) => void suspended.push(ms),
         };
         watchdog.watch({ ...noClocks, attempt: 30_000 }, listener, 0);
         skew.monotonic += 3_600_000;
@@ -353,7 +353,7 @@ describe("a suspension", () => {
         skew.wall += 600_000;
         yield* TestClock.adjust(5_000);
         const fired: Array<string> = [];
-        const listener = { stalled: (clock: string) => void fired.push(clock), suspended: () => undefined };
+        const listener = { onStalled: (clock: string) => void fired.push(clock), onSuspended: () => undefined };
         watchdog.watch({ ...noClocks, first_progress: 1_000 }, listener, 0);
         yield* TestClock.adjust(15_000);
         assert.deepStrictEqual(fired, []);
@@ -405,8 +405,8 @@ describe("a suspension", () => {
           const fired: Array<string> = [];
           const suspended: Array<number> = [];
           const listener = {
-            stalled: (clock: ClockName) => void fired.push(clock),
-            suspended: (ms: number) => void suspended.push(ms),
+            onStalled: (clock: ClockName) => void fired.push(clock),
+            onSuspended: (ms: number) => void suspended.push(ms),
           };
           watchdog.watch({ ...noClocks, first_progress: 5_000 }, listener, 0);
           yield* TestClock.adjust(5_000 + foundWithinMs);

@@ -1,6 +1,6 @@
 import { Channel, Data, Effect, Exit, Scope, Stream } from "effect";
 import { describe, expect, it } from "vitest";
-import { lazily, openedBy, pullIn } from "../../../src/runtime/contract/LazyStream.ts";
+import { lazily, pullIn, withOpener } from "../../../src/runtime/contract/LazyStream.ts";
 
 class Refused extends Data.TaggedError("Refused")<{ readonly why: string }> {}
 
@@ -25,13 +25,13 @@ describe("a stream whose channel is built only where it is asked for", () => {
     const never = lazily((): Stream.Stream<number> => {
       throw new Error("its channel was asked for");
     });
-    const opened = openedBy(never, () => Effect.succeed(Effect.succeed([7])));
+    const opened = withOpener(never, () => Effect.succeed(Effect.succeed([7])));
     expect(await Effect.runPromise(pulledOnce(opened))).toEqual([7]);
     expect(await Effect.runPromise(pulledOnce(Stream.make(5)))).toEqual([5]);
   });
 
   it("fails the pull with what its opening failed with", async () => {
-    const refused = openedBy<number, Refused, never>(
+    const refused = withOpener<number, Refused, never>(
       lazily(() => Stream.empty),
       () => Effect.fail(new Refused({ why: "closed" })),
     );

@@ -25,7 +25,9 @@ const behind = (life: L.Life, recoveries: ReadonlyArray<CrashRecovery.RecoverOpt
 /** Returns true if no program may continue it before a person has answered. */
 const waitsForAPerson = (record: RunRecord): boolean =>
   record.state === "ended" ||
-  (record.parked === "question" && record.questions.at(-1)?.answer === undefined && !CrashPlan.goesOnByItself(record));
+  (record.parked === "question" &&
+    record.questions.at(-1)?.answer === undefined &&
+    !CrashPlan.canContinueUnasked(record));
 
 /** Removes values that are random each time. */
 const undrawn = ({ incidents, ...rest }: RunRecord) => ({

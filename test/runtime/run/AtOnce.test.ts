@@ -37,7 +37,7 @@ const writing = Effect.gen(function* () {
   );
   const owner = {
     ...{ runId, elapsedMs: 0, services: Context.empty(), stopped: Deferred.makeUnsafe<void>() },
-    lost: () => undefined,
+    onLost: () => undefined,
     unrecorded: () => undefined,
   };
   return { play, store, taken, writer: new RunWriter(owner, bounded({ ...memory, write }), yield* Backlog.make) };
@@ -118,7 +118,7 @@ describe("A write that the store commits in the same step", () => {
   it.effect("is no longer made once the run is another process's", () =>
     Effect.gen(function* () {
       const { taken, writer } = yield* writing;
-      writer.takenOver();
+      writer.onTakenOver();
       assert.strictEqual(yield* writer.write([parked("question")], true), "lost");
       assert.deepStrictEqual(taken, []);
     }),

@@ -152,7 +152,7 @@ describe("Runs that wait for the store", () => {
         elapsedMs: 0,
         services: yield* Effect.context<never>(),
         stopped: Deferred.makeUnsafe<void>(),
-        lost: () => undefined,
+        onLost: () => undefined,
         unrecorded: () => undefined,
       };
       const writer = new RunWriter(owner, bounded({ ...memory, write }), backlog);

@@ -15,7 +15,7 @@ it("a seam that throws once is never called again, because its state of the text
     refused: () => {},
   }));
   assert.isObject(seams.plan());
-  seams.begins(true);
+  seams.beginResponse(true);
   fails = false;
   assert.strictEqual(seams.plan(), "unbuildable");
 });

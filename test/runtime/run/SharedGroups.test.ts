@@ -37,11 +37,11 @@ const member = () => {
 /** Lets a run of the group break and decide, and returns true if it takes a retry. */
 const decides = ({ groups, shared }: Node, it = member(), tokens = 0) =>
   Effect.gen(function* () {
-    yield* shared.breaks({ member: it, budget, now, stopped }, tokens);
+    yield* shared.countBreak({ member: it, budget, now, stopped }, tokens);
     groups.broke(it, tokens, 0);
     const takes = groups.facts(it, 0).group_retries < limit;
     if (takes) groups.take(it, 0);
-    yield* shared.decided(it);
+    yield* shared.giveBackUntaken(it);
     return takes;
   });
 
@@ -77,7 +77,7 @@ describe("a group with runs on several machines", () => {
       const gone = member();
       yield* decides(first, gone);
       first.groups.leave(gone);
-      yield* first.shared.left(gone);
+      yield* first.shared.leave(gone);
       yield* Effect.yieldNow;
       yield* Effect.yieldNow;
       for (let n = 0; n < limit; n += 1) assert.isTrue(yield* decides(second));
@@ -110,7 +110,7 @@ describe("a group with runs on several machines", () => {
       assert.isFalse(yield* decides(first));
       assert.isTrue(yield* decides(second));
       const calls = store.calls();
-      yield* first.shared.breaks({ member: member(), budget: defaultBudget, now, stopped }, 0);
+      yield* first.shared.countBreak({ member: member(), budget: defaultBudget, now, stopped }, 0);
       assert.strictEqual(store.calls(), calls);
     }),
   );
@@ -165,7 +165,7 @@ describe("a group with runs on several machines", () => {
       const groups = new Groups();
       const shared = new SharedGroups(groups, { ...pacing, spend });
       const one = member();
-      const breaks = shared.breaks({ member: one, budget, now, stopped: Effect.sleep(100) }, 7);
+      const breaks = shared.countBreak({ member: one, budget, now, stopped: Effect.sleep(100) }, 7);
       const broken = yield* Effect.forkChild(breaks);
       yield* TestClock.adjust(100);
       yield* Fiber.join(broken);

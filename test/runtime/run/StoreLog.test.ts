@@ -28,7 +28,7 @@ const writing = Effect.fnUntraced(function* (atOnce: boolean) {
   const writer = (runId: string) => {
     const owner = {
       ...{ runId, elapsedMs: 0, services, stopped: Deferred.makeUnsafe<void>() },
-      ...{ lost: () => undefined, unrecorded: () => undefined },
+      ...{ onLost: () => undefined, unrecorded: () => undefined },
     };
     return new RunWriter(owner, bounded(recorder), backlog);
   };

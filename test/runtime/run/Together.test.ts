@@ -37,7 +37,7 @@ const writing = Effect.gen(function* () {
   const unrecorded: Array<string> = [];
   const owner = {
     ...{ runId, elapsedMs: 0, services: Context.empty(), stopped: Deferred.makeUnsafe<void>() },
-    lost: (why: string) => void unrecorded.push(why),
+    onLost: (why: string) => void unrecorded.push(why),
     unrecorded: (reason: string) => void unrecorded.push(reason),
   };
   const writer = new RunWriter(owner, bounded(recorder), yield* Backlog.make);
@@ -200,7 +200,7 @@ describe("A write that the store commits together with others", () => {
     Effect.gen(function* () {
       const { asked, start, taken, writer } = yield* writing;
       const first = yield* start([parked("question")]);
-      writer.takenOver();
+      writer.onTakenOver();
       asked[0]?.(false);
       assert.strictEqual(yield* Fiber.join(first), "lost");
       assert.strictEqual(yield* writer.write([parked("interrupted")], true), "lost");

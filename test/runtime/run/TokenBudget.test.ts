@@ -121,7 +121,7 @@ describe("Tokens of a run", () => {
 
   it("are kept in a run that another process takes over: the wasted ones, and the counted cost of its request", () => {
     const spending = new Spending();
-    spending.restored({ ...fresh, wasted_tokens: 700, tokens_estimated: true }, 500);
+    spending.restore({ ...fresh, wasted_tokens: 700, tokens_estimated: true }, 500);
     assert.deepInclude(spending.facts(), { wasted_tokens: 700, next_tokens: 500, tokens_estimated: true });
     spending.gaveUp({ input: 500, output: 20, estimated: false });
     assert.deepInclude(spending.facts(), { wasted_tokens: 1_220, next_tokens: 500, tokens_estimated: true });

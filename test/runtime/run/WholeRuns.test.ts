@@ -79,7 +79,7 @@ const layer = (store: keyof typeof stores, refuses?: Refuses) =>
 
 /** Throws when a run releases what it holds. */
 class Faulty extends Presence {
-  override forgets(): void {
+  override clearListener(): void {
     throw new Error("a defect");
   }
 }
@@ -130,7 +130,7 @@ describe("A run whose response is whole", () => {
     it.live(`hands over what has waited for its reader before it reports its completion, if the store ${store}`, () =>
       Effect.gen(function* () {
         const presence = new Presence();
-        presence.leaves();
+        presence.markAway();
         const { events, record } = yield* played([hello, done], { taps: { presence } });
         assert.deepStrictEqual(events, ["AttemptStarted", "hello", "done", "RunCompleted"]);
         assert.deepStrictEqual([record?.end?.state, record?.attempts[0]?.facts.shown], ["completed", "text"]);

@@ -18,8 +18,8 @@ import type { Part } from "../../../provider/stream/Protocol.ts";
 import type { SeamJoin, SeamPassed, SeamPlan, TextSeam } from "../../../seam/TextSeam.ts";
 import { bytesOf } from "./SeamBytes.ts";
 import type { SeamPart } from "./SeamPart.ts";
-import { isSigned, type PlainRequest, type SentRequest, sentBody, sentText, withBody } from "./SeamRequest.ts";
-import { marked } from "./WideNumbers.ts";
+import { decodeBody, isSigned, type PlainRequest, parseBody, type SentRequest, withBody } from "./SeamRequest.ts";
+import { markWideNumbers } from "./WideNumbers.ts";
 
 /** Maximum bytes of a response that are kept for the request of its continuation. */
 export const keptBytesMax = 1024 * 1024;
@@ -67,8 +67,8 @@ export class RelaySeam implements TextSeam<SeamPart> {
     this.#prefills = prefills;
   }
 
-  /** Records the request of a response, whose text is continued on the same route only. */
-  asks(plan: SeamAsked): void {
+  /** Text is continued only on the route of this request. */
+  setRequest(plan: SeamAsked): void {
     this.#asked = plan;
   }
 
@@ -146,7 +146,7 @@ export class RelaySeam implements TextSeam<SeamPart> {
     return {
       plan,
       inner: ProtocolSeam.makeIn(protocol, {
-        body: () => sentBody(plan),
+        body: () => parseBody(plan),
         choices: plan.tolerance?.choices,
         url: request.url,
         ...(provider.model === undefined ? {} : { model: provider.model }),
@@ -181,9 +181,9 @@ const follow = (followed: Followed): void => {
 
 /** The body of the next request; undefined if it cannot be built. */
 const built = ({ collector, plan: { protocol, ...plan } }: Followed, seam: SeamPlan): string | undefined => {
-  const sent = sentText(plan);
+  const sent = decodeBody(plan);
   if (sent === undefined || isSigned(plan.request)) return undefined;
-  const { restored, text } = marked(sent);
+  const { restored, text } = markWideNumbers(sent);
   const body = Json.record(Json.parse(text)?.json);
   if (body === undefined) return undefined;
   const input = { body, received: collector.received(), calls: [], results: [], seam };

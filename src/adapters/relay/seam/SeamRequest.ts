@@ -15,14 +15,14 @@ export interface PlainRequest {
   readonly plain?: SentRequest["body"];
 }
 
-/** The parsed body of a request; undefined if it cannot be read here. */
-export const sentBody = (sent: PlainRequest): Json.JsonRecord | undefined => {
-  const text = sentText(sent);
+/** Undefined if the body cannot be read here. */
+export const parseBody = (sent: PlainRequest): Json.JsonRecord | undefined => {
+  const text = decodeBody(sent);
   return text === undefined ? undefined : Json.record(Json.parse(text)?.json);
 };
 
-/** The body of a request as text; undefined if it cannot be read here. */
-export const sentText = ({ plain, request }: PlainRequest): string | undefined => {
+/** Undefined if the body cannot be read here. */
+export const decodeBody = ({ plain, request }: PlainRequest): string | undefined => {
   const body = plain ?? (request.headers.some(isEncoding) ? undefined : request.body);
   if (body === undefined || typeof body === "string") return body;
   try {

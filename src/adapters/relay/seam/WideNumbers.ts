@@ -17,7 +17,7 @@ export interface Marked {
  *
  * @param text JSON; the result for any other text is meaningless
  */
-export const marked = (text: string): Marked => {
+export const markWideNumbers = (text: string): Marked => {
   const mark = markFor(text);
   let out = "";
   let kept = 0;

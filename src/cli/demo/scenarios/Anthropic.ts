@@ -1,7 +1,7 @@
 /**
  * Scenarios over Anthropic Messages.
  */
-import { ended, guarded, joined, recovered, type Scenario } from "./Scenario.ts";
+import { continuation, guarded, recovered, type Scenario, singleAttempt } from "./Scenario.ts";
 
 const protocol = "anthropic-messages";
 const call = { tool: "bash", input: { cmd: "make deploy" } };
@@ -98,7 +98,7 @@ export const scenariosAnthropic: ReadonlyArray<Scenario> = [
     fault: "connection lost after the end",
     protocol,
     answers: [{ content: [{ text: 4 }], break: { kind: "fin", at: "event", n: 1_000 } }],
-    expect: ended("whole answer", "do_not_retry already_complete"),
+    expect: singleAttempt("whole answer", "do_not_retry already_complete"),
   },
   {
     name: "text-goes-on-anthropic",
@@ -107,7 +107,7 @@ export const scenariosAnthropic: ReadonlyArray<Scenario> = [
     clocks: { idle: 300 },
     goesOn: {},
     answers: [{ content: [{ text: 20 }], break: { kind: "stall", at: "event", n: 12 } }, { goes_on: {} }],
-    expect: joined("anchor"),
+    expect: continuation("anchor"),
   },
   {
     name: "client-comes-back",
@@ -123,6 +123,6 @@ export const scenariosAnthropic: ReadonlyArray<Scenario> = [
     protocol,
     cancelAfter: 3,
     answers: [{ content: [{ text: 40 }], delay_ms: 50 }],
-    expect: ended("partial, stopped", "do_not_retry user_cancelled"),
+    expect: singleAttempt("partial, stopped", "do_not_retry user_cancelled"),
   },
 ];

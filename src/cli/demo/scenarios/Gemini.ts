@@ -1,7 +1,7 @@
 /**
  * Scenarios over Google Gemini.
  */
-import { guarded, joined, recovered, type Scenario } from "./Scenario.ts";
+import { continuation, guarded, recovered, type Scenario } from "./Scenario.ts";
 
 const protocol = "google-gemini";
 const call = { tool: "bash", input: { cmd: "make deploy" } };
@@ -35,7 +35,7 @@ export const scenariosGemini: ReadonlyArray<Scenario> = [
     protocol,
     goesOn: {},
     answers: [{ content: [{ text: 20 }], break: { kind: "fin", at: "event", n: 12 } }, { goes_on: {} }],
-    expect: joined("anchor"),
+    expect: continuation("anchor"),
   },
   {
     name: "no-finish-reason",

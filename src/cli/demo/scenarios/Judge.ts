@@ -78,7 +78,7 @@ export const judge = (scenario: Scenario, outcome: PlayedRun): JudgedRun => {
       ...(scenario.leavesAfter !== undefined && !outcome.attached ? ["the caller was not attached again"] : []),
       ...faults(verdict),
       ...log.filter((it) => it.outcome === "open").map((it) => `request ${it.number} was never closed`),
-      ...incidents.filter((it) => !decidesAgain(it)).map((it) => `decide gives another decision for ${it.id}`),
+      ...incidents.filter((it) => !isReproducible(it)).map((it) => `decide gives another decision for ${it.id}`),
     ],
   };
 };
@@ -101,7 +101,7 @@ const sawOf = ({ completed, continued, incidents, text, withdrawn }: PlayedRun):
 };
 
 /** Checks that the stored incident holds every input of its decision (law L9). */
-export const decidesAgain = ({ budget, decision, facts, failure, jitter, run }: RunIncident): boolean =>
+export const isReproducible = ({ budget, decision, facts, failure, jitter, run }: RunIncident): boolean =>
   isDeepStrictEqual(decide({ facts, failure, run, budget, jitter }), decision);
 
 const differences = (row: Omit<JudgedRun, "problems">): ReadonlyArray<string> => {

@@ -1,7 +1,7 @@
 /**
  * Scenarios over OpenAI Chat Completions.
  */
-import { ended, guarded, joined, recovered, type Scenario, unguarded } from "./Scenario.ts";
+import { continuation, guarded, recovered, type Scenario, singleAttempt, unguarded } from "./Scenario.ts";
 
 const protocol = "openai-chat";
 const call = { tool: "bash", input: { cmd: "make deploy" } };
@@ -29,7 +29,7 @@ export const scenariosChat: ReadonlyArray<Scenario> = [
     fault: "clean end, text shown",
     protocol,
     answers: [{ content: [{ text: 6 }], delay_ms: 10, break: { kind: "end", at: "event", n: 4 } }],
-    expect: ended("partial, asked", "ask_user text_shown"),
+    expect: singleAttempt("partial, asked", "ask_user text_shown"),
   },
   {
     name: "text-goes-on",
@@ -37,7 +37,7 @@ export const scenariosChat: ReadonlyArray<Scenario> = [
     protocol,
     goesOn: {},
     answers: [{ content: [{ text: 20 }], delay_ms: 10, break: { kind: "rst", at: "event", n: 12 } }, { goes_on: {} }],
-    expect: joined("anchor"),
+    expect: continuation("anchor"),
   },
   {
     name: "text-goes-on-prefill",
@@ -45,7 +45,7 @@ export const scenariosChat: ReadonlyArray<Scenario> = [
     protocol,
     goesOn: { prefill: "prefix" },
     answers: [{ content: [{ text: 20 }], delay_ms: 10, break: { kind: "rst", at: "event", n: 12 } }, { goes_on: {} }],
-    expect: joined("prefill"),
+    expect: continuation("prefill"),
   },
   {
     name: "text-not-joined",
@@ -57,7 +57,7 @@ export const scenariosChat: ReadonlyArray<Scenario> = [
       { goes_on: { preface: "Sure, here is the rest: " } },
     ],
     expect: {
-      ...ended("partial, asked", "auto_retry_once continue_text"),
+      ...singleAttempt("partial, asked", "auto_retry_once continue_text"),
       decisions: ["auto_retry_once continue_text", "ask_user text_shown"],
       attempts: 2,
       requests: 2,
@@ -70,7 +70,7 @@ export const scenariosChat: ReadonlyArray<Scenario> = [
     protocol,
     goesOn: { more: { response_format: { type: "json_object" } } },
     answers: [{ content: [{ text: 20 }], delay_ms: 10, break: { kind: "rst", at: "event", n: 12 } }],
-    expect: ended("partial, asked", "ask_user text_shown", { seams: ["structured_output"] }),
+    expect: singleAttempt("partial, asked", "ask_user text_shown", { seams: ["structured_output"] }),
   },
   {
     name: "rate-limited-429",
@@ -116,7 +116,7 @@ export const scenariosChat: ReadonlyArray<Scenario> = [
     protocol,
     tools: [unguarded],
     answers: [{ content: [call], delay_ms: 10, break: { kind: "rst", at: "tool_arguments" } }],
-    expect: ended("no text, asked", "ask_user tool_input_shown"),
+    expect: singleAttempt("no text, asked", "ask_user tool_input_shown"),
   },
   {
     name: "arguments-broken-json",
@@ -195,7 +195,7 @@ export const scenariosChat: ReadonlyArray<Scenario> = [
         },
       },
     ],
-    expect: ended("provider's error", "do_not_retry not_retryable"),
+    expect: singleAttempt("provider's error", "do_not_retry not_retryable"),
   },
   {
     name: "slow-but-healthy",

@@ -1,7 +1,15 @@
 /**
  * Scenarios over OpenAI Responses.
  */
-import { type DemoTool, ended, guarded, joined, recovered, type Scenario, unguarded } from "./Scenario.ts";
+import {
+  continuation,
+  type DemoTool,
+  guarded,
+  recovered,
+  type Scenario,
+  singleAttempt,
+  unguarded,
+} from "./Scenario.ts";
 
 const protocol = "openai-responses";
 const call = { tool: "bash", input: { cmd: "make deploy" } };
@@ -15,7 +23,7 @@ export const scenariosResponses: ReadonlyArray<Scenario> = [
     protocol,
     goesOn: {},
     answers: [{ content: [{ text: 20 }], break: { kind: "end", at: "event", n: 12 } }, { goes_on: {} }],
-    expect: joined("anchor"),
+    expect: continuation("anchor"),
   },
   {
     name: "port-refused",
@@ -75,7 +83,7 @@ export const scenariosResponses: ReadonlyArray<Scenario> = [
     protocol,
     tools: [atOnce],
     answers: [{ content: [call, { reasoning: 4 }], delay_ms: 30, break: { kind: "rst", at: "terminal" } }],
-    expect: ended("no text, asked", "ask_user tool_ran", { toolRuns: 1 }),
+    expect: singleAttempt("no text, asked", "ask_user tool_ran", { toolRuns: 1 }),
   },
   {
     name: "tool-ran-unguarded",
@@ -84,7 +92,7 @@ export const scenariosResponses: ReadonlyArray<Scenario> = [
     tools: [{ ...unguarded, runs: "at_once" }],
     canContinue: true,
     answers: [{ content: [call, { reasoning: 4 }], delay_ms: 30, break: { kind: "rst", at: "terminal" } }],
-    expect: ended("no text, asked", "ask_user tool_call_handed_over", { toolRuns: 1 }),
+    expect: singleAttempt("no text, asked", "ask_user tool_call_handed_over", { toolRuns: 1 }),
   },
   {
     name: "hosted-tool-begun",
@@ -93,7 +101,7 @@ export const scenariosResponses: ReadonlyArray<Scenario> = [
     answers: [
       { content: [{ provider_tool: "mcp" }, { reasoning: 3 }], delay_ms: 20, break: { kind: "fin", at: "terminal" } },
     ],
-    expect: ended("no text, asked", "ask_user provider_tool_activity"),
+    expect: singleAttempt("no text, asked", "ask_user provider_tool_activity"),
   },
   {
     name: "overloaded-after-text",
@@ -101,7 +109,7 @@ export const scenariosResponses: ReadonlyArray<Scenario> = [
     protocol,
     answer: "accept",
     answers: [{ content: [{ text: 4 }, { error: "overloaded" }], delay_ms: 10 }],
-    expect: ended("partial, asked", "ask_user text_shown"),
+    expect: singleAttempt("partial, asked", "ask_user text_shown"),
   },
   {
     name: "reset-person-retries",

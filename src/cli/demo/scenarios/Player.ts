@@ -103,7 +103,7 @@ export const play = Effect.fn("demo.play")(
       );
     }
     const options = optionsOf(place, runId, handlers);
-    yield* prepared(place, door, processor, options);
+    yield* prepare(place, door, processor, options);
     const before = (yield* server.log).length;
     yield* ScriptedPerson.use((person) => person.expect(runId, scenario.answer ?? "stop"));
     const caller = new Caller(scenario, runId, handlers, processor, clock);
@@ -204,7 +204,7 @@ const sleeping = (clock: Clock.Clock) =>
   );
 
 /** Sets up the state before the run: an outage of a path that was reached before, or a refusal of another run. */
-const prepared = Effect.fnUntraced(function* (
+const prepare = Effect.fnUntraced(function* (
   { scenario }: Place,
   door: Door,
   processor: StreamProcessor["Service"],

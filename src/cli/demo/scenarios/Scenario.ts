@@ -121,11 +121,11 @@ export const recovered = (rule: string, more: Partial<Expectation> = {}): Expect
 });
 
 /** The expectation of shown text continued across one seam. */
-export const joined = (by: SeamProof): Expectation =>
+export const continuation = (by: SeamProof): Expectation =>
   recovered("continue_text", { saw: "whole, continued", seams: [by] });
 
 /** The expectation of a run that ends with its first attempt. */
-export const ended = (saw: Saw, decision: string, more: Partial<Expectation> = {}): Expectation => ({
+export const singleAttempt = (saw: Saw, decision: string, more: Partial<Expectation> = {}): Expectation => ({
   saw,
   decisions: [decision],
   attempts: 1,

@@ -30,7 +30,7 @@ export class Door {
   }
 
   readonly open: Effect.Effect<void> = Effect.callback<void>((resume) => {
-    const server = createServer((socket) => this.#joined(socket));
+    const server = createServer((socket) => this.#forward(socket));
     this.#server = server;
     server.listen(this.#port, "127.0.0.1", () => {
       const address = server.address();
@@ -48,7 +48,7 @@ export class Door {
     this.#server = undefined;
   });
 
-  #joined(socket: Socket): void {
+  #forward(socket: Socket): void {
     const other = connect(this.#target, "127.0.0.1");
     for (const [one, behind] of [
       [socket, other],

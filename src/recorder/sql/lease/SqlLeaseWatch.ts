@@ -97,7 +97,7 @@ export class SqlLeaseWatch {
    * @param at start of the transaction, by the monotonic clock
    * @param as id of this process's lease; a fenced one has watched nothing
    */
-  looked(at: number, as: string, leases: ReadonlyArray<WatchedLease>): void {
+  observe(at: number, as: string, leases: ReadonlyArray<WatchedLease>): void {
     this.beaten(at, as);
     const before = this.#lookedAt;
     this.#seen = new Map(

@@ -26,7 +26,7 @@ export class SqlLeaving<A extends object> {
   }
 
   /** Marks a statement as sent. Returns false if one is in flight. */
-  begins(runId: string, as: A): boolean {
+  tryBegin(runId: string, as: A): boolean {
     if (this.#runs.get(runId)?.isUnderWay === true) return false;
     this.#runs.set(runId, { as, isUnderWay: true });
     return true;
@@ -37,7 +37,7 @@ export class SqlLeaving<A extends object> {
   }
 
   /** Marks the statement as failed, as far as this process knows. If the run is still driven here, it is released later. */
-  failed(runId: string, as: A, isDriven: boolean): void {
+  fail(runId: string, as: A, isDriven: boolean): void {
     if (this.#runs.get(runId)?.as !== as) return;
     if (isDriven) this.#runs.set(runId, { as, isUnderWay: false });
     else this.#runs.delete(runId);

@@ -69,7 +69,7 @@ const isSame = (before: ReadonlyArray<unknown> = [], after: ReadonlyArray<unknow
   before === after || (before.length === 0 && after.length === 0);
 
 /** Encodes a record for its row and its parts. */
-export const written = (record: RunRecord, shelf: number | undefined, base: Base | undefined): Written => {
+export const encode = (record: RunRecord, shelf: number | undefined, base: Base | undefined): Written => {
   const own = alone(record);
   if (shelf === 0) return { record: JSON.stringify(own), changed: "", body: undefined, base: undefined };
   if (base !== undefined) {

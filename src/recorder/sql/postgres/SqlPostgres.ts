@@ -11,7 +11,7 @@ import * as SqlClient from "effect/sql/SqlClient";
 import { isSqlError, type SqlError } from "effect/sql/SqlError";
 import { inRealTime, monotonicMs, realClock } from "../../MonotonicTime.ts";
 import { RecorderError } from "../../RecorderError.ts";
-import { leavesOpen, OutcomeUnknown, sqlStateOf } from "./SqlState.ts";
+import { isOutcomeUnknown, OutcomeUnknown, sqlStateOf } from "./SqlState.ts";
 
 /** Runs a body as one transaction. */
 export type Transact = <A, E>(body: Effect.Effect<A, E>) => Effect.Effect<A, E | SqlError>;
@@ -77,7 +77,7 @@ export const write = (sql: SqlClient.SqlClient): Transact => {
         done = { value, xid: yield* transactionId(sql) };
         return value;
       });
-      return Effect.catchIf(within(sql, whole, "BEGIN ISOLATION LEVEL SERIALIZABLE"), leavesOpen, (error) => {
+      return Effect.catchIf(within(sql, whole, "BEGIN ISOLATION LEVEL SERIALIZABLE"), isOutcomeUnknown, (error) => {
         const known = done;
         if (known?.xid === undefined) return Effect.fail(error);
         return Effect.flatMap(outcome(sql, known.xid), (status) => {

@@ -130,7 +130,7 @@ const isOfTls = (cause: unknown): boolean => {
 const silent: ReadonlySet<ServerFailure | undefined> = new Set(["ailing", "away", "undecided"]);
 
 /** True if an error leaves open the outcome of a transaction whose COMMIT was sent. */
-export const leavesOpen = (error: unknown): boolean => silent.has(failureOf(error));
+export const isOutcomeUnknown = (error: unknown): boolean => silent.has(failureOf(error));
 
 /** True if an error leaves open the outcome of a single-statement transaction, although the server is reachable. */
 export const isUndecided = (error: unknown): boolean => failureOf(error) === "undecided";

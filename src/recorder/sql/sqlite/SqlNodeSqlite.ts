@@ -16,7 +16,7 @@ import * as SqlClient from "effect/sql/SqlClient";
 import type * as SqlConnection from "effect/sql/SqlConnection";
 import { classifySqliteError, SqlError } from "effect/sql/SqlError";
 import * as Statement from "effect/sql/Statement";
-import { endsWithin } from "../../MonotonicTime.ts";
+import { runWithin } from "../../MonotonicTime.ts";
 import { SqlCheckpoints } from "./SqlCheckpoints.ts";
 import { FileGone, identity, isFile, prepare, watchJournal } from "./SqlFile.ts";
 
@@ -68,7 +68,7 @@ const layerOf = (options: NodeSqliteOptions, lockMs: number): Layer.Layer<SqlCli
 const make = Effect.fnUntraced(function* (options: NodeSqliteOptions, lockMs: number) {
   const holder = new Holder(options, lockMs);
   const semaphore = Semaphore.makeUnsafe(1);
-  const connection = Effect.try({ try: () => holder.take(), catch: (cause) => failed(cause, "open") });
+  const connection = Effect.try({ try: () => holder.take(), catch: (cause) => toSqlError(cause, "open") });
   yield* Effect.addFinalizer(() => Effect.suspend(() => holder.end()));
   const acquirers = SqlClient.makeSqliteAcquirers({
     connection,
@@ -159,7 +159,7 @@ const stepped = <A, E>(
       try {
         connection = holder.take();
       } catch (cause) {
-        return Effect.fail(failed(cause, "open"));
+        return Effect.fail(toSqlError(cause, "open"));
       }
       if (connection.isTransaction) return client.withTransaction(body);
       return connection.transaction(() =>
@@ -212,7 +212,7 @@ class Holder {
     if (threads === undefined) return Effect.void;
     // Nothing is lost if a disk takes longer.
     return Effect.asVoid(
-      endsWithin(
+      runWithin(
         Effect.promise(() => threads),
         threadMs,
       ),
@@ -260,7 +260,7 @@ class Connection implements SqlConnection.Connection {
   /** SQLite's `data_version`, which other connections' writes change. */
   get version(): number | undefined {
     try {
-      return Number(this.#prepared("PRAGMA data_version").get()?.data_version);
+      return Number(this.#prepare("PRAGMA data_version").get()?.data_version);
     } catch {
       return undefined;
     }
@@ -269,14 +269,14 @@ class Connection implements SqlConnection.Connection {
   /** Runs a synchronous body, and commits if it succeeds. */
   transaction<A, E>(body: () => Exit.Exit<A, E>): Exit.Exit<A, E | SqlError> {
     try {
-      this.#prepared(begin).run();
+      this.#prepare(begin).run();
       const exit = body();
       if (Exit.isFailure(exit)) this.#undo();
-      else this.#prepared("COMMIT").run();
+      else this.#prepare("COMMIT").run();
       return exit;
     } catch (cause) {
       this.#undo();
-      return Exit.fail(this.#told(cause));
+      return Exit.fail(this.#onError(cause));
     }
   }
 
@@ -285,37 +285,37 @@ class Connection implements SqlConnection.Connection {
     try {
       // A single statement is its own transaction and needs neither BEGIN nor COMMIT.
       const [only] = rows;
-      const isMade = rows.length === 1 && only !== undefined ? this.#changesOne(only) : this.#together(rows);
+      const isMade = rows.length === 1 && only !== undefined ? this.#tryChangeOne(only) : this.#together(rows);
       if (isMade) this.#checkpoints?.committed(rows.length);
       return isMade;
     } catch (cause) {
       this.#undo();
       if (lockCodes.has(primaryCode(cause) ?? 0)) return "locked";
-      this.#told(cause);
+      this.#onError(cause);
       return false;
     }
   }
 
   #together(rows: ReadonlyArray<RowStatement>): boolean {
-    this.#prepared(begin).run();
+    this.#prepare(begin).run();
     for (const row of rows) {
-      if (this.#changesOne(row)) continue;
+      if (this.#tryChangeOne(row)) continue;
       this.#undo();
       return false;
     }
-    this.#prepared("COMMIT").run();
+    this.#prepare("COMMIT").run();
     return true;
   }
 
-  #changesOne([sql, params]: RowStatement): boolean {
+  #tryChangeOne([sql, params]: RowStatement): boolean {
     // A RETURNING clause would cost half as much again.
-    return Number(this.#prepared(sql).run(...params).changes) === 1;
+    return Number(this.#prepare(sql).run(...params).changes) === 1;
   }
 
   /** Rolls back. SQLite may already have done so; if that fails, the connection becomes stale and closing it rolls back. */
   #undo(): void {
     try {
-      if (this.isTransaction) this.#prepared("ROLLBACK").run();
+      if (this.isTransaction) this.#prepare("ROLLBACK").run();
     } catch {
       this.isStale = true;
     }
@@ -323,12 +323,12 @@ class Connection implements SqlConnection.Connection {
 
   execute: SqlConnection.Connection["execute"] = (sql, params, transformRows) =>
     this.#run(() => {
-      const rows = this.#prepared(sql).all(...values(params));
+      const rows = this.#prepare(sql).all(...values(params));
       return transformRows === undefined ? rows : transformRows(rows);
     });
 
   executeRaw: SqlConnection.Connection["executeRaw"] = (sql, params) =>
-    this.#run(() => this.#prepared(sql).run(...values(params)));
+    this.#run(() => this.#prepare(sql).run(...values(params)));
 
   executeStream: SqlConnection.Connection["executeStream"] = (sql, params, transformRows) =>
     Stream.fromIterableEffect(this.execute(sql, params, transformRows));
@@ -349,15 +349,15 @@ class Connection implements SqlConnection.Connection {
     this.execute(sql, params, transformRows);
 
   #run<A>(body: () => A): Effect.Effect<A, SqlError> {
-    return Effect.try({ try: body, catch: (cause) => this.#told(cause) });
+    return Effect.try({ try: body, catch: (cause) => this.#onError(cause) });
   }
 
-  #told(cause: unknown): SqlError {
+  #onError(cause: unknown): SqlError {
     if (staleCodes.has(primaryCode(cause) ?? 0)) this.isStale = true;
-    return failed(cause, "execute");
+    return toSqlError(cause, "execute");
   }
 
-  #prepared(sql: string): StatementSync {
+  #prepare(sql: string): StatementSync {
     const known = this.#statements.get(sql);
     if (known !== undefined) return known;
     if (this.#statements.size >= statementsMax) this.#statements.clear();
@@ -377,7 +377,7 @@ export const primaryCode = (cause: unknown): number | undefined =>
   cause instanceof Error && "errcode" in cause && typeof cause.errcode === "number" ? cause.errcode & 0xff : undefined;
 
 /** Converts an error. Effect reads SQLite's code from `errno`, but Node writes it to `errcode`. */
-const failed = (cause: unknown, operation: string): SqlError => {
+const toSqlError = (cause: unknown, operation: string): SqlError => {
   if (cause instanceof Error && "errcode" in cause) Object.assign(cause, { errno: cause.errcode });
   const message = cause instanceof Error ? cause.message : String(cause);
   return new SqlError({ reason: classifySqliteError(cause, { message, operation }) });

@@ -27,7 +27,7 @@ const partsOf = (protocol: ProtocolId, text: string, piece: number): ReadonlyArr
 /** A seam that some parts have left by. */
 const seamBehind = (parts: ReadonlyArray<SeamPart>, way: ReturnType<typeof planOf>): RelaySeam => {
   const seam = new RelaySeam();
-  seam.asks(way);
+  seam.setRequest(way);
   for (const part of parts) seam.left(part, part.observation);
   return seam;
 };
@@ -53,7 +53,7 @@ describe("the parts that have left and are not followed yet", () => {
 
     it(`${protocol}: however many wait, a plan and its request rest on all of them`, () => {
       const always = new RelaySeam();
-      always.asks(way);
+      always.setRequest(way);
       const plans = new Set<string>();
       for (const [at, part] of parts.slice(0, 3 * behindMax + 2).entries()) {
         always.left(part, part.observation);

@@ -57,7 +57,7 @@ describe("no continuation crosses routes", () => {
   it("of which one seam builds no request for the way of another, also at the same address", () => {
     const seam = new RelaySeam();
     const plan = planOf(chat);
-    seam.asks(plan);
+    seam.setRequest(plan);
     const shown = written(chat, said, { number: 1, piece: 7 }).slice(0, 6).join("");
     for (const decoded of decode(protocols.get(chat), [encode(shown)]).parts)
       seam.left({ bytes: new Uint8Array(0), observation: none, decoded }, decoded.observation);

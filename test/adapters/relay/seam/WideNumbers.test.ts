@@ -3,13 +3,13 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import { recognise } from "../../../../src/adapters/relay/RelayPlan.ts";
 import type { RelayTransport } from "../../../../src/adapters/relay/RelayTransport.ts";
-import { marked } from "../../../../src/adapters/relay/seam/WideNumbers.ts";
+import { markWideNumbers } from "../../../../src/adapters/relay/seam/WideNumbers.ts";
 import { layer } from "../RelayCases.ts";
 import { honest, transportOf } from "./HonestModel.ts";
 import { planOf, played, readAs, requests } from "./SeamCases.ts";
 
 const again = (text: string): string => {
-  const { restored, text: safe } = marked(text);
+  const { restored, text: safe } = markWideNumbers(text);
   return restored(JSON.stringify(JSON.parse(safe)));
 };
 
@@ -43,7 +43,7 @@ describe("numbers that no double holds", () => {
         ["0.000000000000000000001", "1e-21"],
       ],
     ] as const) {
-      assert.strictEqual(marked(number).text, number);
+      assert.strictEqual(markWideNumbers(number).text, number);
       assert.strictEqual(again(number), as);
     }
   });
@@ -57,7 +57,7 @@ describe("numbers that no double holds", () => {
       "number:9007199254740993",
     ];
     const text = JSON.stringify(texts);
-    assert.deepStrictEqual(marked(text).text, text);
+    assert.deepStrictEqual(markWideNumbers(text).text, text);
     const both = `[${texts.map((it) => JSON.stringify(it)).join()},9007199254740993]`;
     assert.strictEqual(again(both), both);
     assert.deepStrictEqual(JSON.parse(again(both)).slice(0, -1), texts);
