@@ -7,7 +7,7 @@ import { unknownWords } from "./UnknownOutcomes.ts";
 
 /** Outcome of a cancel, as `RunCancel` returns it. */
 export interface CancelTold {
-  readonly outcome: "ended" | "here" | "told" | "nobodys" | "stands" | "unheard";
+  readonly outcome: "ended" | "here" | "forwarded" | "unowned" | "pending" | "unreachable";
   /** The process that drove the run, if it was another one. */
   readonly driver: string | undefined;
   readonly record: RunRecord;
@@ -21,13 +21,13 @@ export const cancelWords = ({ driver, outcome, record }: CancelTold): string => 
       return `The run had ended before: ${its}. Nothing was changed.`;
     case "here":
       return `Cancelled by the process that you asked, which drives the run. ${now(record)}`;
-    case "told":
+    case "forwarded":
       return `The process that drives the run (${driver ?? "unknown"}) was told, and cancels it. ${now(record)}`;
-    case "nobodys":
+    case "unowned":
       return `No process drove the run any more${driver === undefined ? "" : ` (${driver} is gone)`}: it was ended on record, and nothing of it is sent again. ${now(record)}`;
-    case "stands":
+    case "pending":
       return `${driver ?? "A process"} has the run and has not answered yet. The cancel stands for an hour: that process takes it when it goes on, and whoever decides the run in its place decides it as cancelled.`;
-    case "unheard":
+    case "unreachable":
       return "Another process drives the run, and this store has no way to tell it. Nothing was changed.";
   }
 };

@@ -375,7 +375,7 @@ describe("a client of several workers that comes back", () => {
       );
       for (const { head } of got) {
         assert.strictEqual(head?.statusCode, 503);
-        assert.strictEqual(head?.headers["x-recovery-refused"], "unheard");
+        assert.strictEqual(head?.headers["x-recovery-refused"], "unreachable");
         assert.strictEqual(head?.headers["retry-after"], "1");
       }
       // No client asks again.

@@ -40,7 +40,7 @@ export const cancel = Effect.fn("cli.runs.cancel")(function* (id: string, json: 
   if (told === undefined) return yield* fail("negative", `no run is ${JSON.stringify(run_id)}`);
   const { driver, outcome, record } = told;
   const words = cancelWords(told);
-  if (outcome === "ended" || outcome === "stands" || outcome === "unheard")
+  if (outcome === "ended" || outcome === "pending" || outcome === "unreachable")
     return yield* fail("negative", `${run_id}: ${words}`);
   if (!json) return yield* Console.log(`${screen.ink("good", "✓")} ${run_id}: ${words}`);
   const { end, state } = record;

@@ -115,10 +115,10 @@ export const AnswerGiven = Schema.Struct({
 /** Result of a cancel. */
 export const RunCancelled = Schema.Struct({
   /**
-   * `here`: this process owns the run. `told`: the owning process was notified. `nobodys`: no process owned it, and it was ended
-   * in the record. `stands`: the owning process has not answered; it cancels the run when it continues.
+   * `here`: this process owns the run. `forwarded`: the owning process was notified. `unowned`: no process owned it, and it was ended
+   * in the record. `pending`: the owning process has not answered; it cancels the run when it continues.
    */
-  outcome: Schema.Literals(["here", "told", "nobodys", "stands"]),
+  outcome: Schema.Literals(["here", "forwarded", "unowned", "pending"]),
   /** Process that owned the run, if it was another one. */
   driver: Schema.optionalKey(Label),
   /** The outcome as a sentence. */

@@ -136,7 +136,7 @@ const answer = Effect.fn("Api.answer")(function* (recorder: RunRecorder["Service
 
 /**
  * Maximum time that a cancel waits for a silent process, in milliseconds, since a person is waiting at the page. After it the
- * outcome is `stands`.
+ * outcome is `pending`.
  */
 const silentMs = 3_000;
 
@@ -154,7 +154,7 @@ const cancel = Effect.fn("Api.cancel")(function* (
   const { driver, outcome, record } = told;
   const message = cancelWords(told);
   if (outcome === "ended") return yield* new ApiRefused({ reason: "run_ended", message });
-  if (outcome === "unheard") return yield* new ApiRefused({ reason: "not_told", message });
+  if (outcome === "unreachable") return yield* new ApiRefused({ reason: "not_told", message });
   return { outcome, message, run: summaryOf(record), ...(driver === undefined ? {} : { driver: label(driver) }) };
 });
 

@@ -277,7 +277,7 @@ export class Attachments {
   }
 
   /** Serves a sibling's run by id. */
-  streamedElsewhere(asked: StreamWish, client: ClientResponse): Effect.Effect<HopResult | "unheard"> {
+  streamedElsewhere(asked: StreamWish, client: ClientResponse): Effect.Effect<HopResult | "unreachable"> {
     return this.#listeners.siblings?.streamed(asked, client) ?? Effect.succeed("none");
   }
 

@@ -243,12 +243,12 @@ export class Siblings {
   /**
    * Serves a sibling's run by id.
    *
-   * @returns `unheard` if no sibling that answers has it and a worker does not answer now; a cancel for that one is put in the
+   * @returns `unreachable` if no sibling that answers has it and a worker does not answer now; a cancel for that one is put in the
    *   store. An unreachable gateway counts as one without the run
    */
   readonly streamed = Effect.fnUntraced(
     { self: this },
-    function* (this: Siblings, asked: StreamWish, client: ClientResponse): Effect.fn.Return<HopResult | "unheard"> {
+    function* (this: Siblings, asked: StreamWish, client: ClientResponse): Effect.fn.Return<HopResult | "unreachable"> {
       const { holder, method, run_id } = asked;
       const near = yield* this.#streamed(asked, client, "workers");
       if (near.result !== "none") return near.result;
@@ -256,7 +256,7 @@ export class Siblings {
       if (far.result !== "none" || !near.isLate) return far.result;
       const cancel = JSON.stringify({ run_id, holder });
       if (method === "DELETE") yield* Effect.ignore(this.#facts.put("cancel", `${run_id} ${holder}`, cancel, stopMs));
-      return "unheard";
+      return "unreachable";
     },
   );
 

@@ -17,7 +17,7 @@ import { offsetIn } from "./AttachWish.ts";
 import type { CancelsElsewhere } from "./CancelsElsewhere.ts";
 import type { StreamWish } from "./HopMessage.ts";
 import type { LingeringRun } from "./LingeringRun.ts";
-import { broken, evicted, noMethod, noSuchByte, unheard, unknown } from "./StreamRefusals.ts";
+import { broken, evicted, noMethod, noSuchByte, unreachable, unknown } from "./StreamRefusals.ts";
 
 /** Services for serving a stream. */
 export interface StreamServing {
@@ -101,12 +101,12 @@ const tryServe = Effect.fnUntraced(function* (
     { _tag: "Stream", run_id, holder, method, from: from ?? null },
     client,
   );
-  if (elsewhere !== "none" && elsewhere !== "unheard") return elsewhere;
+  if (elsewhere !== "none" && elsewhere !== "unreachable") return elsewhere;
   // A client that is told that there is no such stream does not ask again, although its run may be live, so a silent worker is
   // reported as such.
-  const nowhere = elsewhere === "unheard" ? unheard : unknown;
+  const nowhere = elsewhere === "unreachable" ? unreachable : unknown;
   // A late worker finds the cancel in the store.
-  if (method !== "DELETE" || elsewhere === "unheard" || cancels === undefined || !(yield* cancels(run_id, holder)))
+  if (method !== "DELETE" || elsewhere === "unreachable" || cancels === undefined || !(yield* cancels(run_id, holder)))
     return nowhere;
   client.head({ status: 204, statusText: "", headers: [noStore] });
   yield* client.end;

@@ -42,9 +42,9 @@ export const noMethod: Refused = {
 };
 
 /** A live worker does not reply. */
-export const unheard: Refused = {
+export const unreachable: Refused = {
   status: 503,
-  reason: "unheard",
+  reason: "unreachable",
   message: "A process of this gateway does not say now whether it has this stream; try again.",
   headers: [["retry-after", "1"]],
 };

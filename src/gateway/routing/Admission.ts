@@ -51,7 +51,7 @@ export const refusedReasons = [
   "evicted",
   "broken",
   "offset",
-  "unheard",
+  "unreachable",
 ] as const;
 
 /** A reason for a refusal. */

@@ -26,12 +26,12 @@ export const endMs = 5_000;
 const lookMs = 50;
 
 /**
- * The result of a cancel. `ended`: the run had already ended. `here`: this process owned the run and cancels it. `told`: the
- * owner, another process, cancels it. `nobodys`: the run had no owner, and is now ended. `stands`: the owner has not answered
- * yet. `unheard`: another process owns the run and cannot be notified.
+ * The result of a cancel. `ended`: the run had already ended. `here`: this process owned the run and cancels it. `forwarded`: the
+ * owner, another process, cancels it. `unowned`: the run had no owner, and is now ended. `pending`: the owner has not answered
+ * yet. `unreachable`: another process owns the run and cannot be notified.
  */
 export interface CancelResult {
-  readonly outcome: "ended" | "here" | "told" | "nobodys" | "stands" | "unheard";
+  readonly outcome: "ended" | "here" | "forwarded" | "unowned" | "pending" | "unreachable";
   /** The name under which a person knows the owner, if it is another process. */
   readonly driver: string | undefined;
   /** The current record of the run. */
@@ -64,7 +64,7 @@ export const cancel = Effect.fn("RunCancel.cancel")(function* (
   const { cancels } = recorder;
   const driver = cancels === undefined ? undefined : yield* StoredCancels.driverOf(cancels, runId);
   if (cancels !== undefined && driver !== undefined && (yield* StoredCancels.cancel(cancels, { run_id: runId }, true)))
-    return { outcome: "told", driver, record: yield* awaitEnd(recorder, record) };
+    return { outcome: "forwarded", driver, record: yield* awaitEnd(recorder, record) };
   const tended = tend(recorder, runId, { cancelled: true });
   const { silentMs } = options;
   const row = yield* silentMs === undefined
@@ -72,10 +72,10 @@ export const cancel = Effect.fn("RunCancel.cancel")(function* (
     : Effect.timeoutOption(tended, Duration.millis(silentMs));
   const now = (yield* recorder.run(runId)) ?? record;
   if (cancels !== undefined && now.state === "ended") yield* StoredCancels.settle(cancels, runId);
-  if (Option.isSome(row) && row.value.outcome !== "skipped") return { outcome: "nobodys", driver, record: now };
+  if (Option.isSome(row) && row.value.outcome !== "skipped") return { outcome: "unowned", driver, record: now };
   if (now.state === "ended") return { outcome: "ended", driver, record: now };
   return cancels === undefined
-    ? { outcome: "unheard", driver, record: now }
+    ? { outcome: "unreachable", driver, record: now }
     : yield* standing(recorder, cancels, now, driver);
 });
 
@@ -98,8 +98,8 @@ const standing = Effect.fnUntraced(function* (
   const isTaken = Effect.flatMap(wasAsked, (stands) => (stands ? Effect.succeed(false) : asked));
   const taken = yield* Effect.mapError(isTaken, away);
   return taken
-    ? { outcome: "told", driver, record: yield* awaitEnd(recorder, record) }
-    : { outcome: "stands", driver, record };
+    ? { outcome: "forwarded", driver, record: yield* awaitEnd(recorder, record) }
+    : { outcome: "pending", driver, record };
 });
 
 /** Returns the record after the run has ended, or the newest one if that takes longer than `endMs`. */

@@ -59,7 +59,7 @@ describe("stream-recovery runs cancel", () => {
       assert.strictEqual(code, 0);
       // The test compares every field that it reads with its expectation.
       const told = JSON.parse(stdout) as Record<string, unknown>;
-      assert.deepInclude(told, { run_id: run, outcome: "nobodys", state: "ended" });
+      assert.deepInclude(told, { run_id: run, outcome: "unowned", state: "ended" });
       assert.deepNestedInclude(told, { "end.reason": "user_cancelled" });
       const [record] = yield* runsIn(db);
       assert.isTrue(record?.end?.assumed, "its process may have written more");

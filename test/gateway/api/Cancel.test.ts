@@ -179,7 +179,7 @@ describe("a cancel through the API", () => {
       const { client, run } = yield* begun(one);
       const { body, status } = yield* cancelled(other, run);
       assert.strictEqual(status, 200);
-      assert.deepInclude(body, { outcome: "told", driver: `${process.pid}@${hostname()}` });
+      assert.deepInclude(body, { outcome: "forwarded", driver: `${process.pid}@${hostname()}` });
       assert.deepNestedInclude(body, { "run.end.reason": "user_cancelled" });
       assert.isTrue((yield* Fiber.join(client)).broken);
     }).pipe(Effect.scoped),

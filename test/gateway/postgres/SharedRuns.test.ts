@@ -122,7 +122,7 @@ describe("gateways that hear nothing, behind a pooler by transaction", () => {
       const { run_id } = yield* b.until((all) => all.find(({ state }) => state === "live"));
       const recorder = Context.get(b.services, RunRecorder);
       const found = yield* Effect.provideService(RunCancel.cancel(run_id), RunRecorder, recorder);
-      assert.deepStrictEqual([found?.outcome, found?.record.end?.reason], ["told", "user_cancelled"]);
+      assert.deepStrictEqual([found?.outcome, found?.record.end?.reason], ["forwarded", "user_cancelled"]);
       assert.isTrue((yield* Fiber.join(client)).broken);
       assert.deepStrictEqual([isDeaf(a), isDeaf(b)], [true, true]);
     }).pipe(Effect.scoped),

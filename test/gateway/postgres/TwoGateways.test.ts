@@ -163,7 +163,7 @@ describe("two gateways over one database", () => {
       const recorder = Context.get(b.services, RunRecorder);
       const cancelled = Effect.provideService(RunCancel.cancel(second.run), RunRecorder, recorder);
       const told = yield* cancelled;
-      assert.deepInclude(told, { outcome: "told", driver: `${process.pid}@${hostname()}` });
+      assert.deepInclude(told, { outcome: "forwarded", driver: `${process.pid}@${hostname()}` });
       assert.strictEqual(told?.record.end?.reason, "user_cancelled");
       assert.isTrue((yield* Fiber.join(second.client)).broken);
       assert.strictEqual((yield* cancelled)?.outcome, "ended");

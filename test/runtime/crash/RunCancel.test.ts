@@ -91,7 +91,7 @@ describe("a run without an owner", () => {
           assert.deepStrictEqual(record, before);
           return;
         }
-        assert.strictEqual(told.outcome, "nobodys");
+        assert.strictEqual(told.outcome, "unowned");
         assert.strictEqual(record.state, "ended");
         if (before.attempts.length === 0) return;
         assert.deepInclude(record.end, { state: "stopped", reason: "user_cancelled" });
@@ -133,7 +133,7 @@ describe("a run with an owner", () => {
       yield* hearing(driving);
       yield* L.written(driving, lifeOf("text was shown").slice(0, 1));
       const told = yield* inTime(within(other, RunCancel.cancel(L.runId)));
-      assert.deepInclude(told, { outcome: "told", driver: "4711@host" });
+      assert.deepInclude(told, { outcome: "forwarded", driver: "4711@host" });
       assert.strictEqual(told?.record.end?.reason, "user_cancelled");
       assert.include(told === undefined ? "" : cancelWords(told), "4711@host");
       assert.lengthOf(yield* other.cancels?.all("cancel") ?? Effect.succeed([]), 0);
@@ -145,14 +145,14 @@ describe("a run with an owner", () => {
       const { driving, other } = yield* two;
       yield* L.written(driving, lifeOf("text was shown").slice(0, 1));
       const told = yield* inTime(within(other, RunCancel.cancel(L.runId)));
-      assert.deepInclude(told, { outcome: "stands", driver: "4711@host" });
+      assert.deepInclude(told, { outcome: "pending", driver: "4711@host" });
       assert.strictEqual(told?.record.state, "live");
       // Repeated requests leave a single cancel.
       yield* inTime(within(other, RunCancel.cancel(L.runId)));
       assert.lengthOf(yield* other.cancels?.all("cancel") ?? Effect.succeed([]), 1);
       yield* hearing(driving);
       const again = yield* inTime(within(other, RunCancel.cancel(L.runId)));
-      assert.strictEqual(again?.outcome, "told");
+      assert.strictEqual(again?.outcome, "forwarded");
       assert.strictEqual(again?.record.end?.reason, "user_cancelled");
     }).pipe(Effect.scoped, Effect.provide(memory())),
   );
@@ -165,7 +165,7 @@ describe("a run with an owner", () => {
         yield* L.written(driving, lifeOf("nothing was shown"));
         driver.is = "silent";
         const told = yield* inTime(within(other, RunCancel.cancel(L.runId, { silentMs: 3_000 })));
-        assert.strictEqual(told?.outcome, "stands");
+        assert.strictEqual(told?.outcome, "pending");
         driver.is = "gone";
         yield* driving.release(L.runId);
         const { runs } = yield* within(other, CrashRecovery.recover());
@@ -187,14 +187,14 @@ describe("a run with an owner", () => {
       const told = yield* inTime(
         within({ ...other, cancels: { ...cancels, driver: late } }, RunCancel.cancel(L.runId)),
       );
-      assert.deepInclude(told, { outcome: "stands", driver: "4711@host" });
+      assert.deepInclude(told, { outcome: "pending", driver: "4711@host" });
       assert.deepStrictEqual([...(yield* StoredCancels.standing(cancels))], [L.runId]);
       looks = 0;
       yield* hearing(driving);
       const heard = yield* inTime(
         within({ ...other, cancels: { ...cancels, driver: late } }, RunCancel.cancel(L.runId)),
       );
-      assert.deepInclude(heard, { outcome: "told", driver: "4711@host" });
+      assert.deepInclude(heard, { outcome: "forwarded", driver: "4711@host" });
       assert.strictEqual(driver.is, "living");
     }).pipe(Effect.scoped, Effect.provide(memory())),
   );
@@ -210,7 +210,7 @@ describe("a run with an owner", () => {
       const told = yield* inTime(
         within({ ...other, cancels: { ...cancels, driver: once } }, RunCancel.cancel(L.runId)),
       );
-      assert.deepInclude(told, { outcome: "stands", driver: "4711@host" });
+      assert.deepInclude(told, { outcome: "pending", driver: "4711@host" });
     }).pipe(Effect.scoped, Effect.provide(memory())),
   );
 
@@ -259,7 +259,7 @@ describe("a run with an owner", () => {
       yield* L.written(recorder, lifeOf("text was shown").slice(0, 1));
       const before = yield* recorder.run(L.runId);
       const told = yield* inTime(RunCancel.cancel(L.runId));
-      assert.strictEqual(told?.outcome, "unheard");
+      assert.strictEqual(told?.outcome, "unreachable");
       assert.deepStrictEqual(yield* recorder.run(L.runId), before);
     }).pipe(Effect.provide(memory())),
   );
