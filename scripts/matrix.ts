@@ -43,7 +43,7 @@ const main = async (): Promise<number> => {
       options.only.length === 0 || options.only.some((text) => cell.name.includes(text) || cell.group.includes(text)),
   );
   if (selected.length === 0)
-    return refuse(`no cell has ${options.only.join(" or ")} in its name; --list prints the names`);
+    return refuse(`--only: no cell name contains ${options.only.join(" or ")}; --list prints the names`);
   if (options.list) return say(selected.map((cell) => cell.name).join("\n"));
   const lag = monitorEventLoopDelay({ resolution: 10 });
   lag.enable();
@@ -123,7 +123,7 @@ const text = (judged: ReadonlyArray<Judged>, seconds: number, lagMs: number): st
     "",
     ...wrong.slice(0, printedMax).map((one) => `WRONG ${one.cell.name}\n      ${one.problems.join("\n      ")}`),
     ...(wrong.length > printedMax ? [`… and ${wrong.length - printedMax} more; --json lists all`] : []),
-    `${totals.cells} cells in ${seconds.toFixed(1)} s, ${totals.as_expected} as expected (the event loop was late by ${lagMs} ms at most)`,
+    `${totals.cells} cells in ${seconds.toFixed(1)} s, ${totals.as_expected} as expected (the event loop lagged by at most ${lagMs} ms)`,
     `duplicates ${totals.duplicates} · false successes ${totals.false_successes} · false aborts ${totals.false_aborts} · lost records ${totals.lost_records}`,
   ].join("\n");
 };
@@ -141,7 +141,7 @@ const write = (): void => {
   const before = readFileSync(docs, "utf8");
   const between = /(<!-- matrix -->\n)[\s\S]*?(\n<!-- \/matrix -->)/;
   if (!between.test(before))
-    throw new Error("docs/fault-matrix.md has no line <!-- matrix --> with <!-- /matrix --> after it");
+    throw new Error("docs/fault-matrix.md needs a line <!-- matrix --> and <!-- /matrix --> after it");
   writeFileSync(
     docs,
     before.replace(between, (_, from: string, to: string) => `${from}${markdown(cells())}${to}`),

@@ -10,8 +10,8 @@ const usage = `Plays whole runs with injected faults under virtual time and judg
 
   npm run simulate -- [--crash | --liveness] [--runs N] [--seed N] [--trace] [--keep-going] [--first]
 
-  --crash        runs that live in several processes, which die at a write, are left or are recovered
-  --liveness     from a random moment on nothing fails any more: every run must end, or ask, within a bound
+  --crash        runs across several processes, which die at a write, are left or are recovered
+  --liveness     nothing fails after a random moment: every run must end or ask within a bound
   --runs N       number of seeds, one run each (default 2000)
   --seed N       the first seed (default ${baseSeed})
   --trace        prints everything that happened in each run

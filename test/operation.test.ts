@@ -61,7 +61,7 @@ describe("the image", () => {
     Effect.gen(function* () {
       const served = yield* serve([], imageEnv(yield* freePort, "memory"));
       assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [2, null]);
-      assert.match(served.stderr(), /^serve: token: needed for any host but this machine's own/);
+      assert.match(served.stderr(), /^serve: token: required for any host other than loopback/);
     }),
   );
 

@@ -25,12 +25,12 @@ export const successorsOf = (packages: ReadonlyArray<string>, { newest, pinned }
     if (version === undefined)
       return {
         found,
-        unknown: `cannot ask for the newest version of ${name}: without a network, successors of the pinned versions stay unknown`,
+        unknown: `cannot look up the newest version of ${name}: without a network, newer versions of the pinned agents stay unknown`,
       };
     const before = pinned(name);
     if (version !== before)
       found.push(
-        `${name} is pinned at ${before} and has the successor ${version}: run it with --newest, then pin it in scripts/agents`,
+        `${name} is pinned at ${before}, and ${version} is available: run it with --newest, then pin it in scripts/agents`,
       );
   }
   return { found, unknown: undefined };

@@ -27,20 +27,20 @@ export interface Report {
 
 const legend =
   "R recovered, or nothing was wrong · N recovered by a second request that does not stream · D the user sees text twice · T " +
-  "silent truncation or lost call, exit 0 · E error · Q error without a reason on the screen, where the fault never stops · M " +
-  "broken call not run, the model was told · **X command ran twice** · **XT cut command ran** · H nothing until the limit. The " +
-  "number is the requests that the provider saw; an empty cell was not played.";
+  "silent truncation or lost call, exit 0 · E error · Q error without a reason on the screen, although the fault never stops · M " +
+  "broken call not run, reported to the model · **X command ran twice** · **XT cut command ran** · H no end before the time limit. The " +
+  "number counts the requests that the provider received; an empty cell was not played.";
 
 /** Letters that must not pass for success. They are printed in bold. */
 const grave: ReadonlyArray<Letter> = ["T", "X", "XT"];
 
 const titles: Readonly<Record<Measure, string>> = {
-  once: "The fault meets the first request:",
-  always: "The fault meets every request of the turn:",
-  away: `The provider cannot be reached for ${awayMs / 1000} s, at that moment; a dead one has a second one behind the gateway:`,
+  once: "The fault hits the first request:",
+  always: "The fault hits every request of the turn:",
+  away: `The provider cannot be reached for ${awayMs / 1000} s from that moment. For a dead provider, the gateway has a second one:`,
   continue:
-    "Shown text breaks once. The gateway has `--continue-text auto`, and the provider goes on with its answer as it is asked. Behind each cell stands how the gateway took it:",
-  held: "Healthy responses that take longer than the agent's patience, which is set to 5 s where it has a setting:",
+    "Shown text breaks once. The gateway has `--continue-text auto`, and the provider continues its answer on request. After each cell follows the gateway's decision:",
+  held: "Healthy responses that take longer than the agent's timeout, which is 5 s if the agent has a setting for it:",
 };
 
 const wayNames: Readonly<Record<Way, string>> = {
@@ -95,7 +95,7 @@ const causes = (turns: ReadonlyArray<Played>): ReadonlyArray<string> => {
       : [],
   );
   const counts = [...Map.groupBy(told, (cause) => cause)].map(([cause, all]) => `${cause} ${all.length}`);
-  return counts.length === 0 ? [] : [`Of ${told.length} plays behind the gateway: ${counts.sort().join(" · ")}.`, ""];
+  return counts.length === 0 ? [] : [`Of ${told.length} plays through the gateway: ${counts.sort().join(" · ")}.`, ""];
 };
 
 const written = (turn: Played | undefined): string => {
@@ -116,9 +116,9 @@ const notes = (turns: ReadonlyArray<Played>): ReadonlyArray<string> => {
   );
   const first = [...new Map(failed.toReversed().map((it) => [`${it.agent}, ${it.measure}`, it])).values()].toReversed();
   return [
-    ...list("Where one turn came out differently:", differing, ({ cells }) => cells.map(nameOf).join(", ")),
+    ...list("Turns whose plays had different outcomes:", differing, ({ cells }) => cells.map(nameOf).join(", ")),
     ...list(
-      "What each agent said of the first turn that failed behind the gateway:",
+      "Each agent's message about its first turn that failed through the gateway:",
       first,
       ({ cells }) => `\`${worst(cells).note.replaceAll("`", "'")}\``,
     ),
@@ -162,7 +162,7 @@ export const write = (file: URL, report: Report): void => {
   const name = markersOf(report);
   const between = new RegExp(`(<!-- ${name} -->\\n)[\\s\\S]*?(<!-- /${name} -->)`);
   if (!between.test(document))
-    throw new Error(`${file.pathname} has no line <!-- ${name} --> with <!-- /${name} --> after it`);
+    throw new Error(`${file.pathname} needs a line <!-- ${name} --> and <!-- /${name} --> after it`);
   writeFileSync(
     file,
     document.replace(between, (_, from: string, to: string) => `${from}${markdown(report)}\n${to}`),

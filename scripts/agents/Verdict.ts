@@ -42,15 +42,15 @@ export const worse = (turns: ReadonlyArray<Played>, agents: ReadonlyArray<Agent>
 
 const wrong = ({ cells, fault, measure, way }: Played, direct: Cell | undefined): ReadonlyArray<string> => {
   const cell = worst(cells);
-  if (never.includes(cell.letter)) return [`${cell.letter} must not happen behind the gateway`];
+  if (never.includes(cell.letter)) return [`${cell.letter} must not happen through the gateway`];
   if (measure === "continue")
     return cell.letter !== "R" && cell.cause?.startsWith("joined") === true
-      ? [`${cell.letter} where the seam was proven`]
+      ? [`${cell.letter} although the seam was proven`]
       : [];
   if (measure === "always") return cell.letter === "Q" ? ["nothing on the screen says why the turn failed"] : [];
   const unseen = way === "on_complete" || measure === "held" || (measure === "away" && !fault.includes("in text"));
   if (cell.letter !== "R" && unseen)
-    return [`${cell.letter} where ${measure === "held" ? "nothing broke" : "nothing had been shown"}`];
+    return [`${cell.letter} although ${measure === "held" ? "nothing broke" : "nothing had been shown"}`];
   return direct !== undefined && isWorse(cell, direct) ? [`worse than ${direct.letter} without the gateway`] : [];
 };
 
@@ -64,5 +64,5 @@ const dear = (
     return [`${requests} requests for a healthy turn of ${healthy(fault)}`];
   if (measure !== "always") return [];
   const max = agent?.requestsMax ?? (direct === undefined ? undefined : Math.max(direct.requests, attempts));
-  return max !== undefined && requests > max ? [`${requests} requests, and at most ${max} are right`] : [];
+  return max !== undefined && requests > max ? [`${requests} requests, expected at most ${max}`] : [];
 };

@@ -133,7 +133,7 @@ const play = async (asked: Asked, command: string, keep: (soFar: Table.Report) =
   const report = () => ({
     command: command.trim(),
     versions,
-    isolation: kept === "namespace" ? "network namespace with loopback only" : "proxies that lead nowhere",
+    isolation: kept === "namespace" ? "network namespace with loopback only" : "unreachable proxies",
     turns: [...turns].sort(([a], [b]) => a - b).map(([, it]) => it),
   });
   const open = asked.agents.flatMap((agent) =>
@@ -170,9 +170,9 @@ const read = (args: ReadonlyArray<string>): Asked | string => {
     const measure = measureOf(values);
     const concurrency = Number(values.concurrency ?? 2);
     const strange = wayNames.find((name) => !ways.some((way) => way === name));
-    if (strange !== undefined) return `--way: no way is called "${strange}"`;
+    if (strange !== undefined) return `--way: unknown way "${strange}"`;
     const unknown = only.find((name) => !agents.some((agent) => agent.name.startsWith(name)));
-    if (unknown !== undefined) return `--only: no agent is called "${unknown}"`;
+    if (unknown !== undefined) return `--only: unknown agent "${unknown}"`;
     if (!(seconds >= 0)) return `--held: expected seconds, got "${values.held}"`;
     if (!Number.isInteger(times) || times < 1) return `--times: expected an integer ≥ 1, got "${values.times}"`;
     if (!Number.isInteger(concurrency) || concurrency < 1)

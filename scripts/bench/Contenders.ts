@@ -19,7 +19,7 @@ export const raw: Contender = async (count, pace) => {
 /** Finds a contender by its name. */
 export const contenders = (name: string): Contender => {
   const found = table[name];
-  if (found === undefined) throw new Error(`no contender is called ${name}`);
+  if (found === undefined) throw new Error(`unknown contender ${name}`);
   return found;
 };
 

@@ -35,7 +35,7 @@ export type MeasurementName = keyof Measurements;
 /** Makes one measurement. Loads only the code it needs, so that no other code is on its heap. */
 export const measure = async (name: string, size: unknown): Promise<unknown> => {
   const load = table[name];
-  if (load === undefined) throw new Error(`no measurement is called ${name}`);
+  if (load === undefined) throw new Error(`unknown measurement ${name}`);
   const module = await load();
   // Safe: the parent wrote the size with `Processes.once`, which ties it to the name.
   return (module.measure as (size: unknown) => unknown)(size);

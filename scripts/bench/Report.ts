@@ -34,13 +34,13 @@ export const make = (command: string, processes: number, load: string, groups: R
 const names: Readonly<Record<string, string>> = {
   saturated: "CPU per event, saturated, against raw `for await`",
   arrays: "CPU per event, a source of arrays, against raw `for await` of single events",
-  paced: "CPU per event, one event a macrotask, against raw `for await` of the same source",
+  paced: "CPU per event, one event per macrotask, against raw `for await` of the same source",
   idle: "10,000 idle runs",
   growth: "Growth",
   decide: "Policy",
   latency: "Latency",
   sqlite: "Runs in a SQLite file",
-  adapters: "CPU that an adapter adds to a client, for each part of a stream",
+  adapters: "CPU that an adapter adds to a client, per part of a stream",
 };
 
 /** Formats groups of rows as one Markdown table. */
@@ -60,7 +60,7 @@ export const markdown = (report: Report): string => {
   return [
     markdownOf(report.groups),
     "",
-    `\`${report.command}\` · ${versions.join(" · ")} · ${report.machine} · medians of ${report.processes} processes (least–greatest) · ${report.load}`,
+    `\`${report.command}\` · ${versions.join(" · ")} · ${report.machine} · medians of ${report.processes} processes (min–max) · ${report.load}`,
   ].join("\n");
 };
 
@@ -77,7 +77,7 @@ export const write = (file: URL, name: string, table: string): void => {
   const document = readFileSync(file, "utf8");
   const between = new RegExp(`(<!-- ${name} -->\\n)[\\s\\S]*?(<!-- /${name} -->)`);
   if (!between.test(document))
-    throw new Error(`${file.pathname} has no line <!-- ${name} --> with <!-- /${name} --> after it`);
+    throw new Error(`${file.pathname} needs a line <!-- ${name} --> and <!-- /${name} --> after it`);
   writeFileSync(
     file,
     document.replace(between, (_, from: string, to: string) => `${from}${table}\n${to}`),

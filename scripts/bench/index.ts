@@ -90,7 +90,7 @@ const read = (args: ReadonlyArray<string>) => {
     const processes = Number(values.processes ?? (quick ? 2 : 5));
     const only = (values.only ?? []).flatMap((names) => names.split(","));
     const unknown = only.find((name) => groups.every((group) => group.name !== name));
-    if (unknown !== undefined) return `--only: no group is called "${unknown}"`;
+    if (unknown !== undefined) return `--only: unknown group "${unknown}"`;
     if (!Number.isInteger(processes) || processes < 1)
       return `--processes: expected an integer ≥ 1, got "${values.processes}"`;
     return {

@@ -130,7 +130,7 @@ const damaged = ({ wanted }: Diary): ReadonlyArray<string> =>
     const handed = one.tries.flatMap(({ calls }) => calls).filter((call) => call === argumentsOf(one.drawn)).length;
     return [
       ...wrong.map((tried) => `${nameOf(one)}: a client got ${JSON.stringify(tried.text.slice(-60))}`),
-      ...(handed > 1 ? [`${nameOf(one)}: its call was handed over ${handed} times`] : []),
+      ...(handed > 1 ? [`${nameOf(one)}: its call was delivered ${handed} times`] : []),
     ];
   });
 

@@ -216,7 +216,7 @@ class Actor {
           taken(value);
         },
         onFailure: ({ message, reason }) => {
-          const outcome = message.includes("is not known") && reason === "unavailable" ? "unknown" : "refused";
+          const outcome = message.includes("we cannot tell") && reason === "unavailable" ? "unknown" : "refused";
           this.#log.write({ n, to: now(), outcome, reason });
           if (["fenced", "owned", "run_ended"].includes(reason)) this.#lost(run);
         },

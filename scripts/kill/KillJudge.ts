@@ -32,7 +32,8 @@ export const problemsNow = ({ diary, marks, record, run }: Remains): ReadonlyArr
   if (marks.length > 0 && !started) problems.push(`${run}: the tool ran, but no dispatch is on record`);
   for (const incident of record.incidents) {
     const again = RecoveryPolicy.decide(incident);
-    if (JSON.stringify(again) !== JSON.stringify(incident.decision)) problems.push(`${incident.id}: decided otherwise`);
+    if (JSON.stringify(again) !== JSON.stringify(incident.decision))
+      problems.push(`${incident.id}: decided differently`);
   }
   return problems;
 };

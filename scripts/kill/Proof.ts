@@ -11,6 +11,6 @@ export interface Played {
 
 /** Explains why a play proves nothing; empty if it proves something. */
 export const missing = ({ hit, runs }: Played): ReadonlyArray<string> => {
-  if (runs === 0) return ["nothing was played"];
-  return hit === 0 ? [`${runs} runs were played, and nothing happened to any of them`] : [];
+  if (runs === 0) return ["no run was played"];
+  return hit === 0 ? [`${runs} runs were played, and no fault hit any of them`] : [];
 };

@@ -138,7 +138,7 @@ const ask = (self: Self, home: Household, run: string, calls: boolean): Effect.E
       view.take(event);
       if (event._tag === "Waiting" && event.for === "path") entry.waitsFrom ??= time.now;
       if (event._tag === "RetryScheduled") entry.decisions += 1;
-      if (entry.decisions > decisionsMax) return Effect.die(new Error(`${run}: decides in a loop`));
+      if (entry.decisions > decisionsMax) return Effect.die(new Error(`${run} decides in a loop`));
       // Counts one wait per moment: a repeated wait without any time between is no progress.
       if (event._tag === "Waiting" && time.now > waited) {
         entry.waits += 1;

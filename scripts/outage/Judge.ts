@@ -59,16 +59,16 @@ export const judged = (diary: Diary): ReadonlyArray<Judgement> => {
       .map((it) => toldAsk(run, it)),
   );
   return [
-    count("what a world must have", missingOf(diary, runs), "of it is missing"),
+    count("requirements of a world", missingOf(diary, runs), "missing"),
     count("lost", lost, "runs"),
-    count("effects twice", effects, "effects"),
-    count("text twice", twice, "runs"),
-    count("text missing", missing, "runs"),
-    count("asked without need", needless, "questions"),
-    count("decisions in vain", runs.filter(isInVain).map(toldVain), "runs"),
+    count("repeated effects", effects, "effects"),
+    count("repeated text", twice, "runs"),
+    count("missing text", missing, "runs"),
+    count("needless questions", needless, "questions"),
+    count("decisions without effect", runs.filter(isInVain).map(toldVain), "runs"),
     extra(runs),
     ...returnsOf(diary),
-    count("requests inside of an announced wait", heldOnes(diary, runs), "requests"),
+    count("requests during an announced wait", heldOnes(diary, runs), "requests"),
   ];
 };
 
@@ -77,8 +77,8 @@ const missingOf = ({ departures, refusals }: Diary, runs: ReadonlyArray<RunEntry
   const requests = runs.flatMap((run) => run.requests);
   const hasTrouble = departures.length > 0 || refusals.length > 0 || requests.some(isBroken);
   return [
-    ...(requests.length === 0 ? ["no run has sent a request"] : []),
-    ...(hasTrouble ? [] : ["no path was away, no provider refused and no response broke"]),
+    ...(requests.length === 0 ? ["no run sent a request"] : []),
+    ...(hasTrouble ? [] : ["no path went down, no provider refused and no response broke"]),
   ];
 };
 
@@ -173,7 +173,7 @@ const extra = (runs: ReadonlyArray<RunEntry>): Judgement => {
   const [worst] = all.filter((it) => it.extra > 0).toSorted((one, other) => other.extra - one.extra);
   const found = runs.length === 0 ? 0 : sum / runs.length;
   const first = found > extraMax && worst !== undefined ? toldEnd(worst.run) : undefined;
-  return { name: "requests beyond what was cut or refused", found, most: extraMax, unit: "a run", first };
+  return { name: "requests beyond those cut or refused", found, most: extraMax, unit: "a run", first };
 };
 
 /** The interval at which a path is probed after this outage. A connect into a black hole is retried every two seconds. */
@@ -212,7 +212,7 @@ const returned = (diary: Diary, returns: ReadonlyArray<PathReturn>, where: strin
       over: first - allowed,
       told: `${told}: first request after ${seconds(first)}, allowed ${seconds(allowed)}`,
     });
-    crowds.push({ ms: last, runs: free.length, told: `${told}: the last one after ${seconds(last)}` });
+    crowds.push({ ms: last, runs: free.length, told: `${told}: last request after ${seconds(last)}` });
   }
   const worstFirst = firsts.toSorted((one, other) => other.over - one.over)[0];
   const worstCrowd = crowds.toSorted((one, other) => other.ms - one.ms)[0];
@@ -220,14 +220,14 @@ const returned = (diary: Diary, returns: ReadonlyArray<PathReturn>, where: strin
   const mostMs = Math.max(crowdMs, ...returns.map((it) => crowdMaxMs(it, diary.unprobed)));
   return [
     {
-      name: `first request behind what is allowed, at worst${where}`,
+      name: `worst delay of a first request beyond its limit${where}`,
       found: Math.max(0, worstFirst?.over ?? 0),
       most: 0,
       unit: "ms",
       first: worstFirst !== undefined && worstFirst.over > 0 ? worstFirst.told : undefined,
     },
     {
-      name: `last of up to ${most} waiting runs on the wire${where}`,
+      name: `time until the last of up to ${most} waiting runs sent its request${where}`,
       found: worstCrowd?.ms ?? 0,
       most: mostMs,
       unit: "ms",
@@ -265,6 +265,6 @@ const heldOnes = (diary: Diary, runs: ReadonlyArray<RunEntry>): ReadonlyArray<st
         if (sharesLimit(it, refusal)) return it.from < until;
         return kind === "overloaded" && it.from < Math.min(until, at + overloadOthersMs);
       })
-      .map((it) => `${it.run} at ${seconds(it.at)}: ${kind} heard at ${seconds(at)} until ${seconds(until)}`);
+      .map((it) => `${it.run} at ${seconds(it.at)}: ${kind} announced at ${seconds(at)} until ${seconds(until)}`);
   });
 };

@@ -15,7 +15,7 @@ export const summary = ({ departures, probes, refusals, runs, sleeps, unprobed }
     `${sent} requests`,
     `${departures.length} outages`,
     `${refused} refusals (${refusals.length} announced)`,
-    `${sleeps.length} times asleep`,
+    `${sleeps.length} sleeps`,
     `${probes} probes`,
     ...(unprobed.size === 0 ? [] : [`${unprobed.size} paths without probes`]),
   ].join(", ");

@@ -52,12 +52,12 @@ export const play = async (
       : {}),
   });
   if (!existsSync(output))
-    throw new SuiteFailed({ reason: "no_results", message: `${suite.name}: its runner wrote no results` });
+    throw new SuiteFailed({ reason: "no_results", message: `${suite.name}: the runner wrote no results` });
   const lines = existsSync(log) ? readFileSync(log, "utf8").split("\n") : [];
   const requests = lines.filter((line) => line === "called").length;
   if (isBelow && files.length === 0 && requests === 0) {
     const patched = lines.some((line) => line.startsWith("patched"));
-    const why = patched ? "no test sent a request" : `no line of ${suite.patches[0]?.file} takes a fetch as expected`;
+    const why = patched ? "no test sent a request" : `no line of ${suite.patches[0]?.file} matches the patch`;
     throw new SuiteFailed({ reason: "not_below", message: `${suite.name}: ${why}` });
   }
   return { outcomes: read(output, suite.folder), requests, seconds: (performance.now() - started) / 1_000 };

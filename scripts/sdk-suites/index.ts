@@ -54,7 +54,7 @@ const main = async (): Promise<number> => {
   for (const suite of suites) {
     const missing = missingIn(suite);
     if (missing !== undefined)
-      return refuse(`--${suite.sdk}: ${suite.name} needs ${missing}; install and build it first`);
+      return refuse(`--${suite.sdk}: ${suite.name} needs ${missing}; install and build the checkout first`);
   }
   const reports: Array<Report> = [];
   for (const suite of suites) reports.push(await compare(suite));
@@ -63,7 +63,7 @@ const main = async (): Promise<number> => {
   const unexplained = reports.flatMap((report) =>
     report.differences.filter(({ reason }) => reason === undefined).map(({ test }) => `${report.suite}: ${test}`),
   );
-  for (const test of unexplained) console.error(`sdk-suites: no reason for the difference: ${test}`);
+  for (const test of unexplained) console.error(`sdk-suites: unexplained difference: ${test}`);
   return unexplained.length === 0 ? 0 : 1;
 };
 

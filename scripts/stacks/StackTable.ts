@@ -75,7 +75,7 @@ export const write = (file: URL, text: string): void => {
   const page = readFileSync(file, "utf8");
   const between = /(<!-- stacks -->\n)[\s\S]*?(<!-- \/stacks -->)/;
   if (!between.test(page))
-    throw new Error(`${file.pathname} has no line <!-- stacks --> with <!-- /stacks --> after it`);
+    throw new Error(`${file.pathname} needs a line <!-- stacks --> and <!-- /stacks --> after it`);
   writeFileSync(
     file,
     page.replace(between, (_, from: string, to: string) => `${from}${text}\n${to}`),

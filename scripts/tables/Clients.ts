@@ -20,7 +20,7 @@ export const clients = (): string =>
       "reveal",
       "head withheld",
       "longest hold",
-      "given up before the head",
+      "failure before the head",
       "a shown response breaks",
       "before its first event",
     ],

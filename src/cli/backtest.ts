@@ -28,15 +28,15 @@ export const backtestCommand = Command.make(
     db: dbFlag,
     policy: policyFlag,
     budget: Flag.String("budget").pipe(
-      Flag.withDescription("Limits to change, as JSON or as name=number; repeat it (max_auto_retries=5)"),
+      Flag.withDescription("Budget limits to change, as JSON or as name=number; repeatable (max_auto_retries=5)"),
       Flag.atLeast(0),
     ),
     since: Flag.String("since").pipe(
-      Flag.withDescription("Only incidents since then: 7d, 12h, 2026-11-01"),
+      Flag.withDescription("Only incidents since this time: 7d, 12h, 2026-11-01"),
       Flag.optional,
     ),
     rule: Flag.String("rule").pipe(
-      Flag.withDescription("Only incidents that were decided by this rule; `stream-recovery policy` names them"),
+      Flag.withDescription("Only incidents decided by this rule; `stream-recovery policy` lists the rules"),
       Flag.optional,
     ),
     json: jsonFlag,
@@ -44,12 +44,18 @@ export const backtestCommand = Command.make(
   ({ db, ...options }) => withStore("backtest", db, (screen) => backtest(options, screen)),
 ).pipe(
   Command.withDescription(
-    `Decide every stored incident again: by its own policy, which must give its stored decision (exit code 1 where not), and by another policy or budget, to see what would change and what that would risk.${exitCodesHelp}`,
+    `Decide every stored incident again: by its own policy, which must give the stored decision (otherwise exit code 1), and by another policy or budget, to show what would change and at what risk.${exitCodesHelp}`,
   ),
   Command.withShortDescription("Decide stored incidents again, and show what another policy would change"),
   Command.withExamples([
-    { command: "stream-recovery backtest --policy strict", description: "What the strict preset would have asked" },
-    { command: "stream-recovery backtest --budget max_auto_retries=0 --since 7d", description: "Without any retry" },
+    {
+      command: "stream-recovery backtest --policy strict",
+      description: "Show what the strict preset would have asked",
+    },
+    {
+      command: "stream-recovery backtest --budget max_auto_retries=0 --since 7d",
+      description: "Show the effect of allowing no retries",
+    },
   ]),
 );
 
@@ -67,14 +73,17 @@ export const backtest = Effect.fn("cli.backtest")(function* (options: BacktestOp
   if (Result.isFailure(limits)) return yield* fail("refused", `--budget: ${limits.failure}`);
   const since = Option.isNone(options.since) ? 0 : parseMoment(options.since.value, screen.now);
   if (since === undefined)
-    return yield* fail("refused", "--since: expected a duration like 7d or a date like 2026-11-01");
+    return yield* fail("refused", "--since: expected a duration, for example 7d, or a date, for example 2026-11-01");
   const named = Option.getOrUndefined(options.rule);
   const rule = Rule.literals.find((literal) => literal === named);
   if (named !== undefined && rule === undefined) {
-    return yield* fail("refused", `--rule: ${JSON.stringify(named)} is no rule; stream-recovery policy names them`);
+    return yield* fail(
+      "refused",
+      `--rule: ${JSON.stringify(named)} is not a rule; stream-recovery policy lists the rules`,
+    );
   }
   const { totals } = yield* tallied(options.policy, limits.success, since, rule);
-  if (totals.incidents === 0) return yield* fail("negative", "no incident is on record, or none is like that");
+  if (totals.incidents === 0) return yield* fail("negative", "no incident is on record, or none matches");
   const changed = Object.entries(limits.success).map(([name, value]) => `${name}=${value}`);
   const against = `the ${options.policy.name} policy${changed.length === 0 ? "" : ` with ${changed.join(", ")}`}`;
   yield* Console.log(
@@ -87,7 +96,7 @@ export const backtest = Effect.fn("cli.backtest")(function* (options: BacktestOp
       : backtestText(totals, against, screen),
   );
   if (totals.violations > 0) {
-    return yield* fail("negative", "a stored incident does not give its stored decision again (law L9)");
+    return yield* fail("negative", "a stored incident no longer gives its stored decision (law L9)");
   }
 });
 
@@ -126,8 +135,9 @@ const budgetOf = (typed: ReadonlyArray<string>): Result.Result<Partial<Budget>, 
     if (given === undefined) return Result.fail(`expected name=number or JSON, got ${JSON.stringify(text)}`);
     for (const [key, value] of Object.entries(given)) {
       if (!Object.hasOwn(Budget.fields, key))
-        return Result.fail(`${key} is none of ${Object.keys(Budget.fields).join(", ")}`);
-      if (Result.isFailure(decodeBudget({ [key]: value }))) return Result.fail(`${key}: expected a number from 0`);
+        return Result.fail(`${key}: expected one of ${Object.keys(Budget.fields).join(", ")}`);
+      if (Result.isFailure(decodeBudget({ [key]: value })))
+        return Result.fail(`${key}: expected a number of at least 0`);
       limits[key] = value;
     }
   }

@@ -34,27 +34,27 @@ const settings = {
   subject: Argument.Literals("sdk", subjectNames).pipe(
     Argument.withDescription(`The SDK to judge: ${subjectNames.join(", ")}`),
   ),
-  withUs: boolean("with-us", "Only the column with this package"),
-  withoutUs: boolean("without-us", "Only the column of the bare SDK"),
-  both: boolean("both", "Both columns, which is the default"),
+  withUs: boolean("with-us", "Play only the column with this package"),
+  withoutUs: boolean("without-us", "Play only the column of the bare SDK"),
+  both: boolean("both", "Play both columns (default)"),
   protocol: Flag.String("protocol").pipe(
     Flag.withDescription("Only protocols whose name contains this (chat, responses, messages, gemini)"),
     Flag.atLeast(0),
   ),
   only: Flag.String("only").pipe(
     Flag.withDescription(
-      `Only these faults; repeat it or use commas: ${conformanceFaults.map(({ id }) => id).join(", ")}`,
+      `Only these faults; repeat it, or separate several with commas: ${conformanceFaults.map(({ id }) => id).join(", ")}`,
     ),
     Flag.atLeast(0),
   ),
   answer: Flag.Literals("answer", ["stop", "retry"]).pipe(
     Flag.withDescription(
-      "With this package: the answer to the question whether text that was shown may be withdrawn and asked for again",
+      "With this package: the answer to the question whether shown text may be withdrawn and requested again",
     ),
     Flag.withDefault("stop" as const),
   ),
   silence: Flag.Int("silence").pipe(
-    Flag.withDescription("How long the long silence lasts, in milliseconds; a turn may take three times as long"),
+    Flag.withDescription("Length of the long silence, in milliseconds; a turn may take three times as long"),
     Flag.withDefault(silenceMsDefault),
     Flag.filter(
       (ms) => ms >= 1 && ms <= silenceMsMax,
@@ -63,7 +63,7 @@ const settings = {
   ),
   reveal: Flag.Literals("reveal", ["live", "on_complete"]).pipe(
     Flag.withDescription(
-      "With this package: show text as it comes (live), or only when the response is whole (on_complete)",
+      "With this package: show text as it arrives (live), or only when the response is complete (on_complete)",
     ),
     Flag.withDefault("live" as const),
   ),
@@ -89,13 +89,16 @@ export const conformanceCommand = Command.make("conformance", settings, (asked) 
   ),
 ).pipe(
   Command.withDescription(
-    "Break the streams of an SDK on this machine and keep the score: recovered, text twice, tools run twice or with cut arguments, silent truncation, false aborts, requests paid. Exit code 1 when a column with this package is unsafe, 2 when an option or a package is missing",
+    "Break the streams of an SDK on this machine and count the results: recovered, text twice, tools run twice or with cut arguments, silent truncation, false aborts, requests paid. Exit code 1 if a column with this package is unsafe, 2 if an option or a package is missing",
   ),
   Command.withExamples([
-    { command: "stream-recovery conformance openai", description: "Two columns: the bare SDK, and with this package" },
+    {
+      command: "stream-recovery conformance openai",
+      description: "Play two columns: the bare SDK, and the SDK with this package",
+    },
     {
       command: "stream-recovery conformance ai-sdk --with-us --protocol messages --only text_cut,call_then_cut --json",
-      description: "Some cells of one column, for machines",
+      description: "Play some cells of one column and print JSON",
     },
   ]),
 );
@@ -121,7 +124,7 @@ const faultsOf = (only: ReadonlyArray<string>) => {
   const unknown = names.find((name) => conformanceFaults.every(({ id }) => id !== name));
   return unknown === undefined
     ? Effect.succeed(conformanceFaults.map(({ id }) => id).filter((id) => names.length === 0 || names.includes(id)))
-    : fail("refused", `--only: no fault is called "${unknown}"`);
+    : fail("refused", `--only: unknown fault "${unknown}"`);
 };
 
 const columnsOf = Effect.fnUntraced(function* (asked: {

@@ -25,19 +25,19 @@ export const decideCommand = Command.make(
   {
     policy: policyFlag,
     explain: Flag.Boolean("explain").pipe(
-      Flag.withDescription("Add a `message`: the decision in a plain sentence"),
+      Flag.withDescription("Add a `message` that states the decision in a plain sentence"),
       Flag.withDefault(false),
     ),
   },
   (options) => decideLines(options.policy, options.explain),
 ).pipe(
   Command.withDescription(
-    "Read {facts, failure, run, budget, jitter} as JSON, one document a line, and print a decision a line",
+    "Read {facts, failure, run, budget, jitter} as JSON, one document per line, and print one decision per line",
   ),
   Command.withExamples([
     {
       command: `printf '{"facts":{"shown":"text"},"failure":{"kind":"transport"}}' | stream-recovery decide`,
-      description: "Ask what becomes of a stream that broke after text was shown",
+      description: "Show the decision for a stream that broke after text was shown",
     },
   ]),
 );

@@ -46,21 +46,27 @@ const flags = {
     Flag.withDefault(false),
   ),
   only: Flag.String("only").pipe(
-    Flag.withDescription("Play only runs whose name or protocol contains this; repeat it or use commas"),
+    Flag.withDescription(
+      "Play only runs whose name or protocol contains this; repeat it, or separate several with commas",
+    ),
     Flag.atLeast(0),
   ),
   streams: Flag.String("streams").pipe(
     Flag.withDescription(
-      "Play the recordings of this folder (with its manifest.json) instead: whole, and broken at seeded places",
+      "Play the recordings in this folder (with its manifest.json) instead, complete and broken at seeded places",
     ),
     Flag.optional,
   ),
   seed: Flag.Int("seed").pipe(
-    Flag.withDescription("Seed of the waits' jitter and of the places of breaks; made up and printed when left out"),
+    Flag.withDescription(
+      "Seed for the jitter of waits and the places of breaks; if omitted, chosen at random and printed",
+    ),
     Flag.optional,
   ),
   cuts: Flag.Int("cuts").pipe(
-    Flag.withDescription("With --streams: breaks of each kind (reset, FIN, clean end, stall) in every recording"),
+    Flag.withDescription(
+      "With --streams: the number of breaks of each kind (reset, FIN, clean end, stall) per recording",
+    ),
     Flag.withDefault(2),
     Flag.filter(
       (cuts) => cuts >= 1 && cuts <= cutsMax,
@@ -89,12 +95,18 @@ export const demoCommand = Command.make("demo", flags, ({ cuts, db, json, only, 
   ),
 ).pipe(
   Command.withDescription(
-    "Break streams of a provider on this machine in four protocols, and show for each what the caller saw and why",
+    "Break streams of a local provider in four protocols, and show for each what the caller saw and why",
   ),
   Command.withExamples([
-    { command: "stream-recovery demo", description: "All runs, a table, and one incident in plain words" },
-    { command: "stream-recovery demo --only arguments,late-error --json", description: "Some runs, for machines" },
-    { command: "stream-recovery demo --streams ./streams --seed 7", description: "Recordings of real providers" },
+    {
+      command: "stream-recovery demo",
+      description: "Play all runs, print a table, and explain one incident in plain words",
+    },
+    {
+      command: "stream-recovery demo --only arguments,late-error --json",
+      description: "Play some runs and print JSON",
+    },
+    { command: "stream-recovery demo --streams ./streams --seed 7", description: "Play recordings of real providers" },
   ]),
 );
 

@@ -11,19 +11,19 @@ import * as Signals from "./command/Signals.ts";
 const fail = failing("faults");
 
 const flags = {
-  port: Flag.Int("port").pipe(Flag.withDescription("Port to listen on; 0 takes any free one"), Flag.withDefault(0)),
+  port: Flag.Int("port").pipe(Flag.withDescription("Port to listen on; 0 selects a free port"), Flag.withDefault(0)),
   host: Flag.String("host").pipe(
-    Flag.withDescription("Address to listen on; the default is for this machine only"),
+    Flag.withDescription("Address to listen on; the default accepts only this machine"),
     Flag.withDefault("127.0.0.1"),
   ),
   script: Flag.String("script").pipe(
     Flag.withDescription(
-      "JSON file with the responses and where they break; without it every request gets a healthy response",
+      "JSON file with the responses and their breaks; without it every request gets a healthy response",
     ),
     Flag.optional,
   ),
   log: Flag.Boolean("log").pipe(
-    Flag.withDescription("Print a JSON line for every request that has ended"),
+    Flag.withDescription("Print a JSON line for each finished request"),
     Flag.withDefault(false),
   ),
 };
@@ -59,7 +59,7 @@ export const faultsCommand = Command.make(
     },
     {
       command: "curl -N -X POST http://127.0.0.1:4010/v1/chat/completions -d '{}'",
-      description: "See the break (also /v1/responses, /v1/messages, /v1beta/models/X:streamGenerateContent)",
+      description: "Watch the break (also /v1/responses, /v1/messages, /v1beta/models/X:streamGenerateContent)",
     },
   ]),
 );

@@ -45,7 +45,7 @@ export const root = async (args: ReadonlyArray<string>) => {
   const commands = await Promise.all((named.length === 0 ? loads : named).map(([, load]) => load()));
   return Command.make("stream-recovery").pipe(
     Command.withDescription(
-      "Recovers broken LLM streams where facts prove that nothing is duplicated, and asks where not",
+      "Recovers broken LLM streams if recorded facts prove that nothing is duplicated, and asks otherwise",
     ),
     Command.withSubcommands(commands),
   );

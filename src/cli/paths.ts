@@ -23,9 +23,9 @@ const exitCodes = [
   "",
   "",
   "  Exit codes:",
-  "    0  done; with --try, the path can be reached",
-  "    1  no path is known yet, or the path that was tried is unknown or still down",
-  "    2  bad input, or the gateway cannot be reached, or refuses",
+  "    0  done; with --try, the path is up",
+  "    1  no path is known yet, or the probed path is unknown or still down",
+  "    2  bad input, or the gateway cannot be reached or refuses",
 ].join("\n");
 
 /** The `paths` command. */
@@ -33,19 +33,19 @@ export const pathsCommand = Command.make(
   "paths",
   {
     url: Flag.String("url").pipe(
-      Flag.withDescription(`Where the gateway listens ($STREAM_RECOVERY_URL; default ${urlDefault})`),
+      Flag.withDescription(`Address of the gateway ($STREAM_RECOVERY_URL; default ${urlDefault})`),
       Flag.withFallbackConfig(Config.String("STREAM_RECOVERY_URL")),
       Flag.withDefault(urlDefault),
     ),
     token: Flag.Redacted("token").pipe(
       Flag.withDescription(
-        "A token that permits the page; better in $STREAM_RECOVERY_TOKEN, where other users of this machine do not see it",
+        "A token that permits the page. Prefer $STREAM_RECOVERY_TOKEN, which other users of this machine cannot see",
       ),
       Flag.withFallbackConfig(Config.Redacted("STREAM_RECOVERY_TOKEN")),
       Flag.optional,
     ),
     try: Flag.String("try").pipe(
-      Flag.withDescription("Have this path asked now, as its name is printed: by a connection, never by a request"),
+      Flag.withDescription("Probe this path now, named as printed, with a connection and never with a request"),
       Flag.withMetavar("path"),
       Flag.optional,
     ),
@@ -59,20 +59,21 @@ export const pathsCommand = Command.make(
       const screen = yield* Screen.make();
       yield* Console.log([pathTable(paths, screen), ...cooldownLines(paths, screen)].join("\n"));
     }
-    if (paths.length === 0) return yield* fail("negative", "no path is known yet: no request has gone to a provider");
+    if (paths.length === 0)
+      return yield* fail("negative", "no path is known yet: the gateway has sent no request to a provider");
     if (Option.isSome(tried) && paths[0]?.state === "down")
-      return yield* fail("negative", `${tried.value} cannot be reached yet; its runs go on waiting`);
+      return yield* fail("negative", `${tried.value} cannot be reached yet; its runs continue to wait`);
   }),
 ).pipe(
   Command.withDescription(
-    `Print the ways to its providers that a running gateway knows: which are down or cooling, since when, and how many runs wait.${exitCodes}`,
+    `Print the paths to providers that a running gateway knows: which are down or cooling, since when, and how many runs wait.${exitCodes}`,
   ),
   Command.withShortDescription("Print which providers a running gateway can reach, and which runs wait for them"),
   Command.withExamples([
-    { command: "stream-recovery paths", description: "Of the gateway on this machine" },
+    { command: "stream-recovery paths", description: "Print the paths of the gateway on this machine" },
     {
       command: "stream-recovery paths --try https://api.openai.com",
-      description: "Have a path asked now; runs that wait for it go where it is back",
+      description: "Probe a path now; its waiting runs continue if it is up",
     },
   ]),
 );
@@ -119,7 +120,7 @@ const tryPath = ({ headers, url }: GatewayAddress, path: string): Effect.Effect<
       if (status === 404 && body.includes("unknown_path"))
         return fail(
           "negative",
-          `the gateway knows no path ${JSON.stringify(path)}; \`paths\` prints those that it knows`,
+          `the gateway does not know the path ${JSON.stringify(path)}; \`paths\` prints the known ones`,
         );
       return failOnStatus(status, url);
     },
@@ -165,13 +166,13 @@ const codeOf = (error: unknown): string | undefined => {
 
 const read = <S extends Schema.Top & { readonly DecodingServices: never }>(body: string, schema: S, url: string) =>
   Schema.decodeUnknownEffect(Schema.fromJsonString(schema))(body).pipe(
-    Effect.catch(() => fail("refused", `what answers at ${url} is no gateway of this version`)),
+    Effect.catch(() => fail("refused", `the server at ${url} is not a gateway of this version`)),
   );
 
 const failOnStatus = (status: number, url: string) =>
   fail(
     "refused",
     status === 401 || status === 403
-      ? `the gateway at ${url} refuses (${status}): give a token that permits the page, in $STREAM_RECOVERY_TOKEN`
-      : `what answers at ${url} is no gateway with a page (${status})`,
+      ? `the gateway at ${url} refuses (${status}): set $STREAM_RECOVERY_TOKEN to a token that permits the page`
+      : `the server at ${url} is not a gateway with a page (${status})`,
   );

@@ -21,7 +21,7 @@ export const policyCommand = Command.make(
     Console.log(
       json ? asJson(policy) : [markdown(policy), moveMarkdown(policy)].filter((it) => it !== "").join("\n\n"),
     ),
-).pipe(Command.withDescription("Print the decision table, and what moves a run to its next route"));
+).pipe(Command.withDescription("Print the decision table and the causes that move a run to its next route"));
 
 const asJson = (policy: RecoveryPolicy): string =>
   JSON.stringify(

@@ -21,7 +21,7 @@ export const recoverCommand = Command.make(
     db: dbFlag,
     restored: Flag.Boolean("restored").pipe(
       Flag.withDescription(
-        "The store was put back to an earlier moment: ask about everything that would go on, whatever was decided or answered before that",
+        "The store was restored to an earlier state: ask about every run that would continue, regardless of earlier decisions and answers",
       ),
       Flag.withDefault(false),
     ),
@@ -30,15 +30,15 @@ export const recoverCommand = Command.make(
   ({ db, json, restored }) => withStore("recover", db, (screen) => recover(json, screen, restored)),
 ).pipe(
   Command.withDescription(
-    `Decide the runs whose process is gone, by the policy and from their recorded facts: what is safe is offered for a retry, what is not becomes a question. Reaches no provider; a second time it finds nothing. A process that is only silent is watched for as long as its lease is before its runs are taken.${exitCodesHelp}`,
+    `Decide the runs whose process is gone, by the policy and from their recorded facts. A safe run is offered for a retry, any other becomes a question. Contacts no provider; repeating the command finds nothing. A process that is only silent is watched for the length of its lease before its runs are taken over.${exitCodesHelp}`,
   ),
   Command.withShortDescription("Decide the runs whose process is gone"),
   Command.withExamples([
-    { command: "stream-recovery recover", description: "After a crash, and at every boot" },
-    { command: "stream-recovery runs list --state asking", description: "What it left to you" },
+    { command: "stream-recovery recover", description: "Run it after a crash, and at every boot" },
+    { command: "stream-recovery runs list --state asking", description: "List the questions that it left to you" },
     {
       command: "stream-recovery recover --restored",
-      description: "After a backup was restored, before any program starts",
+      description: "Run it after restoring a backup, before any program starts",
     },
   ]),
 );
@@ -76,18 +76,17 @@ export const recover = Effect.fn("cli.recover")(function* (json: boolean, screen
 });
 
 /** Printed while waiting for a process that showed a sign of life a moment ago. */
-const lately =
-  "runs are driven by another process; waiting for its next sign of life, or until its lease is over where it has died";
+const lately = "another process owns runs; waiting for its next sign of life, or until its lease expires";
 
 /** Printed with questions that are based on a restored, older record. */
 const lessText =
-  "these records say less than what happened: before you answer retry, look at what the run did outside, its tools above all";
+  "these records are incomplete: before you answer retry, check what the run did outside, above all its tools";
 
 /** Maximum runs of silent processes that are counted. */
 const silentMax = 1_000;
 
 const remainingText = (runs: number): string =>
-  `${runs === silentMax ? `${runs} runs or more` : formatCount(runs, "run")} of a process that is silent and whose lease is longer than this waits; run it again later`;
+  `${runs === silentMax ? `${runs} runs or more` : formatCount(runs, "run")} of a silent process whose lease is longer than this command waits; run it again later`;
 
 /** Maximum runs listed; `runs list` shows them all. */
 const listedMax = 30;
@@ -106,8 +105,8 @@ const idCharactersMin = 20;
 const recoverText = (report: CrashRecovery.Report, screen: Screen, left = 0): string => {
   if (report.runs.length === 0)
     return left === 0
-      ? "Nothing to recover: every run has ended, waits, or is driven by a living process."
-      : "Nothing to recover yet: a process that drove a run is silent, and its lease is not over.";
+      ? "Nothing to recover: every run has ended, waits, or has a living owner."
+      : "Nothing to recover yet: the process that owns a run is silent, and its lease has not expired.";
   const ordered = report.runs.toSorted((a, b) => outcomes[a.outcome].order - outcomes[b.outcome].order);
   const listed = ordered.slice(0, listedMax);
   const rest = ordered.length - listed.length;
@@ -123,7 +122,7 @@ const recoverText = (report: CrashRecovery.Report, screen: Screen, left = 0): st
     "",
     summary(report),
     ...questions(ordered, screen),
-    ...(report.more ? [`There are more: ${screen.ink("strong", screen.type("recover"))}`] : []),
+    ...(report.more ? [`There are more. Run again: ${screen.ink("strong", screen.type("recover"))}`] : []),
   ].join("\n");
 };
 
@@ -146,7 +145,7 @@ const outcomes: Readonly<Record<CrashRecovery.Outcome, OutcomeWords>> = {
   answered: { order: 3, now: "‖ answered", next: "StreamProcessor.takeUp", tone: "good" },
   completed: { order: 4, ...statusWord("completed"), next: "nothing" },
   stopped: { order: 5, ...statusWord("stopped"), next: "nothing" },
-  skipped: { order: 6, now: "▸ held elsewhere", next: "nothing: another process has it", tone: "quiet" },
+  skipped: { order: 6, now: "▸ owned elsewhere", next: "nothing: another process owns it", tone: "quiet" },
 };
 
 const cells = ({ outcome, rule, run_id }: CrashRecovery.Row): ReadonlyArray<Cell> => {
@@ -163,7 +162,7 @@ const summary = ({ counts, runs }: CrashRecovery.Report): string => {
     ],
     [counts.completed, "completed"],
     [counts.stopped, "stopped"],
-    [counts.skipped, "held by another process"],
+    [counts.skipped, "owned by another process"],
   ] as const;
   const parts = told.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`);
   return `${capital(formatCount(runs.length, "run"))}: ${parts.join(", ")}.`;
@@ -177,5 +176,5 @@ const questions = (rows: ReadonlyArray<CrashRecovery.Row>, { ink, type }: Screen
     .map(({ run_id }) => `  ${ink("strong", type(`runs answer ${quoted(run_id)}`))}`);
   const rest =
     asking.length > spelledMax ? [`  ${ink("strong", type("runs list --state asking"))}  for all of them`] : [];
-  return ["", "The question, and what may be answered:", ...spelled, ...rest];
+  return ["", "To see the question and its answers:", ...spelled, ...rest];
 };

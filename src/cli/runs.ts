@@ -14,7 +14,7 @@ import { watchCommand } from "./runs/watch.ts";
 
 /** The `runs` command with its subcommands. */
 export const runsCommand = Command.make("runs").pipe(
-  Command.withDescription("List, tell, follow, answer, cancel, export, import and forget the runs on record"),
+  Command.withDescription("List, show, follow, answer, cancel, export, import and delete the runs on record"),
   Command.withSubcommands([
     listCommand,
     showCommand,

@@ -54,17 +54,21 @@ export const serveCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription(
-    "Serve the protocols of OpenAI, Anthropic and Gemini on this machine, and recover model streams that break behind it",
+    "Serve the protocols of OpenAI, Anthropic and Gemini on this machine, and recover broken model streams",
   ),
   Command.withExamples([
-    { command: "stream-recovery serve", description: "Then set the agent's base URL to http://127.0.0.1:8787/v1" },
+    {
+      command: "stream-recovery serve",
+      description: "Start it, then set the agent's base URL to http://127.0.0.1:8787/v1",
+    },
     {
       command: "stream-recovery serve --port 0 --openai-url http://127.0.0.1:11434/v1 --reveal on_complete",
-      description: "A local model; the port is the first line",
+      description: "Serve a local model; the first line of output has the port",
     },
     {
       command: "stream-recovery serve --config gateway.json --check",
-      description: "What a configuration file would serve, or all that is wrong with it (exit code 1)",
+      description:
+        "Check a configuration file: print what it would serve, or everything that is wrong with it (exit code 1)",
     },
   ]),
 );
@@ -122,7 +126,7 @@ const alone = Effect.fnUntraced(function* (given: Given, program: ProgramOptions
   yield* Effect.addFinalizer(() =>
     Effect.gen(function* () {
       const left = yield* gateway.serving;
-      if (left > 0) yield* Effect.logInfo(`finishing ${left} requests; a second signal ends at once`);
+      if (left > 0) yield* Effect.logInfo(`finishing ${left} requests; a second signal exits at once`);
     }),
   );
   if (signals !== undefined) yield* Effect.forkScoped(rereading(signals, given, program, gateway));

@@ -49,7 +49,7 @@ const variable = (name: string): Effect.Effect<string | undefined, ClientConfigE
   Config.option(Config.String(name)).pipe(
     Effect.map(Option.getOrUndefined),
     Effect.mapError(() => {
-      const message = `${name}: the configuration could not be read`;
+      const message = `${name}: cannot read the configuration`;
       return new ClientConfigError({ reason: "unreadable", setting: name, message });
     }),
   );

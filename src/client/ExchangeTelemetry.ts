@@ -64,7 +64,7 @@ export const make = (now: () => number, onExchange: ((record: ExchangeRecord) =>
 const handOver = (record: ExchangeRecord, onExchange: ((record: ExchangeRecord) => void) | undefined) =>
   Effect.catchDefect(
     Effect.sync(() => onExchange?.(record)),
-    (defect) => Effect.logError("onExchange has thrown", { exchange: record.number, class: classOf(defect) }),
+    (defect) => Effect.logError("onExchange threw an error", { exchange: record.number, class: classOf(defect) }),
   );
 
 const classOf = (defect: unknown): string => (defect instanceof Error ? defect.constructor.name : typeof defect);

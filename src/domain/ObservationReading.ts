@@ -148,10 +148,10 @@ const countOf = (field: string, given: unknown): number =>
   typeof given === "number" ? count(given) : refuse(field, "a number", given);
 
 const indexOf = (field: string, given: unknown): number =>
-  Json.natural(given) ?? refuse(field, "a whole number from 0", given);
+  Json.natural(given) ?? refuse(field, "a whole number, not below 0", given);
 
 const textOf = (field: string, given: unknown): string =>
-  typeof given === "string" ? given : refuse(field, "a text", given);
+  typeof given === "string" ? given : refuse(field, "a string", given);
 
 const refuse = (field: string, expected: string, given: unknown): never => {
   const message = `${field}: expected ${expected}, got ${kindOf(given)}`;
@@ -165,12 +165,12 @@ const kindOf = (given: unknown): string => {
   return Array.isArray(given)
     ? "a list"
     : typeof given === "string"
-      ? "another text"
+      ? "another string"
       : `a value of type ${typeof given}`;
 };
 
 /** Reads a cursor, which is a text. Null and undefined mean that a part has none. */
 export const cursor = (given: string | null | undefined): string | undefined => {
   if (given === undefined || given === null || typeof given === "string") return given ?? undefined;
-  throw new TypeError("cursor: expected a text or undefined");
+  throw new TypeError("cursor: expected a string or undefined");
 };

@@ -2,13 +2,13 @@
  * Names the options of earlier versions, so that their refusal says what to use instead.
  */
 
-const advice = "give each gateway the address at which the others reach it by";
+const set = (option: string): string => `set ${option} to the address at which other gateways reach this one`;
 
 /** Advice by key of the file, flag and variable. */
 const removed: ReadonlyMap<string, string> = new Map([
-  ["delivery_log", `${advice} \`advertise\` instead`],
-  ["--delivery-log", `${advice} --advertise instead`],
-  ["STREAM_RECOVERY_DELIVERY_LOG", `${advice} STREAM_RECOVERY_ADVERTISE instead`],
+  ["delivery_log", set("`advertise`")],
+  ["--delivery-log", set("--advertise")],
+  ["STREAM_RECOVERY_DELIVERY_LOG", set("STREAM_RECOVERY_ADVERTISE")],
 ]);
 
 /** Environment variables of removed options. */

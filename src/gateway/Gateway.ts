@@ -269,7 +269,7 @@ const drain = Effect.fnUntraced(function* (
   yield* within(FiberSet.awaitEmpty(pages), flushMs);
   yield* FiberSet.clear(pages);
   yield* within(FiberSet.awaitEmpty(served), drainMs);
-  yield* processor.close("the gateway shuts down");
+  yield* processor.close("the gateway is shutting down");
   yield* within(FiberSet.awaitEmpty(served), 2 * flushMs);
   // Passed-through requests get the same time. If they are still open, their bodies are broken like those of runs.
   yield* within(FiberSet.clear(served), flushMs);

@@ -52,8 +52,8 @@ export const lookMsOf = (leaseMs: number): number => Math.min(lookMsMax, leaseMs
 /** Sweeps at once, and then at each interval. */
 export const layer = (options: GatewayRecoveryOptions): Layer.Layer<never, never, RunRecorder> => {
   const outage = new OutageLog({
-    away: "runs of a gateway that has died are not ended; each look tries again",
-    back: "runs of a gateway that has died are ended again",
+    away: "cannot end the runs of a dead gateway; each sweep tries again",
+    back: "the runs of dead gateways are being ended again",
   });
   const ended = Effect.catch(Effect.andThen(endAbandoned(options.headless), outage.worked), ({ message }) =>
     outage.recordFailure(message),
@@ -82,7 +82,7 @@ const fenced = (recorder: RunRecorder["Service"], { ended, recovered }: DeadSibl
       (recorder.processEnded?.(process) ?? Effect.void).pipe(
         Effect.andThen(Effect.sync(() => recovered(process))),
         Effect.catch(({ message }) =>
-          Effect.logWarning(`the runs of a worker that has died are recovered when its lease is over: ${message}`),
+          Effect.logWarning(`the runs of a dead worker are recovered after its lease expires: ${message}`),
         ),
       ),
     ),

@@ -208,7 +208,7 @@ const pointed = (client: ClientResponse, { page }: RequestServing): Effect.Effec
     return client.end;
   });
 
-const nothingThere: Refused = { status: 404, reason: "not_found", message: "There is nothing at this path." };
+const nothingThere: Refused = { status: 404, reason: "not_found", message: "This path does not exist." };
 
 /** Selects the provider's error format for an admitted client whose upgrade or method is not supported. */
 const errorFormatFor = (
@@ -290,7 +290,7 @@ const logSkippedRoutes = ({ left_out }: Routing): Effect.Effect<void> =>
   left_out.length === 0
     ? Effect.void
     : Effect.logDebug(
-        `routes do not take a request: ${left_out.map(({ id, reason }) => `${id}: ${reason}`).join("; ")}`,
+        `routes cannot serve a request: ${left_out.map(({ id, reason }) => `${id}: ${reason}`).join("; ")}`,
       );
 
 /**
@@ -355,7 +355,9 @@ interface Recognised {
 const unread = ({ access }: ClientResponse): Effect.Effect<void> =>
   Effect.suspend(() => {
     access.addFacts({ unread: true });
-    return Effect.logWarning("a request passes through: its body has more beside its conversation than is read");
+    return Effect.logWarning(
+      "a request passes through without recovery: its body has more beside its conversation than the gateway reads",
+    );
   });
 
 const through = (
@@ -470,31 +472,31 @@ const refuseBody = (
 const storeAway: Refused = {
   status: 503,
   reason: "store_away",
-  message: "The gateway's store of runs takes no writes (--require-store); try again.",
+  message: "The gateway's store of runs does not accept writes (--require-store); try again.",
   headers: askAgain,
 };
 const closing: Refused = { status: 503, reason: "closing", message: "The gateway is shutting down." };
 const tooLong: Refused = {
   status: 413,
   reason: "body",
-  message: "The request's body is longer than the gateway takes (--max-body-bytes).",
+  message: "The request's body is longer than the gateway accepts (--max-body-bytes).",
 };
 const busy: Refused = {
   status: 503,
   reason: "busy",
-  message: "The gateway holds as many request bodies as it may; try again.",
+  message: "The gateway's memory for request bodies is full; try again.",
   headers: askAgain,
 };
 const shared: Refused = {
   status: 429,
   reason: "share",
-  message: "This client's request bodies take its whole share of the gateway's memory; try again.",
+  message: "This client's request bodies use its whole share of the gateway's memory; try again.",
   headers: askAgain,
 };
 const slow: Refused = {
   status: 408,
   reason: "slow",
-  message: "The request's body came more slowly than the gateway waits for; send it again.",
+  message: "The request's body did not arrive in time; send it again.",
   headers: askAgain,
 };
 const refusedBodies: Readonly<Record<Exclude<BodyRefused["reason"], "broken">, Refused>> = {
@@ -506,6 +508,6 @@ const refusedBodies: Readonly<Record<Exclude<BodyRefused["reason"], "broken">, R
 const tooManyConnections: Refused = {
   status: 429,
   reason: "share",
-  message: "This client has its whole share of the gateway's connections; try again once one of them is free.",
+  message: "This client uses its whole share of the gateway's connections; try again when one is free.",
   headers: [...askAgain, ["connection", "close"]],
 };

@@ -100,7 +100,7 @@ class Keeper {
       jitter: random,
       due: (at) => this.#due(at),
       probe: (due) => this.#probe(due),
-      failed: (error) => void this.#fork(Effect.logError("a waiting run could not be told of its path", error)),
+      failed: (error) => void this.#fork(Effect.logError("cannot notify a waiting run of its path", error)),
       ...siblings,
     });
   }

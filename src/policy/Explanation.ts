@@ -41,7 +41,7 @@ export const explain = (decision: Decision, given: Failure, facts: AttemptFacts)
 
 /** Adds the route of a retry, or the reason that it waits. */
 const mannerOf = (route: Decision["route"], waitFor: Decision["wait_for"]): string => {
-  if (route === "next") return " It goes to the next route.";
+  if (route === "next") return " It is sent to the next route.";
   return waitFor !== undefined && Object.hasOwn(waits, waitFor) ? ` ${waits[waitFor]}` : "";
 };
 
@@ -58,13 +58,13 @@ const lateWords = (failure: Failure): string => {
 const lateCancels = {
   user: "the user cancelled",
   lifecycle: "the session was closed",
-  caller: "the program around it interrupted it",
+  caller: "the calling program interrupted it",
   provider: "the model provider cancelled it",
 } as const;
 
 const waits = {
-  path: "It goes when the provider can be reached again.",
-  cooldown: "It goes when the wait is over that the provider has announced.",
+  path: "It is sent when the provider can be reached again.",
+  cooldown: "It is sent when the wait that the provider announced is over.",
 } as const;
 
 /**
@@ -75,12 +75,12 @@ export const codedWords = ({ code, kind }: Pick<Failure, "code" | "kind">): stri
   code === undefined || (kind !== "protocol" && kind !== "rejected") ? undefined : coded.get(code);
 
 const coded: ReadonlyMap<string, string> = new Map([
-  ["continuation_unbuildable", "no request could be made for the rest of the answer"],
-  ["resume_cursor_unreadable", "the place at which the answer goes on could not be read"],
-  ["web_page", "a web page came in place of the model provider's response"],
-  ["unknown_encoding", "the response came in a content encoding that is not known"],
+  ["continuation_unbuildable", "we could not build a request for the rest of the answer"],
+  ["resume_cursor_unreadable", "the cursor at which the answer continues could not be read"],
+  ["web_page", "a web page arrived in place of the model provider's response"],
+  ["unknown_encoding", "the response has an unknown content encoding"],
   ...["gzip", "deflate", "br", "zstd"].map(
-    (name) => [`not_${name}`, `the response's header says ${name}, and its body is not ${name}`] as const,
+    (name) => [`not_${name}`, `the response's header says ${name}, but its body is not ${name}`] as const,
   ),
 ]);
 
@@ -97,11 +97,11 @@ const whatHappened = (failure: Failure, facts: AttemptFacts): string => {
     case "transport":
       // If nothing was sent, no connection was lost.
       return !hasContent && (failure.operation === "connect" || delivery === "not_sent")
-        ? "The connection to the model provider could not be made"
+        ? "The connection to the model provider could not be established"
         : "The connection to the model provider was lost";
     case "truncated":
       return isEmpty
-        ? "The model provider's response had nothing in it"
+        ? "The model provider's response was empty"
         : "The model's answer ended early, without the provider's end marker";
     case "stalled":
       // The clocks that run before the first content cannot describe an answer that has content.
@@ -116,9 +116,9 @@ const whatHappened = (failure: Failure, facts: AttemptFacts): string => {
       return `The model provider rejected the request: ${rejections[failure.reason]}${withStatus(failure)}`;
     case "protocol":
       if (failure.reason === "seam_unproven")
-        return `The answer could not be joined to what was shown${fault(failure)}`;
+        return `The answer could not be joined to the shown text${fault(failure)}`;
       return failure.reason === "oversize"
-        ? "The model provider sent more than may be held"
+        ? "The model provider sent more data than allowed"
         : "The model provider's stream was damaged";
     case "invalid_tool_input":
       return "The model wrote a tool call that cannot be read";
@@ -127,7 +127,7 @@ const whatHappened = (failure: Failure, facts: AttemptFacts): string => {
     case "refused":
       return "The model refused to answer";
     case "model_length":
-      return "The answer ended at the model's limit of length";
+      return "The answer reached the model's length limit";
     case "cancelled":
       return cancels[failure.by];
     case "caller_failed":
@@ -135,17 +135,17 @@ const whatHappened = (failure: Failure, facts: AttemptFacts): string => {
     case "crashed":
       return isEmpty ? "The process ended before the answer began" : "The process ended in the middle of the answer";
     case "unknown":
-      return "The stream failed in a way that is not known";
+      return "The stream failed for an unknown reason";
   }
 };
 
 /** Reasons that new text was not joined to the shown text, phrased to follow a colon. */
 export const seamFaults: Readonly<Record<SeamFault, string>> = {
-  differs: "the new text did not begin with the end of what was shown",
-  stopped: "the new text ended before the end of what was shown had come again",
-  not_text: "a tool call, a picture or a refusal came where the end of what was shown had to come again",
-  repeats: "behind the place where it goes on, something came again that had been shown",
-  unwritable: "what joins the two cannot be written in this protocol",
+  differs: "the new text did not begin with the end of the shown text",
+  stopped: "the new text ended before it had repeated the end of the shown text",
+  not_text: "a tool call, an image or a refusal came before the new text had repeated the end of the shown text",
+  repeats: "after the seam, the new text repeated text that had been shown",
+  unwritable: "this protocol cannot express the join",
 };
 
 /** The code of such a failure is a `SeamFault`. Any other code came from outside. */
@@ -157,7 +157,7 @@ const fault = ({ code }: Failure): string => {
 const stalls = {
   connect: "The model provider could not be reached in time",
   first_progress: "The model provider did not begin to answer in time",
-  idle: "The model's answer stood still for too long",
+  idle: "The model's answer made no progress for too long",
   silence: "The model provider fell silent",
   attempt: "The attempt took longer than its limit",
   run: "The run took longer than its limit",
@@ -166,9 +166,9 @@ const stalls = {
 const isBeforeContent = (clock: keyof typeof stalls): boolean => clock === "connect" || clock === "first_progress";
 
 const cancels = {
-  user: "The answer was cancelled by the user",
+  user: "The user cancelled the answer",
   lifecycle: "The session was closed",
-  caller: "The answer was interrupted by the program around it",
+  caller: "The calling program interrupted the answer",
   provider: "The model provider cancelled the answer",
 } as const;
 
@@ -189,6 +189,6 @@ const toolSentence = (facts: AttemptFacts): string => {
   const rows = rowsOf(facts);
   if (hasCutCall(facts)) return `A tool had ${outcomeUnknown}.`;
   if (rows.some((row) => row.phase === "settled")) return "A tool has run.";
-  if (rows.some((row) => row.executor === "provider")) return "The provider had begun to run a tool of its own.";
-  return rows.length === 0 ? "No tool was called." : "A tool had been called; whether it ran is not proven here.";
+  if (rows.some((row) => row.executor === "provider")) return "The provider had started one of its own tools.";
+  return rows.length === 0 ? "No tool was called." : "A tool had been called, and we cannot prove whether it ran.";
 };

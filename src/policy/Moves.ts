@@ -42,8 +42,8 @@ export const moveRows: ReadonlyArray<MoveRow> = [
         : undefined,
   },
   {
-    failure: "400, 401 or 404 of a route with a credential and a model of its own",
-    moves: "at once, where no fresh credentials can be tried; its breaker opens",
+    failure: "400, 401 or 404 of a route with its own credential and model",
+    moves: "at once, if no fresh credentials can be tried; its breaker opens",
     passes: true,
     fits: (s) => (isOwnFault(s) ? !s.credentials : undefined),
   },
@@ -60,7 +60,7 @@ export const moveRows: ReadonlyArray<MoveRow> = [
   },
   {
     failure: "refused (a content-policy finish), empty, model_length",
-    moves: "at once, where configured as failures and nothing was shown",
+    moves: "at once, if configured as failures and nothing was shown",
     passes: true,
     fits: ({ failure, shown }) => (finishes.has(failure.kind) ? shown === "nothing" : undefined),
   },

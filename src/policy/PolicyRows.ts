@@ -50,7 +50,7 @@ export const endRows: ReadonlyArray<PolicyRow> = [
   rowOf(
     7,
     "not_retryable",
-    "failure not retryable; `rejected.auth` passes once if credentials can be refreshed and were not, and what moves though it is not retryable passes to a replay on the next route",
+    "failure not retryable; `rejected.auth` passes once if credentials can be refreshed and were not, and a failure that moves although it is not retryable passes to a replay on the next route",
     (s) => !s.resolved.retryable && !s.credentials && !shouldMove(s),
   ),
 ];

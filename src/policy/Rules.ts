@@ -66,31 +66,31 @@ export const rules = {
     sentence: ({ failure, tools }) =>
       isMalformed(failure)
         ? `the answer ended and is kept as it is. ${tools()}`
-        : "the answer is complete, nothing is repeated.",
+        : "the answer is complete, so nothing is repeated.",
   },
   user_cancelled: {
     action: "do_not_retry",
     run: "stopped",
     because: ({ run }) => [`user_cancelled=${run.user_cancelled}`],
-    sentence: "it stays stopped, because the user cancelled.",
+    sentence: "the run stays stopped because the user cancelled it.",
   },
   lifecycle_closed: {
     action: "do_not_retry",
     run: "stopped",
     because: ({ run }) => [`lifecycle_closed=${run.lifecycle_closed}`],
-    sentence: "it stays stopped, because the session was closed.",
+    sentence: "the run stays stopped because the session was closed.",
   },
   caller_interrupted: {
     action: "do_not_retry",
     run: "left",
     because: () => [],
-    sentence: "it stays stopped here; where it is on record with its request, it can be gone on with later.",
+    sentence: "the run stops here. If its request is on record, it can continue later.",
   },
   unknown_failure: {
     action: "ask_user",
     asks: "what_next",
     because: () => [],
-    sentence: ({ tools }) => `whether it is safe to try again cannot be told. ${tools()}`,
+    sentence: ({ tools }) => `we cannot tell whether a retry is safe. ${tools()}`,
   },
   recovery_refused: {
     action: "ask_user",
@@ -98,8 +98,8 @@ export const rules = {
     because: ({ run }) => ["retryable=false", `mode=${run.mode}`],
     sentence: ({ failure }) =>
       failure.kind === "protocol" && failure.reason === "seam_unproven"
-        ? "nothing of it was shown that is not proven to go on from there. What was shown before is kept."
-        : "the continuation was refused. What was settled before is kept.",
+        ? "none of the unproven text was shown. The text shown before it is kept."
+        : "the continuation was refused. Everything settled before it is kept.",
   },
   not_retryable: {
     action: "do_not_retry",
@@ -117,14 +117,14 @@ export const rules = {
     action: "auto_retry_once",
     mode: "resume",
     because: () => ["resumable=true"],
-    sentence: "the same answer is picked up where it broke. Nothing is repeated.",
+    sentence: "the same answer resumes where it broke. Nothing is repeated.",
   },
   tool_call_handed_over: {
     action: "ask_user",
     asks: "what_next",
     because: ({ guarded }) => [`guarded=${guarded}`, "runtime_call=handed_over"],
     sentence:
-      "a complete tool call had been passed on, and nothing proves that it did not run. Check before you repeat.",
+      "a complete tool call had been handed over, and we cannot prove that it did not run. Check before you repeat.",
   },
   tool_input_shown: {
     action: "ask_user",
@@ -134,19 +134,19 @@ export const rules = {
       `runtime_call=${ledger.inputComplete ? "input_complete" : "input_started"}`,
     ],
     sentence:
-      "a part of a tool call had been passed on, and nothing proves that it did not run. Check before you repeat.",
+      "part of a tool call had been handed over, and we cannot prove that it did not run. Check before you repeat.",
   },
   provider_tool_activity: {
     action: "ask_user",
     asks: "what_next",
     because: () => ["provider_call=seen"],
-    sentence: "the provider had begun to run a tool of its own that may change something. Check before you repeat.",
+    sentence: "the provider had started one of its own tools, which may change something. Check before you repeat.",
   },
   side_effects_unprovable: {
     action: "ask_user",
     asks: "what_next",
     because: ({ facts }) => [`side_effects=${facts.side_effects?.reason ?? "missing"}`, `delivery=${facts.delivery}`],
-    sentence: "the provider may have run tools of its own, which cannot be told from here. Check before you repeat.",
+    sentence: "the provider may have run its own tools, and we cannot see whether it did. Check before you repeat.",
   },
   tools_settled: {
     action: "auto_retry_once",
@@ -154,8 +154,8 @@ export const rules = {
     because: (s) => callFacts(s),
     sentence: ({ facts }) =>
       hasCutCall(facts)
-        ? "the answer goes on from the results of the tools that finished. A tool that changes nothing had not finished and may run again."
-        : "the tools that ran are finished, and the answer goes on from their results. No tool runs again.",
+        ? "the answer continues from the results of the finished tools. A tool that changes nothing had not finished and may run again."
+        : "the tools that ran are finished, and the answer continues from their results. No tool runs again.",
   },
   tool_ran: {
     action: "ask_user",
@@ -169,14 +169,14 @@ export const rules = {
     because: (s) => textFacts(s),
     sentence: ({ facts }) =>
       hasCutCall(facts)
-        ? "the text that was shown was finished, and the answer goes on after it. A tool that changes nothing had not finished and may run again."
-        : "the text that was shown was finished, and the answer goes on after it. Nothing is repeated.",
+        ? "the shown text was finished, and the answer continues after it. A tool that changes nothing had not finished and may run again."
+        : "the shown text was finished, and the answer continues after it. Nothing is repeated.",
   },
   continue_text: {
     action: "auto_retry_once",
     mode: "continue",
     because: (s) => textFacts(s),
-    sentence: "the answer goes on after the text that was shown.",
+    sentence: "the answer continues after the shown text.",
   },
   text_shown: {
     action: "ask_user",
@@ -185,7 +185,7 @@ export const rules = {
     sentence: ({ facts, tools }) => {
       if (facts.shown === "nothing") return `the answer had begun. ${tools()} Repeating gives a new answer.`;
       const shown =
-        facts.shown === "reasoning" ? "the model's thoughts, and nothing of its answer," : "a part of the answer";
+        facts.shown === "reasoning" ? "the model's reasoning, but none of its answer," : "part of the answer";
       return `${shown} had been shown. ${tools()} Repeating gives a new answer in its place.`;
     },
   },
@@ -194,21 +194,21 @@ export const rules = {
     mode: "replay",
     growsInto: undefined,
     because: () => ["can_refresh_credentials=true", "credential_refreshes=0"],
-    sentence: "it is sent again with fresh credentials.",
+    sentence: "the request is sent again with fresh credentials.",
   },
   not_sent: {
     action: "auto_retry_once",
     mode: "replay",
     growsInto: "not_processed",
     because: () => ["delivery=not_sent"],
-    sentence: "nothing of the request had been sent, so it is safely sent again.",
+    sentence: "no part of the request had been sent, so a retry is safe.",
   },
   not_processed: {
     action: "auto_retry_once",
     mode: "replay",
     growsInto: "nothing_shown",
     because: ({ facts }) => ["not_processed=true", `progress=${facts.progress}`],
-    sentence: "the provider did nothing with the request, so it is safely sent again.",
+    sentence: "the provider did not process the request, so a retry is safe.",
   },
   tool_calls_fenced: {
     action: "auto_retry_once",
@@ -216,28 +216,28 @@ export const rules = {
     growsInto: undefined,
     because: ({ facts }) => ["guarded=true", "dispatched=none", `shown=${facts.shown}`],
     sentence:
-      "no tool call that may change something had run, and none of this answer can, so it is safely asked again.",
+      "no tool call that may change something had run, and no call of this answer can still run, so a retry is safe.",
   },
   only_read_only_tools: {
     action: "auto_retry_once",
     mode: "replay",
     growsInto: "tool_calls_fenced",
     because: ({ facts }) => ["calls=read_only", `shown=${facts.shown}`],
-    sentence: "only tools that change nothing were called, so it is safely asked again.",
+    sentence: "only tools that change nothing were called, so a retry is safe.",
   },
   only_reasoning_shown: {
     action: "auto_retry_once",
     mode: "replay",
     growsInto: "only_read_only_tools",
     because: ({ facts }) => [`shown=${facts.shown}`, "calls=none"],
-    sentence: "only reasoning had been shown and no tool was called, so it is safely asked again.",
+    sentence: "only reasoning had been shown and no tool was called, so a retry is safe.",
   },
   nothing_shown: {
     action: "auto_retry_once",
     mode: "replay",
     growsInto: "only_reasoning_shown",
     because: ({ facts }) => [`shown=${facts.shown}`, "calls=none"],
-    sentence: "nothing had been shown and no tool was called, so it is safely asked again.",
+    sentence: "nothing had been shown and no tool was called, so a retry is safe.",
   },
   outage_too_long: {
     action: "ask_user",
@@ -248,7 +248,7 @@ export const rules = {
       `cooldown_ms=${run.cooldown_ms}`,
       `max_outage_ms=${budget.max_outage_ms}`,
     ],
-    sentence: ({ tools }) => `the provider was away, or asked to wait, for longer than may be waited. ${tools()}`,
+    sentence: ({ tools }) => `the provider was unreachable, or asked us to wait, for longer than allowed. ${tools()}`,
   },
   retry_after_too_long: {
     action: "ask_user",
@@ -267,7 +267,7 @@ export const rules = {
       `throttle_wait_ms=${run.throttle_wait_ms}`,
       `max_retry_after_ms=${budget.max_retry_after_ms}`,
     ],
-    sentence: ({ tools }) => `too many retries are under way at this provider. ${tools()} It can be tried again later.`,
+    sentence: ({ tools }) => `too many retries are in flight at this provider. ${tools()} Retry later.`,
   },
   token_budget: {
     action: "ask_user",
@@ -283,10 +283,10 @@ export const rules = {
       ...(run.tokens_estimated ? [estimated] : []),
     ],
     sentence: ({ because, tools }) =>
-      `broken attempts and one more would cost more tokens than they may. ${
+      `another attempt would exceed the token limit for broken attempts. ${
         because.includes(estimated)
-          ? "The number is an estimate: the provider did not tell all of it."
-          : "The number is the provider's own."
+          ? "The count is an estimate because the provider did not report all of it."
+          : "The count is the provider's own."
       } ${tools()}`,
   },
   budget_exhausted: {
@@ -304,8 +304,8 @@ export const rules = {
     ],
     sentence: ({ because, tools }) =>
       because.includes("same_partial=true")
-        ? `it broke at the very same place twice, and would again. ${tools()}`
-        : `it was tried as often as is allowed. ${tools()}`,
+        ? `the answer broke twice at the same place, and would break there again. ${tools()}`
+        : `the retry budget is used up. ${tools()}`,
   },
 } as const satisfies { readonly [R in Rule]: RuleEntry };
 

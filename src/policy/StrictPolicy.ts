@@ -65,7 +65,7 @@ const callRows: ReadonlyArray<PolicyRow> = [
 const otherwise: PolicyRow = {
   number: 19,
   condition: "otherwise",
-  action: "replay after 1 s, once a run",
+  action: "replay after 1 s, once per run",
   rules: ["credentials_refreshed", "not_sent", "not_processed", "nothing_shown"],
   fits: replayed,
 };

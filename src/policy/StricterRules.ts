@@ -87,5 +87,5 @@ const notStricter = (rule: Rule, action: string): PolicyError =>
   new PolicyError({
     reason: "not_stricter",
     rule,
-    message: `stricter.${rule}: "${label(action)}" is not stricter than "${rules[rule].action}"; a rule can only be moved down the chain auto_retry_once > ask_user > do_not_retry`,
+    message: `stricter.${rule}: "${label(action)}" is not stricter than "${rules[rule].action}"; a rule can only move down the chain auto_retry_once > ask_user > do_not_retry`,
   });

@@ -164,7 +164,7 @@ class Door {
     undo?: Effect.Effect<void>,
   ): Effect.Effect<A, E | RecorderError> {
     return Effect.gen({ self: this }, function* () {
-      if (this.isFull) return yield* this.#makeError(runId, "is not called: too many calls hang");
+      if (this.isFull) return yield* this.#makeError(runId, "was not called: too many calls hang");
       const clock = yield* Clock.Clock;
       const now = () => monotonicMs(clock);
       const begun = now();
@@ -173,7 +173,7 @@ class Door {
       if (exit === undefined) return yield* this.hangs(runId, begun, now());
       this.came();
       if (Exit.isFailure(exit)) return yield* this.#failWith(runId, exit.cause);
-      return fits(exit.value) ? exit.value : yield* this.#makeError(runId, "gave something else than it should");
+      return fits(exit.value) ? exit.value : yield* this.#makeError(runId, "returned an unexpected value");
     });
   }
 
@@ -189,7 +189,7 @@ class Door {
   /** Marks a call as hanging, and returns its error. */
   hangs(runId: string, begun: number, now: number): RecorderError {
     this.#hangsSince ??= begun;
-    return this.#makeError(runId, `did not come back within ${Math.round(now - begun)} ms`);
+    return this.#makeError(runId, `did not return within ${Math.round(now - begun)} ms`);
   }
 
   came(): void {
@@ -277,7 +277,7 @@ class Door {
     const error: unknown = failed.success;
     return error instanceof RecorderError || error instanceof AnswerRefused
       ? Effect.fail(failed.success)
-      : Effect.fail(this.#makeError(runId, "failed with an error of another kind", error));
+      : Effect.fail(this.#makeError(runId, "failed with an unexpected error", error));
   }
 }
 

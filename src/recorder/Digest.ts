@@ -26,6 +26,6 @@ export const digester = (key: Uint8Array<ArrayBuffer>) => {
         return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
       },
       catch: (cause) =>
-        new RecorderError({ reason: "unavailable", run_id: "", message: "content could not be digested", cause }),
+        new RecorderError({ reason: "unavailable", run_id: "", message: "could not compute a digest", cause }),
     });
 };

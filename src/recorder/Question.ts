@@ -124,12 +124,12 @@ export interface Answer {
 const sentences = {
   unknown_run: "no such run is on record",
   run_ended: "the run has ended",
-  no_question: "the run has not asked anything",
-  stale_revision: "that question was replaced by a newer one",
-  already_answered: "the question was answered before",
+  no_question: "the run has not asked a question",
+  stale_revision: "a newer question has replaced this one",
+  already_answered: "the question was already answered",
   not_offered: "the question does not offer this choice",
   facts_grown: "more has happened since the question was asked; it will be asked again",
-  expired: "the question has expired, and its default counts",
+  expired: "the question has expired, and its default applies",
   not_expired: "the question has not expired yet",
 } as const;
 
@@ -167,7 +167,7 @@ export const refusal = (record: RunRecord | undefined, answer: Answer, now: numb
   const question = record.questions.at(-1);
   if (question === undefined) return refuse("no_question", run_id, "");
   if (question.revision !== revision)
-    return refuse("stale_revision", run_id, `it is revision ${question.revision} now`);
+    return refuse("stale_revision", run_id, `the current revision is ${question.revision}`);
   if (question.answer !== undefined) return refuse("already_answered", run_id, question.answer);
   if (!question.choices.includes(choice)) return refuse("not_offered", run_id, question.choices.join(", "));
   if (isOutdated(record, question)) return refuse("facts_grown", run_id, "");

@@ -8,7 +8,7 @@ import * as Schema from "effect/Schema";
  *
  * - `fenced`: another process has taken the run over, so this one may no longer write it; or this process released the run, and
  *   has to claim it before it continues it.
- * - `owned`: a living process drives the run, so it cannot be taken over.
+ * - `owned`: a living process owns the run, so it cannot be taken over.
  * - `answered`: a write that requires an open question (`QuestionStillOpen`) came after its answer.
  * - `invalid`: a value of the write could not be read back, so nothing was written. The message names the field, and `entry` is
  *   its position in the write.
@@ -44,12 +44,11 @@ const ofRun = {
   unknown_run: "the run was never started in this recorder",
   run_exists: "a run with this id is already recorded",
   run_ended: "the run has ended and takes no further entries",
-  answered: "its question was answered before the write, which rests on an open one",
+  answered: "its question was answered before the write, which requires an open question",
   full: "every kept run is still live; raise runsMax or end some runs",
-  owned: "a living process drives the run",
-  invalid: "a value of the write could not be read back, so nothing of the write is on record",
-  fenced:
-    "this process does not drive the run on: it gave the run back, or another process has taken it over or may do so",
+  owned: "a living process owns the run",
+  invalid: "a value of the write cannot be read back, so nothing of the write is on record",
+  fenced: "this process no longer owns the run: it released the run, or another process has taken it over or may do so",
   corrupt: "its record in the database is damaged and cannot be read; no other run is affected",
 } as const;
 

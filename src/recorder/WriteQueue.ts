@@ -106,12 +106,12 @@ const nothing: ReadonlyArray<RunRecord.Entry> = [];
 
 /** Estimated size of the entries in the queue, in bytes. */
 export const queuedBytes = Metric.gauge("stream_recovery.queue_bytes", {
-  description: "Estimated size of the entries that wait to be recorded",
+  description: "Estimated size of the entries waiting to be recorded",
 });
 
 /** Entries that will never be on record, by `stream_recovery.reason` (overflow, invalid, refused, shutdown). */
 export const lostEntries = Metric.counter("stream_recovery.lost_entries", {
-  description: "Entries of runs that could not be recorded and were given up",
+  description: "Run entries that could not be recorded and were lost",
   incremental: true,
 });
 
@@ -168,7 +168,7 @@ export class Queue {
   #dueSince: number | undefined;
   #lost = { entries: 0, run_id: "", saidAt: Number.NEGATIVE_INFINITY };
   readonly #outage = new OutageLog({
-    away: "runs cannot be recorded; what happens is kept until the store takes it",
+    away: "cannot record runs; entries are kept until the store accepts them",
     back: "runs are recorded again",
   });
 
@@ -315,7 +315,7 @@ export class Queue {
       yield* pause === 0 ? Effect.raceFirst(gathers, Deferred.await(this.#hurry)) : gathers;
       this.#hurry = Deferred.makeUnsafe<void>();
       const isBack = yield* Effect.catchCause(this.#pass(pause > 0 ? 1 : this.#groupRuns), (cause) =>
-        Effect.as(Effect.logError("a defect kept runs from being recorded; they are tried again", cause), false),
+        Effect.as(Effect.logError("a defect prevented writes of runs; they are retried", cause), false),
       );
       this.#discount(this.#now() - from - roundMsMax);
       pause = isBack ? 0 : Math.min(Math.max(pauseMs, pause * 2), pauseMsMax);
@@ -395,7 +395,7 @@ export class Queue {
     if (misfit !== undefined) {
       this.#count("invalid", 1, run.runId);
       this.#say(
-        Effect.logError(`an entry of a run could not be recorded, and will not be: ${why.message}`, {
+        Effect.logError(`could not record an entry of a run, and will not retry: ${why.message}`, {
           run_id: run.runId,
           entry: misfit._tag,
         }),
@@ -450,7 +450,7 @@ export class Queue {
 
   #reportRefusal(run_id: string, entries: number, { message, reason }: RecorderError): Effect.Effect<void> {
     this.#count("refused", entries, run_id);
-    return Effect.logError(`a run could not be recorded, and will not be: ${message}`, { run_id, reason, entries });
+    return Effect.logError(`could not record a run, and will not retry: ${message}`, { run_id, reason, entries });
   }
 
   /** Evicts evidence first, then runs that started and ended in the queue, then unended runs, and finally runs with an end. */
@@ -512,7 +512,7 @@ export class Queue {
     this.#lost.entries += entries;
     if (now - this.#lost.saidAt < saidAgainMs) return;
     this.#say(
-      Effect.logError("entries of runs could not be recorded and are given up", {
+      Effect.logError("could not record entries of runs; they are lost", {
         why: reason,
         entries: this.#lost.entries,
         run_id,
@@ -543,7 +543,7 @@ export class Queue {
       const lost = this.#spill === undefined ? entries : yield* this.#spill(left);
       if (lost > 0) {
         this.#count("shutdown", lost, left[0]?.runId ?? "");
-        yield* Effect.logError("entries of runs could not be recorded and are given up", {
+        yield* Effect.logError("could not record entries of runs; they are lost", {
           why: "shutdown",
           runs: left.length,
           entries: lost,

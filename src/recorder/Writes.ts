@@ -9,9 +9,9 @@ import type { RunRecorder } from "./RunRecorder.ts";
 
 /** Outcomes of a write that an unavailable store does not accept. */
 export const away = {
-  kept: "What happened is kept, and written in its order as soon as the store takes writes again. Its actor goes on.",
+  kept: "The entry is kept, and written in order as soon as the store accepts writes again. Its actor continues.",
   waits: "Its actor waits for the store, at most five seconds, and does not act without the write.",
-  fails: "The call fails, and nothing has changed. The next look at the record finds the same to do.",
+  fails: "The call fails, and nothing changes. The next look at the record finds the same work to do.",
 } as const;
 
 /** An occasion of a write. */
@@ -34,13 +34,13 @@ export interface Write {
 /** Descriptions of the entries of a run's record. */
 export const entries: Readonly<Record<Entry["_tag"], Write>> = {
   RunStarted: {
-    holds: "Id, provider, budget, policy, and the digest of what the request was built from.",
+    holds: "Id, provider, budget, policy, and the digest of the request's source.",
     occasions: [
       { when: "A run starts.", before: "The provider is asked. An id that is on record is refused.", away: "kept" },
     ],
   },
   AttemptStarted: {
-    holds: "Number, mode, first facts, and the run's side of a decision: a crash is decided on it.",
+    holds: "Number, mode, first facts, and the run facts that a decision after a crash uses.",
     occasions: [
       { when: "A run starts.", before: "The provider is asked.", away: "kept" },
       {
@@ -51,94 +51,106 @@ export const entries: Readonly<Record<Entry["_tag"], Write>> = {
     ],
   },
   RunWaited: {
-    holds: "What the run has waited for paths and cooldowns so far, and for what it waits now.",
+    holds: "Time that the run has waited for paths and cooldowns, and its current wait.",
     occasions: [
-      { when: "A run begins to wait.", before: "Nothing waits for it.", away: "kept" },
-      { when: "A wait is over.", before: "Nothing waits for it.", away: "kept" },
+      { when: "A run starts to wait.", before: "Nothing waits for it.", away: "kept" },
+      { when: "A wait ends.", before: "Nothing waits for it.", away: "kept" },
     ],
   },
   RunRepeats: {
-    holds: "The failed run whose request this one repeats, where another process has driven that one.",
+    holds: "The failed run whose request this one repeats, if another process owned that run.",
     occasions: [
       {
-        when: "The store has said so, to a request that says that it repeats one.",
+        when: "A request says that it repeats a run, and the store confirms it.",
         before: "Nothing waits for it.",
         away: "kept",
       },
-      { when: "The store has said so when an attempt broke.", before: "The decision is acted on.", away: "kept" },
+      {
+        when: "An attempt breaks, and the store names the repeated run.",
+        before: "The decision is carried out.",
+        away: "kept",
+      },
     ],
   },
   RunContinued: {
-    holds: "Attempt, how much text stands in front of the seam, and how the seam was proven.",
-    occasions: [{ when: "A continuation joins what was shown.", before: "Nothing waits for it.", away: "kept" }],
+    holds: "Attempt, amount of text before the seam, and the proof of the seam.",
+    occasions: [{ when: "A continuation joins the shown text.", before: "Nothing waits for it.", away: "kept" }],
   },
   FactsRaised: {
-    holds: "All facts of one attempt. On record, too, facts only grow (L1).",
+    holds: "All facts of one attempt. Recorded facts only grow, too (L1).",
     occasions: [
       { when: "A part shows more than any before it.", before: "The part is handed over.", away: "kept" },
       { when: "A guarded tool is called.", before: "Its handler starts.", away: "waits", isForEveryRun: true },
-      { when: "A handler has ended.", before: "Its outcome is returned.", away: "kept", isForEveryRun: true },
-      { when: "An attempt breaks.", before: "The decision is acted on.", away: "kept" },
-      { when: "A run ends, or is parked.", before: "The caller is told.", away: "kept" },
-      { when: "A process is gone, and `recover` decides its run.", before: "The decision is acted on.", away: "fails" },
+      { when: "A handler ends.", before: "Its outcome is returned.", away: "kept", isForEveryRun: true },
+      { when: "An attempt breaks.", before: "The decision is carried out.", away: "kept" },
+      { when: "A run ends, or is parked.", before: "The caller is notified.", away: "kept" },
+      {
+        when: "A process is gone, and `recover` decides its run.",
+        before: "The decision is carried out.",
+        away: "fails",
+      },
     ],
   },
   CallHandedOver: {
     holds: "Attempt, key, the provider's id and the tool of one call.",
     occasions: [
       {
-        when: "A part makes a call of a guarded or a read-only tool whole.",
+        when: "A part completes a call of a guarded or a read-only tool.",
         before: "The part is handed over.",
         away: "kept",
       },
       {
-        when: "A part makes any other call whole, and the run is durable.",
+        when: "A part completes any other call, and the run is durable.",
         before: "The part is handed over.",
         away: "waits",
       },
     ],
   },
   CallJudged: {
-    holds: "Whether a call of unknown outcome ran, and whose word that is.",
+    holds: "The verdict on a call of unknown outcome, and its source.",
     occasions: [
-      { when: "The tool's `verify`, or a person, has a word on it.", before: "The run is decided anew.", away: "kept" },
-      { when: "A person answers for a run whose process is gone.", before: "The run is decided anew.", away: "fails" },
+      { when: "The tool's `verify`, or a person, gives a verdict.", before: "The run is decided again.", away: "kept" },
+      { when: "A person answers for a run whose process is gone.", before: "The run is decided again.", away: "fails" },
     ],
   },
   EvidenceNoted: {
-    holds: "One step of an attempt, with its time: the first and the last ones, and how many lie between.",
+    holds: "One step of an attempt, with its time: the first and the last steps, and the number of steps between them.",
     occasions: [
       {
-        when: "Something is seen or done. It goes with the next write.",
+        when: "A step happens. It is written with the next write.",
         before: "Nothing waits for it.",
         away: "kept",
       },
     ],
   },
   IncidentOpened: {
-    holds: "One broken attempt with everything that `decide` took, and the decision (L9).",
+    holds: "One broken attempt with all inputs of `decide`, and the decision (L9).",
     occasions: [
       { when: "An attempt breaks, and a retry is decided.", before: "The retry starts.", away: "waits" },
       {
         when: "An attempt breaks, and a question or the end is decided.",
-        before: "The question is put, the end told.",
+        before: "The question is asked, or the end is reported.",
         away: "kept",
       },
       { when: "A call settles after its attempt was decided.", before: "Nothing waits for it.", away: "kept" },
-      { when: "A process is gone, and `recover` decides its run.", before: "The decision is acted on.", away: "fails" },
+      {
+        when: "A process is gone, and `recover` decides its run.",
+        before: "The decision is carried out.",
+        away: "fails",
+      },
     ],
   },
   IncidentMarked: {
-    holds: "What became of an incident, and the answer that it was given.",
+    holds: "The outcome of an incident, and the answer to its question.",
     occasions: [
       {
         when: "Its decision, or an answer, starts another attempt.",
         before: "The provider is asked again.",
         away: "waits",
       },
-      { when: "An answer ends the run.", before: "The end is told.", away: "kept" },
+      { when: "An answer ends the run.", before: "The end is reported.", away: "kept" },
       {
-        when: "`recover` carries an answer out, or decides anew.",
+        when: "`recover` carries out an answer, or decides again.",
         before: "The run is parked or ends.",
         away: "fails",
       },
@@ -149,7 +161,8 @@ export const entries: Readonly<Record<Entry["_tag"], Write>> = {
     occasions: [
       {
         when: "The policy leaves a decision to a person.",
-        before: "`UserDecisions` is asked. If the store does not take it within five seconds, its default applies.",
+        before:
+          "`UserDecisions` is asked. If the store does not accept the question within five seconds, its default applies.",
         away: "kept",
         isForEveryRun: true,
       },
@@ -157,15 +170,19 @@ export const entries: Readonly<Record<Entry["_tag"], Write>> = {
     ],
   },
   QuestionAnswered: {
-    holds: "The choice, and who made it: a person, the expiry or the program.",
+    holds: "The choice, and its source: a person, the expiry or the program.",
     occasions: [
       {
-        when: "The run's own `UserDecisions` answers with what starts something.",
+        when: "The run's own `UserDecisions` gives an answer that starts work.",
         before: "The answer is carried out.",
         away: "waits",
         isForEveryRun: true,
       },
-      { when: "The run's own `UserDecisions` answers with an end.", before: "The end is told.", away: "kept" },
+      {
+        when: "The run's own `UserDecisions` gives an answer that ends the run.",
+        before: "The end is reported.",
+        away: "kept",
+      },
       {
         when: "The command line, the page or the API answers, or the question expires.",
         before: "The answer is confirmed.",
@@ -174,48 +191,48 @@ export const entries: Readonly<Record<Entry["_tag"], Write>> = {
     ],
   },
   QuestionStillOpen: {
-    holds: "Nothing: where the question was answered meanwhile, nothing of its write is taken.",
+    holds: "Nothing. If the question was answered meanwhile, its whole write is refused.",
     occasions: [
       {
-        when: "`recover` puts another question in the place of an open one, decides its run anew, or ends it.",
+        when: "`recover` replaces an open question, decides its run again, or ends it.",
         before: "The run is parked or ends.",
         away: "fails",
       },
     ],
   },
   RunParked: {
-    holds: "Why no process drives the run.",
+    holds: "The reason why no process owns the run.",
     occasions: [
       {
-        when: "A stream ends and its run is kept: its question is open, or its caller has left it.",
+        when: "A stream ends and its run is kept: its question is open, or its caller has left.",
         before: "The stream fails with `parked`.",
         away: "kept",
       },
       {
         when: "`recover` leaves a retry, an answer or a question for `takeUp`.",
-        before: "The run is given back.",
+        before: "The run is released.",
         away: "fails",
       },
     ],
   },
   RunResumed: {
-    holds: "That a process drives the run again.",
+    holds: "The fact that a process owns the run again.",
     occasions: [
-      { when: "`takeUp` has claimed the run and rebuilt it.", before: "Anything of the run goes on.", away: "waits" },
+      { when: "`takeUp` has claimed the run and rebuilt it.", before: "Any part of the run continues.", away: "waits" },
     ],
   },
   RunEnded: {
     holds: "State, reason, incident and time of the one end (L7).",
     occasions: [
-      { when: "A run ends.", before: "The caller is told.", away: "kept" },
+      { when: "A run ends.", before: "The caller is notified.", away: "kept" },
       {
-        when: "A process is gone, and its run cannot go on or is given up.",
-        before: "The run is given back.",
+        when: "A process is gone, and its run cannot continue or is abandoned.",
+        before: "The run is released.",
         away: "fails",
       },
       {
-        when: "A process is gone, and its run was volatile: an assumed end, which the entries of that process replace.",
-        before: "The run is given back.",
+        when: "A process is gone, and its run was volatile. The end is assumed, and entries of that process replace it.",
+        before: "The run is released.",
         away: "fails",
       },
     ],
@@ -242,100 +259,104 @@ export const calls: Readonly<
   claim: {
     holds: "This process's lease, as the owner of one run.",
     occasions: [
-      { when: "`takeUp` or `recover` takes a run over.", before: "What is due of it is read and done.", away: "fails" },
+      { when: "`takeUp` or `recover` takes a run over.", before: "Its pending work is read and done.", away: "fails" },
     ],
   },
   release: {
     holds: "No owner.",
-    occasions: [{ when: "A claimed run could not go on here.", before: "Another process may claim it.", away: "kept" }],
+    occasions: [{ when: "A claimed run cannot continue here.", before: "Another process may claim it.", away: "kept" }],
   },
   orphans: {
-    holds: "A fence for every lease that is over: its process writes nothing of its runs any more.",
-    occasions: [{ when: "`recover` looks for runs that no process drives.", before: "They are found.", away: "fails" }],
+    holds: "A fence for every expired lease: its process can no longer write its runs.",
+    occasions: [{ when: "`recover` looks for runs that no process owns.", before: "They are found.", away: "fails" }],
   },
   processEnded: {
     holds: "A fence for every lease of a process that has ended.",
     occasions: [
       {
-        when: "A supervisor tells a worker that a sibling has died.",
-        before: "Its runs are recovered, without waiting for the end of its lease.",
+        when: "A supervisor notifies a worker that a sibling died.",
+        before: "Its runs are recovered without a wait for the end of its lease.",
         away: "fails",
       },
     ],
   },
   shared: {
     holds:
-      "What processes of other machines have to know: what a failed request has spent and its client was told, by a digest; a wait that a provider announced; a run that its client cancels at another gateway.",
+      "Facts for processes on other machines: the spending of a failed request and the response that its client received, by a digest; a wait that a provider announced; a run that its client cancels at another gateway.",
     occasions: [
-      { when: "A gateway's run fails.", before: "Its client is told, at most half a second.", away: "fails" },
+      {
+        when: "A gateway's run fails.",
+        before: "Its client gets the response. The wait is at most half a second.",
+        away: "fails",
+      },
       { when: "A provider announces a wait.", before: "Nothing waits for it.", away: "fails" },
-      { when: "A client cancels a run that another gateway drives.", before: "It is confirmed.", away: "fails" },
+      { when: "A client cancels a run that another gateway owns.", before: "It is confirmed.", away: "fails" },
     ],
   },
   pacing: {
     holds:
-      "What a group of runs has spent, until it was idle for an hour; how many tokens of retries a provider has, until nobody has drawn one for an hour.",
+      "The spending of a group of runs, until it is idle for an hour; the retry tokens of a provider, until none is drawn for an hour.",
     occasions: [
       {
-        when: "A run of a group breaks whose budget is limited.",
-        before: "It is decided, for as long as a record is waited for.",
+        when: "A run of a group with a limited budget breaks.",
+        before: "It is decided. The wait is as long as for a record.",
         away: "fails",
       },
       {
-        when: "A response breaks that would be tried again.",
-        before: "It is decided, at most half a second.",
+        when: "A response that may be retried breaks.",
+        before: "It is decided. The wait is at most half a second.",
         away: "fails",
       },
     ],
   },
   cancels: {
-    holds: "The id of a run that a person cancels, for an hour at most: the process that drives it takes the row away.",
+    holds: "The id of a run that a person cancels, for at most an hour. The process that owns the run removes the row.",
     occasions: [
-      { when: "A person cancels a run that another process drives.", before: "That process is told.", away: "fails" },
+      { when: "A person cancels a run that another process owns.", before: "That process is notified.", away: "fails" },
     ],
   },
   answer: {
     holds: "`QuestionAnswered`, compared and set in one transaction.",
-    occasions: [{ when: "An answer comes, from whichever process.", before: "It is confirmed.", away: "fails" }],
+    occasions: [{ when: "An answer arrives at any process.", before: "It is confirmed.", away: "fails" }],
   },
   probe: {
     holds:
-      "What stands there already: the version of the tables. On a server whose disk was full also a row as long as a run's, which is taken back.",
+      "The existing version of the tables. On a server whose disk was full, also a row as long as a run's, which is rolled back.",
     occasions: [
       {
-        when: "A gateway's writes fail, once a second until one is taken; also where none was made for 30 s.",
-        before: "Its health is told.",
+        when: "A gateway's writes fail: once a second until one succeeds. Also if there was no write for 30 s.",
+        before: "Its health is reported.",
         away: "fails",
       },
     ],
   },
   prune: {
-    holds: "Nothing: ended runs go, with their incidents and questions.",
-    occasions: [{ when: "`runs prune` is asked for.", before: "It says how many.", away: "fails" }],
+    holds: "Nothing. Ended runs are deleted, with their incidents and questions.",
+    occasions: [{ when: "`runs prune` is called.", before: "It reports their number.", away: "fails" }],
   },
   open: {
     holds: "Tables, their version, and the key of the digests.",
-    occasions: [{ when: "A database is opened that lacks them.", before: "Anything else is written.", away: "fails" }],
+    occasions: [{ when: "A database without them is opened.", before: "Anything else is written.", away: "fails" }],
   },
   heartbeat: {
-    holds: "The lease: how often it was renewed, and when it ends by this machine's clock.",
+    holds: "The lease: the number of its renewals, and its end by this machine's clock.",
     occasions: [
       {
-        when: "A first write needs a lease; then three times a lease, while runs are driven or watched.",
-        before: "A process that watches the lease takes it for over.",
+        when: "A first write needs a lease; then three times per lease, while runs are owned or watched.",
+        before: "A process that watches the lease considers it expired.",
         away: "kept",
       },
     ],
   },
   retention: {
-    holds: "Nothing: old runs and leases go.",
+    holds: "Nothing. Old runs and leases are deleted.",
     occasions: [
-      { when: "At the start, and once an hour.", before: "Nothing waits for it.", away: "fails" },
-      { when: "`runs retain` is asked for.", before: "It says how many.", away: "fails" },
+      { when: "At start, and once an hour.", before: "Nothing waits for it.", away: "fails" },
+      { when: "`runs retain` is called.", before: "It reports their number.", away: "fails" },
     ],
   },
   close: {
-    holds: "A fence for the own lease.",
+    holds: "A fence for this process's lease.",
     occasions: [
       {
         when: "The recorder's scope closes.",

@@ -55,10 +55,10 @@ export const problemOfRunId = (runId: unknown): string | undefined =>
 /** Returns what is wrong with the transcript and cursor of a take-up; undefined if nothing is. */
 export const problemOfTakeUp = (transcript: unknown, cursor: unknown): string | undefined =>
   typeof transcript !== "string"
-    ? `transcript: expected a text, got ${describe(transcript)}`
+    ? `transcript: expected a string, got ${describe(transcript)}`
     : cursor === undefined || typeof cursor === "string"
       ? undefined
-      : `cursor: expected a text, got ${describe(cursor)}`;
+      : `cursor: expected a string, got ${describe(cursor)}`;
 
 type Problem = string | undefined;
 
@@ -111,7 +111,7 @@ const problemOfRoutes = (routes: unknown): Problem => {
     const { attempt, canContinue, id, observe, own, path, provider } = it;
     if (typeof id !== "string" || id === "" || id.length > labelCharactersMax)
       return `${name}.id: expected a name of 1 to ${labelCharactersMax} characters, got ${describe(id)}`;
-    if (ids.has(id)) return `${name}.id: expected a name of its own, got "${id}", which another route has`;
+    if (ids.has(id)) return `${name}.id: expected a unique name, got "${id}", which another route has`;
     ids.add(id);
     const problem = problemOfProvider(`${name}.provider`, provider) ?? problemOfPath(`${name}.path`, path);
     if (problem !== undefined) return problem;
@@ -186,7 +186,7 @@ const problemOfTexts = <P, E, R>(options: RunOptions<P, E, R>): Problem => {
   }
   for (const name of ["transcript", "retryOf"] as const) {
     const it: unknown = options[name];
-    if (it !== undefined && typeof it !== "string") return `${name}: expected a text, got ${describe(it)}`;
+    if (it !== undefined && typeof it !== "string") return `${name}: expected a string, got ${describe(it)}`;
   }
   const group: unknown = options.group;
   return group === undefined || (typeof group === "string" && group !== "" && group.length <= labelCharactersMax)

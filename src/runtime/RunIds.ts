@@ -38,11 +38,11 @@ export const onRecord = (runId: string, reason: RecorderError["reason"]): string
   const found = `runId: expected a new id, got "${runId}", which is on record`;
   if (reason === "corrupt") return `${found}, damaged. Take a new id`;
   if (reason === "fenced" || reason === "owned") return `${found} and driven by another process. Take a new id`;
-  return `${found}. Take a new id, leave runId out, or go on with that run by takeUp`;
+  return `${found}. Use a new id, omit runId, or continue that run with takeUp`;
 };
 
 /** Returns the message for a run whose start the store cannot represent. */
 const unkept = (runId: string): string =>
   runId.isWellFormed() && !runId.includes("\0")
-    ? `the store of runs cannot keep what begins run "${runId}": expected plain data in provider, budget, group and retryOf`
-    : `runId: expected an id without NUL and without half of a surrogate pair, which the store of runs does not keep, got ${JSON.stringify(runId)}. Take another id, or leave runId out`;
+    ? `the store cannot record the start of run "${runId}": expected plain data in provider, budget, group and retryOf`
+    : `runId: expected an id without NUL and without lone surrogates, which the store cannot keep, got ${JSON.stringify(runId)}. Use another id, or omit runId`;

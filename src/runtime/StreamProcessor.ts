@@ -269,7 +269,7 @@ const takeOver = Effect.fnUntraced(
     const isOnRecord = yield* run.shared.backlog.flush(run.runId);
     const revived = isOnRecord
       ? yield* Revival.claimed(run, transcript, cursor, () => registerRun(register, run))
-      : "what has happened of the run is not on record yet; take it up again when the store of runs takes writes";
+      : "the latest entries of the run are not on record yet; take it up again when the store accepts writes";
     if (typeof revived === "string") {
       dropped(register, run);
       return revived;

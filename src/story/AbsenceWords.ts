@@ -21,6 +21,6 @@ export const absenceStory = (absence: Absence | undefined, now: number): WaitSto
   absence === undefined
     ? undefined
     : {
-        said: `goes on without its client, until ${momentUtc(absence.until)}`,
-        times: `it left ${relative(absence.since, now)} and may come back for ${rough(Math.max(0, absence.until - now))}`,
+        said: `continues without its client until ${momentUtc(absence.until)}`,
+        times: `it left ${relative(absence.since, now)} and can return for another ${rough(Math.max(0, absence.until - now))}`,
       };

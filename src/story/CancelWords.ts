@@ -18,17 +18,17 @@ export const cancelWords = ({ driver, outcome, record }: CancelTold): string => 
   const its = endOf(record);
   switch (outcome) {
     case "ended":
-      return `The run had ended before: ${its}. Nothing was changed.`;
+      return `The run had already ended: ${its}. Nothing changed.`;
     case "here":
-      return `Cancelled by the process that you asked, which drives the run. ${now(record)}`;
+      return `The process that you asked owns the run and cancels it. ${now(record)}`;
     case "forwarded":
-      return `The process that drives the run (${driver ?? "unknown"}) was told, and cancels it. ${now(record)}`;
+      return `Forwarded to the process that owns the run (${driver ?? "unknown"}), which cancels it. ${now(record)}`;
     case "unowned":
-      return `No process drove the run any more${driver === undefined ? "" : ` (${driver} is gone)`}: it was ended on record, and nothing of it is sent again. ${now(record)}`;
+      return `No process owns the run${driver === undefined ? "" : ` (${driver} is gone)`}. It was ended on record, and nothing more of it is sent. ${now(record)}`;
     case "pending":
-      return `${driver ?? "A process"} has the run and has not answered yet. The cancel stands for an hour: that process takes it when it goes on, and whoever decides the run in its place decides it as cancelled.`;
+      return `${driver ?? "A process"} owns the run and has not answered yet. The cancel stays pending for an hour. The process carries it out when it resumes, and any process that takes the run over treats it as cancelled.`;
     case "unreachable":
-      return "Another process drives the run, and this store has no way to tell it. Nothing was changed.";
+      return "Another process owns the run, and this store cannot notify it. Nothing changed.";
   }
 };
 
@@ -39,11 +39,11 @@ const now = (record: RunRecord): string => {
       : "Its end is not on record yet, and its question is still open.";
   return record.end.reason === "user_cancelled" || isCancelled(record)
     ? `It has ended: ${endOf(record)}.`
-    : `It ended first: ${endOf(record)}.`;
+    : `It ended before the cancel took effect: ${endOf(record)}.`;
 };
 
 const endOf = (record: RunRecord): string => {
-  if (record.end === undefined) return "without a word";
+  if (record.end === undefined) return "no outcome is on record";
   const unknown = unknownWords(record);
   return `${endWord(record, record.end)}${unknown === undefined ? "" : `; ${unknown}`}`;
 };

@@ -11,11 +11,11 @@ const callsToldMax = 6;
 /** Describes the facts of an attempt in sentences. */
 export const known = (facts: AttemptFacts): ReadonlyArray<string> => [
   `${deliveries[facts.delivery]} and ${progresses[facts.progress]}.`,
-  `The caller had been handed ${shows[facts.shown]}.`,
+  `The caller had received ${shows[facts.shown]}.`,
   ...(facts.tools.length === 0 ? ["No tool was called."] : facts.tools.slice(0, callsToldMax).map(toolSentence)),
   ...(facts.tools.length > callsToldMax ? [`${facts.tools.length - callsToldMax} more calls are on record.`] : []),
   ...guardSentence(facts.side_effects),
-  ...(facts.terminal_seen ? ["The provider's end marker came."] : []),
+  ...(facts.terminal_seen ? ["The provider's end marker arrived."] : []),
 ];
 
 const deliveries = {
@@ -26,24 +26,24 @@ const deliveries = {
 
 const progresses = {
   none: "nothing had come back",
-  started: "the response had begun, without content",
+  started: "the response had started, without content",
   reasoning: "the model was thinking",
   output: "the model was writing its response",
 } as const;
 
-const shows = { nothing: "no text", reasoning: "thoughts, but no text", text: "text" } as const;
+const shows = { nothing: "no text", reasoning: "reasoning, but no text", text: "text" } as const;
 
 const toolSentence = ({ effect, phase, tool }: ToolRow): string =>
-  `A call of ${tool}, which ${effects[effect]}, ${phases[phase].had}.`;
+  `A call to ${tool}, which ${effects[effect]}, ${phases[phase].had}.`;
 
 const guardSentence = (exposed: AttemptFacts["side_effects"]): ReadonlyArray<string> => {
-  if (exposed === null) return ["What the request could change was not known."];
+  if (exposed === null) return ["The possible side effects of the request were not known."];
   const counts = [...Object.values(exposed.runtime), ...Object.values(exposed.provider)];
   if (counts.every((count) => count === 0)) return [];
   return [
     exposed.guarded
-      ? "Every tool stands behind the guard: what was not started cannot start any more."
-      : "Nothing proves that a tool cannot start any more.",
+      ? "Every tool is behind the guard: a call that has not started can no longer start."
+      : "We cannot rule out that a tool still starts.",
   ];
 };
 

@@ -20,7 +20,7 @@ const makeWord = (word: string, title: string, tone: Tone = "bad"): FailureWord 
 const broke = makeWord("broke", "It broke");
 const refused = makeWord("refused", "It was refused");
 const turnedAway = makeWord("turned away", "It was turned away");
-const notUsable = makeWord("not usable", "What came is not usable");
+const notUsable = makeWord("not usable", "The response is not usable");
 
 /** New text could not be joined to the shown text. */
 export const unjoined = makeWord("not joined", "Its text could not be joined");
@@ -68,7 +68,7 @@ export const failureWord = ({
         ? makeWord("no response", "No response came")
         : makeWord("ended early", "It ended early");
     case "protocol":
-      return failure.reason === "seam_unproven" ? unjoined : makeWord("damaged", "What came is damaged");
+      return failure.reason === "seam_unproven" ? unjoined : makeWord("damaged", "The response is damaged");
     case "invalid_tool_input":
     case "empty":
     case "refused":
@@ -90,15 +90,15 @@ const isUnsent = (failure: Failure, { delivery }: RunIncident["facts"]): boolean
 
 /** Ends that have no rule. */
 const ends: Readonly<Record<string, string>> = {
-  accepted_partial: "the part of the response that was there was accepted",
-  record_failed: "the record did not take what had to be on it before the run could go on",
-  consumer_finished: "its reader had all that it wanted",
+  accepted_partial: "the partial response was accepted",
+  record_failed: "the store did not accept an entry that had to be recorded before the run could continue",
+  consumer_finished: "its reader had everything that it wanted",
   not_started: "its process ended before anything was sent",
-  not_resumable: "no program could go on with it",
-  client_gone: "its client was gone",
-  process_lost: "its process was gone; the record may be incomplete, so nothing was decided on it",
+  not_resumable: "no program could continue it",
+  client_gone: "its client had left",
+  process_lost: "its process was lost; its record may be incomplete, so nothing was decided",
   taken_over: "another process took it over",
-  defect: "a fault of the program ended it",
+  defect: "a defect in the program ended it",
 };
 
 /**
@@ -121,7 +121,7 @@ export const stopWords = (record: RunRecord, end: RunEnd): string | undefined =>
   return incident.decision.action === "do_not_retry" ? lowered(reasonOf(incident)) : undefined;
 };
 
-const noChoice = "no answer could have changed what its client has, so nobody was asked";
+const noChoice = "no answer could have changed what its client received, so we asked no question";
 
 /** True if the run did not ask because every answer would have ended it in the same way. */
 const hadNoChoice = ({ evidence }: RunRecord, { attempt }: RunIncident): boolean =>
@@ -131,7 +131,7 @@ const hadNoChoice = ({ evidence }: RunRecord, { attempt }: RunIncident): boolean
 
 const describeAnswer = (answer: Choice, { answered_by }: QuestionRecord): string =>
   answered_by === "expiry"
-    ? `its question was not answered in time, which takes “${choices[answer].title}”`
+    ? `its question expired unanswered, and its default “${choices[answer].title}” applied`
     : `${answerers[answered_by ?? "program"]} answered “${choices[answer].title}”`;
 
 /** Returns the part of an incident's sentence after the description of the failure. */
@@ -161,5 +161,5 @@ const isTextLast = ({ facts }: RunIncident): boolean =>
 /** If the run permits joining the texts, the way to join them is known. */
 const behindText = ({ run }: RunIncident): string =>
   run.continue_text === "auto"
-    ? "go on behind the text that was shown, and show only what is proven to come next"
-    : "go on behind the text that was shown, in new words of the model";
+    ? "continue after the shown text, and show only what is proven to come next"
+    : "continue after the shown text, in the model's new words";

@@ -13,12 +13,12 @@ export const pathStandings: Readonly<
   Record<PathStanding, { readonly word: string; readonly mark: string; readonly tone: Tone; readonly means: string }>
 > = {
   up: { word: "up", mark: "✓", tone: "good", means: "Requests go out at once." },
-  cooling: { word: "cooling", mark: "‖", tone: "ask", means: "The provider has asked to be left alone for a while." },
+  cooling: { word: "cooling", mark: "‖", tone: "ask", means: "The provider has asked us to wait." },
   returning: {
     word: "returning",
     mark: "↑",
     tone: "run",
-    means: "It can be reached again, and runs are let go in waves.",
+    means: "The provider can be reached again. Waiting runs are released in waves.",
   },
   down: { word: "down", mark: "✕", tone: "bad", means: "No connection can be made." },
 };
@@ -36,15 +36,15 @@ export const pathStanding = ({ cooldowns, state }: PathFacts): PathStanding =>
 /** Reasons that no connection can be made, in plain words, by code. */
 export const connectWords: ReadonlyMap<string, string> = new Map([
   ["ECONNREFUSED", "nothing listens at its address"],
-  ["ENOTFOUND", "its name is not known"],
-  ["EAI_AGAIN", "its name could not be looked up"],
+  ["ENOTFOUND", "its host name is unknown"],
+  ["EAI_AGAIN", "its host name could not be looked up"],
   ["ETIMEDOUT", "it does not answer"],
   ["UND_ERR_CONNECT_TIMEOUT", "it does not answer"],
   ["probe_timeout", "it does not answer"],
   ["ENETUNREACH", "there is no network"],
   ["ENETDOWN", "there is no network"],
   ["EHOSTUNREACH", "there is no route to it"],
-  ["ECONNRESET", "it breaks connections off"],
+  ["ECONNRESET", "it resets connections"],
   ["path_lost", "it fell silent"],
 ]);
 
@@ -53,7 +53,7 @@ const ofCertificate = /CERT|SELF_SIGNED|UNABLE_TO|HOSTNAME_MISMATCH|ERR_TLS/;
 /** Explains why no connection can be made; returns the code itself if there are no words for it. */
 export const whyDown = (code: string): string =>
   connectWords.get(code) ??
-  (ofCertificate.test(code) ? "somebody else answers in its place, such as the sign-in page of a network" : code);
+  (ofCertificate.test(code) ? "another server answers in its place, for example the sign-in page of a network" : code);
 
 /** Words for a cooldown, by the provider's error. */
 export const cooldownWords: Readonly<Record<"rate_limited" | "overloaded", string>> = {
@@ -76,9 +76,9 @@ export interface WaitStory {
  */
 export const waitOf = ({ provider, state, waiting }: RunRecord, now: number): WaitStory | undefined => {
   if (waiting === undefined || state !== "live") return undefined;
-  const until = waiting.until === undefined ? "" : `, until ${relative(waiting.until, now)} at the latest`;
+  const until = waiting.until === undefined ? "" : `, ends ${relative(waiting.until, now)} at the latest`;
   return { said: waitingFor(waiting, provider.id), times: `for ${lasting(Math.max(0, now - waiting.since))}${until}` };
 };
 
 const waitingFor = (wait: RunWait, provider: string): string =>
-  wait.for === "path" ? `waits for the way to ${provider}` : `waits, as ${provider} has asked`;
+  wait.for === "path" ? `waits for a path to ${provider}` : `waits at the request of ${provider}`;

@@ -90,4 +90,4 @@ export const expiryOf = (
 ): string =>
   question.expires_at === undefined
     ? "It stays open until a person answers."
-    : `Without an answer it takes ${choice(unattended)} ${relative(question.expires_at, now)}.`;
+    : `Without an answer, ${choice(unattended)} applies ${relative(question.expires_at, now)}.`;

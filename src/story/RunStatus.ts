@@ -23,7 +23,7 @@ export const runStatuses: Readonly<
   Record<RunStatus, { readonly word: string; readonly mark: string; readonly tone: Tone; readonly title: string }>
 > = {
   asking: { word: "asks you", mark: "?", tone: "ask", title: "It waits for your answer" },
-  orphan: { word: "orphan", mark: "!", tone: "bad", title: "No process drives it" },
+  orphan: { word: "orphan", mark: "!", tone: "bad", title: "No process owns it" },
   parked: { word: "waiting", mark: "‖", tone: "ask", title: "It waits to be taken up" },
   interrupted: { word: "interrupted", mark: "‖", tone: "ask", title: "It waits to be taken up" },
   live: { word: "running", mark: "▸", tone: "run", title: "It is running" },

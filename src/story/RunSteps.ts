@@ -21,7 +21,7 @@ export interface RunStep {
 
 /** Lists the recorded steps of a run, oldest first. A step without a time is placed where it is found. */
 export const runSteps = (record: RunRecord): ReadonlyArray<RunStep> => [
-  { key: "started", at: record.started_at, text: `started at ${modelName(record.provider)}` },
+  { key: "started", at: record.started_at, text: `started with ${modelName(record.provider)}` },
   ...record.attempts.flatMap((attempt) => attemptSteps(attempt, record)),
   ...takeoverSteps(record),
   ...record.calls.flatMap(callWordSteps),
@@ -57,7 +57,7 @@ const seamSteps = ({ attempt, seam }: AttemptRecord, record: RunRecord): Readonl
   const own = evidenceOf(record, attempt);
   const moment = own.find(({ detail, event }) => event === "seam" && detail === seam?.proof)?.at_ms;
   const at = moment === undefined ? {} : { at: record.started_at + moment };
-  const joined = seam?.proven !== true ? [] : [`goes on after ${charactersOf(seam.at)}, proven by ${seam.proof}`];
+  const joined = seam?.proven !== true ? [] : [`continues after ${charactersOf(seam.at)}, proven by ${seam.proof}`];
   const fault = own.find(({ detail, event }) => event === "seam" && detail !== seam?.proof);
   return [
     ...joined.map((text): RunStep => ({ key: `seam ${attempt}`, ...at, text, tone: "good" })),
@@ -67,7 +67,7 @@ const seamSteps = ({ attempt, seam }: AttemptRecord, record: RunRecord): Readonl
           {
             key: `seam_unproven ${attempt}`,
             at: record.started_at + fault.at_ms,
-            text: `is not joined to what was shown: ${fault.detail}`,
+            text: `does not join the shown text: ${fault.detail}`,
             tone: "ask",
           } as const,
         ]),
@@ -77,7 +77,7 @@ const seamSteps = ({ attempt, seam }: AttemptRecord, record: RunRecord): Readonl
         ({ at_ms, detail }): RunStep => ({
           key: `seam_refused ${attempt} ${at_ms}`,
           at: record.started_at + at_ms,
-          text: `its text is not gone on with: ${detail ?? "no reason on record"}`,
+          text: `its text is not continued: ${detail ?? "no reason on record"}`,
           tone: "ask",
         }),
       ),
@@ -113,7 +113,7 @@ const callWordSteps = ({ attempt, call, tool, verdict, verdict_by }: CallRecord)
     : [
         {
           key: `verdict ${attempt} ${call}`,
-          text: `${tool} (${call}): ${verdict}, says ${witnesses[verdict_by ?? "person"]}`,
+          text: `${tool} (${call}): ${verdict}, according to ${witnesses[verdict_by ?? "person"]}`,
         },
       ];
 

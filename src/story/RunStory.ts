@@ -251,7 +251,7 @@ const incidentStory = (incident: RunIncident, record: RunRecord): IncidentStory 
   return {
     incident,
     at: Math.max(0, incident.at - record.started_at),
-    title: isAnew ? "Decided anew" : failureWord(incident).title,
+    title: isAnew ? "Decided again" : failureWord(incident).title,
     failure: failureName(failure),
     ...incidentWords(incident),
     action: actions[decision.action],

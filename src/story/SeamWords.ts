@@ -14,70 +14,70 @@ import { capital } from "./Words.ts";
 
 /** Words for how a seam was proven. */
 export const seamProofs: Readonly<Record<SeamProof, string>> = {
-  anchor: "the new text began with the end of what was shown",
-  prefill: "the provider goes on behind the text that it is given, as it declares",
+  anchor: "the new text began with the end of the shown text",
+  prefill: "the provider declares that it continues the text that it is given",
 };
 
 /** Reasons that shown text is not continued, and what a person or a program can do about each. Both are whole sentences. */
 export const seamRefusals: Readonly<Record<SeamRefusal, { readonly why: string; readonly remedy: string }>> = {
   no_seam: {
-    why: "Nothing here can prove where new text would join what was shown.",
-    remedy: "Give the run a `seam`. What another process has shown is not known to this one.",
+    why: "We cannot prove where new text would join the shown text.",
+    remedy: "Give the run a `seam`. This process does not know what another process has shown.",
   },
   structured_output: {
-    why: "The answer has to be one whole JSON document, and half of one cannot be joined to another half.",
+    why: "The answer must be one whole JSON document, and two halves cannot be joined.",
     remedy: "Ask again.",
   },
   several_choices: {
     why: "The request asks for several answers at once.",
-    remedy: "Ask for one answer a request.",
+    remedy: "Ask for one answer per request.",
   },
   logprobs: {
-    why: "The request asks for the probability of every token, and one token may lie across the seam.",
-    remedy: "Leave `logprobs` out where nobody reads them.",
+    why: "The request asks for the probability of every token, and one token may span the seam.",
+    remedy: "Leave `logprobs` out if you do not read them.",
   },
   not_text: {
-    why: "The answer is sound or pictures, whose end cannot be quoted.",
+    why: "The answer is audio or images, whose end cannot be quoted.",
     remedy: "Ask again.",
   },
   server_state: {
-    why: "The provider keeps the answer or the conversation, and a second answer would stand beside the first one.",
-    remedy: "Send `store: false`, and the conversation itself in place of its id.",
+    why: "The provider stores the answer or the conversation, and would store a second answer beside the first.",
+    remedy: "Send `store: false`, and the conversation itself instead of its id.",
   },
   forced_tool: {
-    why: "The request demands a tool call, so that its answer cannot go on with text.",
-    remedy: "Let `tool_choice` be `auto`.",
+    why: "The request forces a tool call, so its answer cannot continue with text.",
+    remedy: "Set `tool_choice` to `auto`.",
   },
   refusal_shown: {
-    why: "The model had begun to refuse, and a refusal is not gone on with.",
-    remedy: "Word the request otherwise.",
+    why: "The model had begun to refuse, and we do not continue a refusal.",
+    remedy: "Reword the request.",
   },
   not_text_last: {
-    why: "What was shown last is a tool call or something else that is no text, or a call was cut in it.",
-    remedy: "Ask again, or go on from the question.",
+    why: "The last shown part is a tool call or another part that is not text, or it contains a cut call.",
+    remedy: "Ask again, or continue from the question.",
   },
   repeats_itself: {
-    why: "The shown text repeats itself, so that its end stands in it more than once.",
-    remedy: "Accept the part that is there, or ask again.",
+    why: "The shown text repeats itself, so its end occurs in it more than once.",
+    remedy: "Accept the partial answer, or ask again.",
   },
   too_long: {
-    why: "More text was shown than is worth paying for once more.",
-    remedy: "Accept the part that is there, and ask for the rest of it.",
+    why: "The shown text is too long to pay for again.",
+    remedy: "Accept the partial answer, and ask for the rest of it.",
   },
   blank: {
-    why: "Nothing but white space was shown.",
-    remedy: "Ask again: nothing that can be read is lost.",
+    why: "Only white space was shown.",
+    remedy: "Ask again: no readable text is lost.",
   },
   seams_spent: {
-    why: "The answer has gone on behind shown text as often as it may.",
-    remedy: "Allow more with `maxSeams`: each is a request that is paid for.",
+    why: "The answer has been continued as often as allowed.",
+    remedy: "Raise `maxSeams`: each continuation is a request that you pay for.",
   },
   unproven: {
-    why: "The model was asked to go on, and what it wrote does not join what was shown.",
-    remedy: "Accept the part that is there, or ask again.",
+    why: "The model was asked to continue, but its text does not join the shown text.",
+    remedy: "Accept the partial answer, or ask again.",
   },
   unbuildable: {
-    why: "The request that would go on cannot be built from what is known.",
+    why: "We do not know enough to build the request that would continue the answer.",
     remedy: "Ask again.",
   },
 };
@@ -117,14 +117,14 @@ const isFault = Schema.is(SeamFault);
 const describeSeam = ({ at, fault, proof, proven }: Omit<SeamStory, "said">): string => {
   const why = fault === undefined ? undefined : capital(seamFaults[fault]);
   if (proven)
-    return `It goes on after ${charactersOf(at)}: ${seamProofs[proof]}.${why === undefined ? "" : ` ${why}.`}`;
-  return `It was asked to go on after ${charactersOf(at)}, by ${asked[proof]}. ${why ?? "That is not proven"}, so that nothing of it was shown.`;
+    return `It continues after ${charactersOf(at)}: ${seamProofs[proof]}.${why === undefined ? "" : ` ${why}.`}`;
+  return `It was asked to continue after ${charactersOf(at)}, given ${asked[proof]}. ${why ?? "The join is not proven"}, so none of its text was shown.`;
 };
 
 /** Text that the request of a seam contains. */
 const asked: Readonly<Record<SeamProof, string>> = {
-  anchor: "the end of what was shown",
-  prefill: "the text that was shown",
+  anchor: "the end of the shown text",
+  prefill: "the shown text",
 };
 
 /** Formats an amount of text: `one character`, `1 204 characters`. */
@@ -138,7 +138,8 @@ export interface RefusalStory {
 }
 
 /** Formats a refusal in a line: the reason, and what can be done about it. */
-export const refusalText = ({ remedy, why }: RefusalStory): string => `It does not go on by itself. ${why} ${remedy}`;
+export const refusalText = ({ remedy, why }: RefusalStory): string =>
+  `It does not continue automatically. ${why} ${remedy}`;
 
 /**
  * Returns the reason that the text of an attempt was not continued; undefined if that was not refused.

@@ -17,13 +17,13 @@ export type Tone = "quiet" | "run" | "good" | "ask" | "bad";
 /** Request of an attempt, by mode. */
 export const modes: Readonly<Record<AttemptMode, string>> = {
   first: "the first request",
-  replay: "the same request once more",
-  continue: "a request that goes on from what is settled",
+  replay: "the same request again",
+  continue: "a request that continues from what is settled",
   resume: "the same response from where it broke",
 };
 
 /** Request of an attempt that continues shown text. */
-export const behindText = "a request that goes on where the text was cut";
+export const behindText = "a request that continues the text where it was cut";
 
 /** Describes the request of an attempt, and its route if it is not the run's first one. */
 export const requestOf = ({
@@ -33,24 +33,24 @@ export const requestOf = ({
   seam,
 }: Pick<AttemptRecord, "mode" | "request" | "route" | "seam">): string => {
   const again = mode === "replay" && request === "continue";
-  const sent = again ? "the same continuation once more" : seam === undefined ? modes[mode] : behindText;
+  const sent = again ? "the same continuation again" : seam === undefined ? modes[mode] : behindText;
   return route === undefined ? sent : `${sent}, by the route ${route}`;
 };
 
 /** Words for each action. */
 export const actions: Readonly<Record<Action, { readonly word: string; readonly tone: Tone }>> = {
-  auto_retry_once: { word: "retry by itself", tone: "good" },
+  auto_retry_once: { word: "retry automatically", tone: "good" },
   ask_user: { word: "ask a person", tone: "ask" },
   do_not_retry: { word: "do not retry", tone: "bad" },
 };
 
 /** Title and effect of each choice. */
 export const choices: Readonly<Record<Choice, { readonly title: string; readonly does: string }>> = {
-  retry: { title: "Retry", does: "ask again from the start; what was shown is withdrawn" },
-  continue: { title: "Continue", does: "go on from what is settled; open calls count as not run or unknown" },
-  it_ran: { title: "It ran", does: "the tool did its work: go on from there" },
-  it_did_not_run: { title: "It did not run", does: "the tool did nothing: go on without it" },
-  accept: { title: "Accept", does: "keep the part of the response that is there, and end" },
+  retry: { title: "Retry", does: "ask again from the start; shown output is withdrawn" },
+  continue: { title: "Continue", does: "continue from what is settled; open calls count as not run or unknown" },
+  it_ran: { title: "It ran", does: "the tool did its work: continue from there" },
+  it_did_not_run: { title: "It did not run", does: "the tool did nothing: continue without it" },
+  accept: { title: "Accept", does: "keep the partial response, and end the run" },
   stop: { title: "Stop", does: "end the run" },
 };
 
@@ -73,14 +73,14 @@ export const incidentStatuses: Readonly<Record<IncidentStatus, string>> = {
   acted_on: "It was carried out.",
   recovered: "It was carried out, and a later attempt completed the run.",
   superseded: "A newer decision came before it was carried out.",
-  late: "It was found out after the run had gone on; nothing follows from it.",
+  late: "It was found after the run had continued, so nothing follows from it.",
   final: "It ended the run.",
 };
 
 /** Reasons that a run waits without a process. */
 export const parkings: Readonly<Record<Parked, string>> = {
   question: "parked until its question is answered",
-  interrupted: "left by its caller; `recover` decides it",
+  interrupted: "its caller left; `recover` decides it",
   recovered: "decided after a crash; it waits for StreamProcessor.takeUp",
   answered: "answered; it waits for StreamProcessor.takeUp",
 };
@@ -111,14 +111,14 @@ export const events: Readonly<Record<Evidence["event"], string>> = {
   shown: "shown",
   call: "call",
   terminal_candidate: "end marker",
-  watchdog: "clock ran out",
+  watchdog: "clock expired",
   suspended: "machine slept",
   waiting: "waits to send",
   seam: "seam",
-  seam_refused: "text not gone on with",
+  seam_refused: "text not continued",
   source_ended: "stream ended",
   failure: "broke",
-  abandoned: "left behind",
+  abandoned: "abandoned",
   late_part_refused: "late part refused",
   late_settle: "tool settled late",
   reader: "reader",

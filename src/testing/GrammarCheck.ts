@@ -31,7 +31,7 @@ export class GrammarCheck {
       this.#check(
         event._tag === "AttemptDiscarded" || event._tag === "AttemptStarted",
         event,
-        "stands between an AttemptDiscarded and the AttemptStarted that it belongs to",
+        "comes between an AttemptDiscarded and its AttemptStarted",
       );
     switch (event._tag) {
       case "AttemptStarted":
@@ -44,7 +44,11 @@ export class GrammarCheck {
         this.#onAttemptDiscarded(event);
         return;
       case "RetryScheduled":
-        this.#check(event.attempt >= 1 && event.attempt <= this.#attempt, event, "is of an attempt that never was");
+        this.#check(
+          event.attempt >= 1 && event.attempt <= this.#attempt,
+          event,
+          "belongs to an attempt that never started",
+        );
         this.#announced = event.mode;
         this.#asked = undefined;
         return;
@@ -52,7 +56,7 @@ export class GrammarCheck {
         this.#check(
           this.#announced !== undefined || (!this.#parts.has(this.#attempt) && this.#asked === undefined),
           event,
-          "comes behind no RetryScheduled, no answer and no AttemptStarted, or behind a part",
+          "does not follow a RetryScheduled, an answer or an AttemptStarted, or follows a part",
         );
         return;
       case "QuestionAsked":
@@ -66,13 +70,13 @@ export class GrammarCheck {
         this.#announced = "answer";
         return;
       case "CallVerified":
-        this.#check(event.attempt <= this.#attempt, event, "is of an attempt that never was");
+        this.#check(event.attempt <= this.#attempt, event, "belongs to an attempt that never started");
         return;
       case "Continued":
         this.#check(
           event.attempt === this.#attempt && !this.#parts.has(event.attempt),
           event,
-          "is of another attempt, or comes behind its parts",
+          "belongs to another attempt, or follows its parts",
         );
         return;
       case "RunCompleted":
@@ -84,15 +88,19 @@ export class GrammarCheck {
   end(cleanly: boolean): void {
     if (cleanly && !this.#completed) this.#violations.push("the end: the stream ended without RunCompleted");
     if (!cleanly && this.#completed) this.#violations.push("the end: the stream failed after RunCompleted");
-    if (this.#discarding) this.#violations.push("the end: an AttemptDiscarded that no attempt follows");
+    if (this.#discarding) this.#violations.push("the end: no attempt follows an AttemptDiscarded");
   }
 
   #onAttemptStarted(event: Extract<RunEvent<unknown>, { readonly _tag: "AttemptStarted" }>): void {
     this.#check(event.attempt === this.#attempt + 1, event, `has number ${event.attempt} after ${this.#attempt}`);
-    if (this.#attempt === 0) this.#check(event.mode === "first", event, `begins a run with mode ${event.mode}`);
-    else this.#check(this.#announced !== undefined, event, "was announced by no retry and no answer");
+    if (this.#attempt === 0) this.#check(event.mode === "first", event, `starts a run with mode ${event.mode}`);
+    else this.#check(this.#announced !== undefined, event, "was not announced by a retry or an answer");
     if (this.#announced !== undefined && this.#announced !== "answer")
-      this.#check(event.mode === this.#announced, event, `has mode ${event.mode}, announced was ${this.#announced}`);
+      this.#check(
+        event.mode === this.#announced,
+        event,
+        `has mode ${event.mode}, but ${this.#announced} was announced`,
+      );
     this.#attempt = event.attempt;
     this.#announced = undefined;
     this.#asked = undefined;
@@ -101,7 +109,11 @@ export class GrammarCheck {
 
   #part(event: Extract<RunEvent<unknown>, { readonly _tag: "Part" }>): void {
     const before = this.#parts.get(this.#attempt) ?? 0;
-    this.#check(event.attempt === this.#attempt, event, `is of attempt ${event.attempt} during ${this.#attempt}`);
+    this.#check(
+      event.attempt === this.#attempt,
+      event,
+      `belongs to attempt ${event.attempt}, during attempt ${this.#attempt}`,
+    );
     this.#check(event.ordinal === before + 1, event, `has ordinal ${event.ordinal} after ${before}`);
     this.#check(this.#asked === undefined, event, "comes while a question is open");
     this.#parts.set(this.#attempt, event.ordinal);
@@ -109,7 +121,7 @@ export class GrammarCheck {
 
   #onAttemptDiscarded(event: Extract<RunEvent<unknown>, { readonly _tag: "AttemptDiscarded" }>): void {
     const shown = this.#parts.get(event.attempt) ?? 0;
-    this.#check(event.keep_through < shown, event, `withdraws what follows ${event.keep_through} of ${shown} parts`);
+    this.#check(event.keep_through < shown, event, `withdraws the parts after ${event.keep_through} of ${shown}`);
     this.#check(this.#announced !== undefined, event, "comes without a retry or an answer");
     this.#discarding = true;
   }

@@ -219,7 +219,7 @@ describe("a profile", () => {
     ]);
     assert.deepStrictEqual(parts, [
       { where: "attempt: facts and parts", us: 14 },
-      { where: "Effect: fibers that nothing of ours stands above", us: 1 },
+      { where: "Effect: fibers without our code above them", us: 1 },
     ]);
     assert.strictEqual(functions[0]?.where, "fold src/facts/Facts.ts:5");
     assert.match(

@@ -11,7 +11,7 @@ export type Known = Pick<Served, "stderr" | "url">;
 /** The latest process id of each worker by its number, read from the log. */
 export const workersOf = (served: Pick<Known, "stderr">): ReadonlyMap<number, number> =>
   new Map(
-    [...served.stderr().matchAll(/a worker serves worker=(\d+) pid=(\d+)/g)].map(([, worker, pid]) => [
+    [...served.stderr().matchAll(/a worker is ready worker=(\d+) pid=(\d+)/g)].map(([, worker, pid]) => [
       Number(worker),
       Number(pid),
     ]),

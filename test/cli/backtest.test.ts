@@ -74,9 +74,9 @@ describe("stream-recovery backtest", () => {
       const said = yield* printed(backtest({ ...byDefault, json: false }, screen));
       assert.deepStrictEqual(failure(said), [
         "negative",
-        "backtest: a stored incident does not give its stored decision again (law L9)",
+        "backtest: a stored incident no longer gives its stored decision (law L9)",
       ]);
-      assert.include(said.stdout, "The record does not hold: 1 stored decision cannot be decided again");
+      assert.include(said.stdout, "The record does not hold: 1 stored decision cannot be reproduced");
       assert.include(
         said.stdout,
         "a.1: stored auto_retry_once (replay) by tool_calls_fenced, again ask_user by text_shown (policy default, version 3)",

@@ -176,7 +176,7 @@ describe("stream-recovery conformance", () => {
   it.live("refuses unknown arguments in one line that names them", () =>
     Effect.gen(function* () {
       const fault = yield* run("openai", "--only", "earthquake");
-      assert.deepStrictEqual(fault.errors, ['conformance: --only: no fault is called "earthquake"']);
+      assert.deepStrictEqual(fault.errors, ['conformance: --only: unknown fault "earthquake"']);
       const protocol = yield* run("openai", "--protocol", "gemini");
       assert.deepStrictEqual(protocol.errors, [
         'conformance: --protocol: expected a part of openai-chat, openai-responses, got "gemini"',

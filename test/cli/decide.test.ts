@@ -80,11 +80,11 @@ describe("stream-recovery decide", () => {
       const { stdout } = yield* run(["--explain"], [waits, goes, asks].map((it) => JSON.stringify(it)).join("\n"));
       const [first, second, third] = decided(stdout);
       assert.deepInclude(first, { rule: "not_sent", mode: "replay", delay_ms: 0, wait_for: "path" });
-      assert.include(first?.message, "It goes when the provider can be reached again.");
+      assert.include(first?.message, "It is sent when the provider can be reached again.");
       assert.deepInclude(second, { rule: "not_sent", mode: "replay", delay_ms: 0, route: "next" });
-      assert.include(second?.message, "It goes to the next route.");
+      assert.include(second?.message, "It is sent to the next route.");
       assert.deepInclude(third, { action: "ask_user", rule: "token_budget" });
-      assert.include(third?.message, "The number is an estimate");
+      assert.include(third?.message, "The count is an estimate");
     }),
   );
 
@@ -127,7 +127,7 @@ describe("stream-recovery decide", () => {
     Effect.gen(function* () {
       const input = '{"facts":{"delivery":"accepted","shown":"reasoning"},"failure":{"kind":"truncated"}}';
       const [usual, strict] = yield* Effect.all([run(["--explain"], input), run(["--policy", "strict"], input)]);
-      assert.match(String(decided(usual.stdout)[0]?.message), /^The model's answer ended early.*safely asked again\.$/);
+      assert.match(String(decided(usual.stdout)[0]?.message), /^The model's answer ended early.*so a retry is safe\.$/);
       assert.strictEqual(decided(usual.stdout)[0]?.rule, "only_reasoning_shown");
       assert.deepInclude(decided(strict.stdout)[0], { action: "ask_user", rule: "text_shown" });
     }),

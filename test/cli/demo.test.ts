@@ -85,7 +85,7 @@ describe("stream-recovery demo", () => {
     for (const line of lines(stdout)) if (!line.startsWith("echo")) assert.isAtMost([...line].length, 100, line);
     const decided = json(await decide(input));
     assert.strictEqual(decided.rule, "tool_calls_fenced");
-    const [, delay = ""] = /once more\s+after\s+(\d+)\s+ms/.exec(stdout) ?? [];
+    const [, delay = ""] = /request\s+again\s+after\s+(\d+)\s+ms/.exec(stdout) ?? [];
     assert.approximately(Number(decided.delay_ms), Number(delay), 1);
   });
 
@@ -115,7 +115,7 @@ describe("stream-recovery demo", () => {
     assert.strictEqual(code, 2);
     assert.strictEqual(stdout, "");
     assert.strictEqual(lines(stderr).length, 1);
-    assert.match(stderr, /^demo: --only: no run is called "nonsense"; there are reset-before-head, /);
+    assert.match(stderr, /^demo: --only: unknown run "nonsense"; expected reset-before-head, /);
   });
 
   it("has runs with unique names whose words fit into the table", () => {
@@ -187,7 +187,7 @@ describe("the demo's judge", () => {
 
   it("finds a caller that should have reattached and got everything in one read", () => {
     const comes = { ...scenario, leavesAfter: 1 };
-    assert.deepStrictEqual(judge(comes, clean).problems, ["the caller was not attached again"]);
+    assert.deepStrictEqual(judge(comes, clean).problems, ["the caller did not attach again"]);
     assert.deepStrictEqual(judge(comes, { ...clean, attached: true }).problems, []);
   });
 
@@ -326,7 +326,7 @@ describe("the judge of recordings", () => {
       frames: [...frames.slice(0, 1), ...frames],
     });
     assert.strictEqual(twice.extra, 1);
-    assert.match(twice.problems.join(), /1 events came twice/);
+    assert.match(twice.problems.join(), /1 events repeated/);
   });
 
   it("finds a whole recording that is not complete, and a complete one that should not be", () => {
@@ -346,7 +346,7 @@ describe("the judge of recordings", () => {
       decisions: ["ask_user text_shown"],
       frames: frames.slice(0, 1),
     };
-    assert.match(judgeBroken(recording, take, frames, wholeHeard, nowhere).problems.join(), /a person said retry/);
+    assert.match(judgeBroken(recording, take, frames, wholeHeard, nowhere).problems.join(), /a person answered retry/);
   });
 });
 
@@ -394,7 +394,7 @@ describe("stream-recovery demo --streams", () => {
     );
     const { code, stdout } = await run(["--streams", made, "--cuts", "1", "--seed", "3"]);
     assert.strictEqual(code, 1);
-    assert.match(stdout, /✗ google-gemini\/truncated\.sse\n {4}whole \(seed 3\): the file is not the one/);
+    assert.match(stdout, /✗ google-gemini\/truncated\.sse\n {4}whole \(seed 3\): the file does not match the manifest/);
     assert.include(stdout, "not complete");
   });
 

@@ -50,13 +50,13 @@ describe("stream-recovery paths", () => {
       const down = yield* paths(["--try", Paths.down.path], env);
       assert.strictEqual(down.code, 1);
       assert.match(down.stdout, /✕ down/);
-      assert.strictEqual(down.stderr, `paths: ${Paths.down.path} cannot be reached yet; its runs go on waiting\n`);
+      assert.strictEqual(down.stderr, `paths: ${Paths.down.path} cannot be reached yet; its runs continue to wait\n`);
       list = [{ ...Paths.down, state: "returning" }];
       const back = yield* paths(["--try", Paths.down.path, "--json"], env);
       assert.deepStrictEqual([back.code, JSON.parse(back.stdout).paths.length], [0, 1]);
       const none = yield* paths(["--try", "https://elsewhere"], env);
       assert.deepStrictEqual([none.code, none.stdout], [1, ""]);
-      assert.match(none.stderr, /^paths: the gateway knows no path "https:\/\/elsewhere"; .*\n$/);
+      assert.match(none.stderr, /^paths: the gateway does not know the path "https:\/\/elsewhere"; .*\n$/);
     }).pipe(Effect.scoped, Effect.provide(withPaths(() => list)));
   });
 

@@ -55,7 +55,7 @@ describe("stream-recovery policy", () => {
   it.effect("prints the strict preset", () =>
     Effect.gen(function* () {
       const { stdout } = yield* run("--policy", "strict");
-      assert.include(stdout, "| 19 | otherwise | replay after 1 s, once a run |");
+      assert.include(stdout, "| 19 | otherwise | replay after 1 s, once per run |");
       assert.notInclude(stdout, "resume_cursor");
       assert.notInclude(stdout, "next route");
     }),

@@ -69,18 +69,18 @@ describe("a command that reads stdin", () => {
 
 describe("a wrong command line", () => {
   const wrong: ReadonlyArray<readonly [typed: string, said: RegExp]> = [
-    ["serv", /^stream-recovery: there is no command "serv"; did you mean serve\? See stream-recovery --help\n$/],
-    ["serve --prot 1", /^serve: there is no flag "--prot"; did you mean --port\? See stream-recovery serve --help\n$/],
+    ["serv", /^stream-recovery: unknown command "serv"; did you mean serve\? See stream-recovery --help\n$/],
+    ["serve --prot 1", /^serve: unknown flag "--prot"; did you mean --port\? See stream-recovery serve --help\n$/],
     ["serve --port x", /^serve: --port: expected a whole number, got "x"\. See stream-recovery serve --help\n$/],
     ["decide --policy lax", /^decide: --policy: expected default, strict, got "lax"\. See .*\n$/],
     ["runs show", /^runs show: <id> is missing\. See stream-recovery runs show --help\n$/],
-    ["runs list extra", /^runs list: "extra": expected no such argument\. See .*\n$/],
+    ["runs list extra", /^runs list: "extra": expected no further argument\. See .*\n$/],
     [
       "runs list --db postgres://u:secret@h/runs",
-      /^runs list: --db: the address of PostgreSQL: it holds a password, .*\n$/,
+      /^runs list: --db: the PostgreSQL address: it contains a password, .*\n$/,
     ],
-    ["runs list --db memory", /^runs list: --db memory holds nothing here: name a file or postgres:.*\n$/],
-    ["serve --db memory --workers 2", /^serve: workers: several of them share one store, .*\n$/],
+    ["runs list --db memory", /^runs list: --db memory is empty here: name a file or postgres:.*\n$/],
+    ["serve --db memory --workers 2", /^serve: workers: several workers need a shared store, .*\n$/],
     ["serve --db libsql://u:secret@h/runs", /^serve: --db: expected a file, memory or postgres:.*, got .* libsql:\n$/],
   ];
   it("is one line on stderr, nothing on stdout, and exit code 2", async () => {

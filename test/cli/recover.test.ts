@@ -88,7 +88,7 @@ describe("stream-recovery recover", () => {
       world.stopped = true;
       const dead = yield* typed;
       assert.include(dead.stdout, "cut");
-      assert.include(dead.stderr, "recover: runs are driven by another process; waiting");
+      assert.include(dead.stderr, "recover: another process owns runs; waiting");
       assert.isAtMost(dead.ms, 20_000);
     }).pipe(Effect.scoped),
   );
@@ -107,7 +107,7 @@ describe("stream-recovery recover", () => {
       while (fiber.pollUnsafe() === undefined) yield* TestClock.adjust(100);
       const { stderr, stdout } = yield* Fiber.join(fiber);
       assert.match(stdout, /^Nothing to recover yet: /);
-      assert.include(stderr, "recover: one run of a process that is silent");
+      assert.include(stderr, "recover: one run of a silent process");
     }).pipe(Effect.scoped),
   );
 });

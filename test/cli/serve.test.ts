@@ -90,7 +90,7 @@ describe("stream-recovery serve", () => {
       const { port } = new URL(first.url);
       const wrong: ReadonlyArray<readonly [ReadonlyArray<string>, RegExp]> = [
         [["--port", port, "--db", "memory"], /^serve: cannot listen on 127\.0\.0\.1:\d+ \(EADDRINUSE\)\n$/],
-        [["--host", "0.0.0.0", "--db", "memory"], /^serve: token: needed for any host but this machine's own .*\n$/],
+        [["--host", "0.0.0.0", "--db", "memory"], /^serve: token: required for any host other than loopback .*\n$/],
         [["--openai-url", "nowhere", "--db", "memory"], /^serve: openai-url: expected .*\n$/],
       ];
       for (const [args, said] of wrong) {
@@ -113,7 +113,7 @@ describe("stream-recovery serve", () => {
       for (const more of [[], ["--workers", "2"]]) {
         const served = yield* serve(["--port", "0", "--db", file, ...more]);
         assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [3, null]);
-        assert.match(served.stderr(), /^serve: \S+ is locked by another .* Start again once the store can be used\n$/);
+        assert.match(served.stderr(), /^serve: \S+ is locked by another .* Start again when the store is available\n$/);
         assert.strictEqual(served.stdout(), "");
       }
     }),

@@ -104,7 +104,7 @@ describe("stream-recovery serve --advertise", () => {
       const own = yield* whole(strange);
       assert.isUndefined(own.head?.headers["x-recovery-attached"]);
       assert.isTrue(own.body.equals(all));
-      assert.match(distrusts.stderr(), /another gateway cannot be asked .*TLS does not trust its certificate/);
+      assert.match(distrusts.stderr(), /cannot ask another gateway .*TLS does not trust its certificate/);
       const back = ask(trusts, protocol, { ...credential, ...again });
       yield* Effect.promise(() => back.head);
       sent.finish();

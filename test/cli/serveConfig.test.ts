@@ -117,7 +117,7 @@ describe("stream-recovery serve --config", () => {
           assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [1, null]);
           assert.strictEqual(served.stdout(), "");
           assert.deepStrictEqual(served.stderr().replaceAll(`serve: ${wrong.path}: `, "").split("\n"), [
-            "$.lisen: expected no such key",
+            "$.lisen: expected a known key",
             "",
           ]);
         }
@@ -144,11 +144,11 @@ describe("stream-recovery serve --config", () => {
         const file = yield* configured({ budget: { max_outage_ms: 5_000 } });
         const env = { STREAM_RECOVERY_MAX_OUTAGE_MS: "7000" };
         const cases: ReadonlyArray<readonly [ReadonlyArray<string>, Record<string, string>, string]> = [
-          [[], {}, "600000 ms at most"],
-          [["--config", file.path], {}, "5000 ms at most"],
-          [["--config", file.path], env, "7000 ms at most"],
-          [["--config", file.path, "--max-outage-ms", "forever"], env, "for ever"],
-          [["--budget", "max_outage_ms=forever"], {}, "for ever"],
+          [[], {}, "at most 600000 ms"],
+          [["--config", file.path], {}, "at most 5000 ms"],
+          [["--config", file.path], env, "at most 7000 ms"],
+          [["--config", file.path, "--max-outage-ms", "forever"], env, "forever"],
+          [["--budget", "max_outage_ms=forever"], {}, "forever"],
         ];
         for (const [args, variables, said] of cases) {
           const checked = yield* serve([...args, "--check"], variables);
@@ -272,7 +272,7 @@ describe("stream-recovery serve --config", () => {
       }
       yield* Effect.promise(() => send(`${served.url}/t/${token}/T/${token}/v1/models`, { headers }));
       served.child.kill("SIGHUP");
-      yield* Effect.promise(() => said(served, /was read again/));
+      yield* Effect.promise(() => said(served, /was reloaded/));
       served.child.kill("SIGTERM");
       yield* Effect.promise(() => served.exited);
       assert.match(served.stderr() + served.stdout(), /token=t\b/);
@@ -293,11 +293,11 @@ describe("stream-recovery serve --config", () => {
       assert.deepInclude(JSON.parse((yield* ask()).text), { name: "one" });
       write({ ...config, upstreams: { a: { url: "nowhere" } } });
       served.child.kill("SIGHUP");
-      yield* Effect.promise(() => said(served, /the last one stays: .*\$\.upstreams\.a\.url: expected/));
+      yield* Effect.promise(() => said(served, /the last one stays in effect: .*\$\.upstreams\.a\.url: expected/));
       assert.deepInclude(JSON.parse((yield* ask()).text), { name: "one" });
       write({ ...config, listen: { port: 1 }, db: "other.db", upstreams: { a: { url: `${two}/v1` } } });
       served.child.kill("SIGHUP");
-      yield* Effect.promise(() => said(served, /was read again; these need a restart: port, db/));
+      yield* Effect.promise(() => said(served, /was reloaded; these need a restart: port, db/));
       assert.deepInclude(JSON.parse((yield* ask()).text), { name: "two" });
       served.child.kill("SIGTERM");
       assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [0, null]);
@@ -323,7 +323,7 @@ describe("stream-recovery serve --config", () => {
         }),
       );
       assert.isFalse(got.broken);
-      yield* Effect.promise(() => said(served, /was read again/));
+      yield* Effect.promise(() => said(served, /was reloaded/));
       const gone = yield* Effect.promise(() => send(`${served.url}/u/a/v1/models`));
       assert.deepStrictEqual([gone.status, recovery(gone, "refused")], [404, "address"]);
     }),
@@ -335,7 +335,7 @@ describe("stream-recovery serve", () => {
     Effect.gen(function* () {
       const served = yield* serve(["--port", "0", "--db", "memory"]);
       served.child.kill("SIGHUP");
-      yield* Effect.promise(() => said(served, /was read again/));
+      yield* Effect.promise(() => said(served, /was reloaded/));
       assert.strictEqual((yield* Effect.promise(() => send(`${served.url}/livez`))).status, 200);
       served.child.kill("SIGTERM");
       assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [0, null]);
@@ -396,7 +396,7 @@ describe("stream-recovery serve", () => {
       assert.lengthOf(yield* server.log, 1);
       const wrong: ReadonlyArray<readonly [ReadonlyArray<string>, string]> = [
         [["--clock", "idle=soon"], "--clock idle: expected whole milliseconds"],
-        [["--clock", "sleep=1"], "--clock sleep: expected no such key"],
+        [["--clock", "sleep=1"], "--clock sleep: expected a known key"],
         [["--budget", "max_auto_retries=-1"], "--budget max_auto_retries: expected"],
         [
           ["--max-outage-ms", "soon"],

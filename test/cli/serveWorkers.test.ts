@@ -108,7 +108,7 @@ describe("stream-recovery serve --workers", () => {
         ...urls(upstream),
       ]);
       assert.match(served.stdout(), /^listening on http:\/\/127\.0\.0\.1:\d+\n$/);
-      yield* logged(served, /a worker serves/, 2);
+      yield* logged(served, /a worker is ready/, 2);
       let began = 0;
       const got = Array.from({ length: 8 }, () => {
         let isFirst = true;
@@ -120,7 +120,7 @@ describe("stream-recovery serve --workers", () => {
       yield* until(() => began === 8);
       served.child.kill("SIGTERM");
       // The provider ends no response before that line.
-      yield* logged(served, /finishing 8 requests; a second signal ends at once/);
+      yield* logged(served, /finishing 8 requests; a second signal exits at once/);
       for (const response of held) response.end(Buffer.concat(events.slice(3)));
       for (const it of yield* Effect.promise(() => Promise.all(got))) assert.isFalse(it.broken);
       assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [0, null]);
@@ -141,7 +141,7 @@ describe("stream-recovery serve --workers", () => {
         ],
         { NODE_OPTIONS: `--import=${module}` },
       );
-      yield* logged(served, /a worker serves/, 2);
+      yield* logged(served, /a worker is ready/, 2);
       yield* Effect.promise(() => Promise.all(Array.from({ length: 10 }, () => refused(served.url, 50))));
       served.child.kill("SIGTERM");
       assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [0, null]);
@@ -162,7 +162,7 @@ describe("stream-recovery serve --workers", () => {
       // With a lease of an hour, runs that end earlier did not wait for it.
       const args = ["--port", "0", "--workers", "2", "--db", file, "--lease-ms", "3600000", ...urls(server.url)];
       const served = yield* serve(args);
-      yield* logged(served, /a worker serves/, 2);
+      yield* logged(served, /a worker is ready/, 2);
       const victim = workersOf(served).get(2);
       assert.isDefined(victim);
       const count = 24;
@@ -192,7 +192,7 @@ describe("stream-recovery serve --workers", () => {
       );
       yield* recorded(file, count);
       process.kill(victim ?? 0, "SIGKILL");
-      yield* logged(served, /a worker has ended, and is replaced worker=2 how=SIGKILL/);
+      yield* logged(served, /a worker ended and is being replaced worker=2 how=SIGKILL/);
       const results = [...(yield* Effect.promise(() => Promise.all(got))), ...(yield* Effect.forEach(last, whole))];
       const broken = results.filter((it) => it.broken).length;
       assert.isAbove(broken, 0, "the worker that died had runs");
@@ -205,7 +205,7 @@ describe("stream-recovery serve --workers", () => {
         [broken, new Set(["process_lost"])],
       );
       for (const run of gone) assert.lengthOf(run.incidents, 0, "nothing is decided about a run of a dead process");
-      yield* logged(served, /a worker serves worker=2/, 2);
+      yield* logged(served, /a worker is ready worker=2/, 2);
       assert.notStrictEqual(workersOf(served).get(2), victim);
       for (let n = 0; n < 8; n++) assert.strictEqual((yield* post(served.url, "openai-chat")).status, 200);
     }),
@@ -222,7 +222,7 @@ describe("stream-recovery serve --workers", () => {
         const server = yield* FaultProvider.make({ script });
         const args = ["--port", "0", "--workers", "3", "--db", file, "--lease-ms", "3600000", ...urls(server.url)];
         const served = yield* serve(args, { NODE_OPTIONS: `--import=${module}` });
-        yield* logged(served, /a worker serves/, 3);
+        yield* logged(served, /a worker is ready/, 3);
         const hung = yield* Effect.forEach([2, 3], (worker) =>
           Effect.gen(function* () {
             const { agent } = yield* connected(served, worker);
@@ -240,12 +240,12 @@ describe("stream-recovery serve --workers", () => {
         for (const worker of [2, 3]) {
           yield* logged(
             served,
-            new RegExp(`a worker hangs, and is killed: it has not answered for 20 s worker=${worker}`),
+            new RegExp(`killing a worker that hangs: it has not answered for 20 s worker=${worker}`),
           );
-          yield* logged(served, new RegExp(`a worker has ended, and is replaced worker=${worker} how=SIGKILL`));
+          yield* logged(served, new RegExp(`a worker ended and is being replaced worker=${worker} how=SIGKILL`));
         }
         for (const client of hung) assert.isTrue((yield* whole(client)).broken);
-        yield* logged(served, /a worker serves/, 5);
+        yield* logged(served, /a worker is ready/, 5);
         const runs = yield* ended(file);
         assert.deepStrictEqual(
           runs.map(({ end }) => end?.reason),
@@ -278,13 +278,13 @@ describe("stream-recovery serve --workers", () => {
       assert.deepStrictEqual(yield* statuses(served), [200]);
       write({ max_body_bytes: 100 });
       served.child.kill("SIGHUP");
-      yield* logged(served, /the configuration was read again/);
+      yield* logged(served, /the configuration was reloaded/);
       assert.deepStrictEqual(yield* statuses(served), [413]);
       write({ max_body_bytes: "many" });
       served.child.kill("SIGHUP");
-      yield* logged(served, /the configuration is not taken, and the last one stays/);
+      yield* logged(served, /the new configuration was rejected, and the last one stays in effect/);
       for (const pid of workersOf(served).values()) process.kill(pid, "SIGKILL");
-      yield* logged(served, /a worker serves/, 4);
+      yield* logged(served, /a worker is ready/, 4);
       assert.deepStrictEqual(yield* statuses(served), [413]);
     }),
   );
@@ -296,7 +296,7 @@ describe("stream-recovery serve --workers", () => {
       const write = (limits: object) => writeFileSync(config, JSON.stringify({ db: join(dir, "runs.db"), limits }));
       write({});
       const served = yield* serve(["--config", config, "--port", "0", "--workers", "2"]);
-      yield* logged(served, /a worker serves/, 2);
+      yield* logged(served, /a worker is ready/, 2);
       const generations = Effect.map(
         Effect.promise(() => send(`${served.url}/metrics`)),
         ({ text }) =>
@@ -306,9 +306,9 @@ describe("stream-recovery serve --workers", () => {
       );
       assert.deepStrictEqual(yield* generations, ["1:1", "2:1"]);
       for (const [limits, said] of [
-        [{ max_body_bytes: 100 }, /the configuration was read again generation=2/],
-        [{ max_body_bytes: "many" }, /the configuration is not taken, and the last one stays/],
-        [{ max_body_bytes: 200 }, /the configuration was read again generation=3/],
+        [{ max_body_bytes: 100 }, /the configuration was reloaded generation=2/],
+        [{ max_body_bytes: "many" }, /the new configuration was rejected, and the last one stays in effect/],
+        [{ max_body_bytes: 200 }, /the configuration was reloaded generation=3/],
       ] as const) {
         write(limits);
         served.child.kill("SIGHUP");
@@ -316,7 +316,7 @@ describe("stream-recovery serve --workers", () => {
       }
       assert.deepStrictEqual(yield* generations, ["1:3", "2:3"]);
       process.kill(workersOf(served).get(2) ?? 0, "SIGKILL");
-      yield* logged(served, /a worker serves worker=2/, 2);
+      yield* logged(served, /a worker is ready worker=2/, 2);
       assert.deepStrictEqual(yield* generations, ["1:3", "2:3"]);
     }),
   );
@@ -327,7 +327,7 @@ describe("stream-recovery serve --workers", () => {
       const server = yield* FaultProvider.make({ script });
       const db = join(yield* folder, "runs.db");
       const served = yield* serve(["--port", "0", "--workers", "2", "--db", db, ...urls(server.url)]);
-      yield* logged(served, /a worker serves/, 2);
+      yield* logged(served, /a worker is ready/, 2);
       const connections = { made: 0, failed: 0 };
       const connecting = Effect.forever(
         Effect.map(Effect.exit(Effect.tryPromise(() => chat(served))), (exit) => {
@@ -337,9 +337,9 @@ describe("stream-recovery serve --workers", () => {
       );
       const clients = yield* Effect.forEach(Array.from({ length: 4 }), () => Effect.forkScoped(connecting));
       for (const worker of [1, 2, 1, 2]) {
-        const before = [...served.stderr().matchAll(new RegExp(`a worker serves worker=${worker}`, "g"))].length;
+        const before = [...served.stderr().matchAll(new RegExp(`a worker is ready worker=${worker}`, "g"))].length;
         process.kill(workersOf(served).get(worker) ?? 0, "SIGTERM");
-        yield* logged(served, new RegExp(`a worker serves worker=${worker}`), before + 1);
+        yield* logged(served, new RegExp(`a worker is ready worker=${worker}`), before + 1);
       }
       yield* Fiber.interruptAll(clients);
       assert.isAbove(connections.made, 100);
@@ -378,10 +378,10 @@ describe("stream-recovery serve --workers", () => {
   it.live("exits with code 1 and a reason if its workers die repeatedly, and leaves none behind", () =>
     Effect.gen(function* () {
       const served = yield* serve(["--port", "0", "--workers", "2", "--db", join(yield* folder, "runs.db")]);
-      yield* logged(served, /a worker serves/, 2);
+      yield* logged(served, /a worker is ready/, 2);
       killing(served, [1, 2]);
       assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [1, null], served.stderr());
-      assert.match(served.stderr(), /serve: worker [12] has ended 5 times in a row, the last time so: SIGKILL\n/);
+      assert.match(served.stderr(), /serve: worker [12] has ended 5 times in a row; the last cause: SIGKILL\n/);
       assert.isFalse(yield* Effect.promise(() => isOpen(served.url)));
     }),
   );
@@ -391,9 +391,9 @@ describe("stream-recovery serve --workers", () => {
       const server = yield* FaultProvider.make({});
       const db = join(yield* folder, "runs.db");
       const served = yield* serve(["--port", "0", "--workers", "2", "--db", db, ...urls(server.url)]);
-      yield* logged(served, /a worker serves/, 2);
+      yield* logged(served, /a worker is ready/, 2);
       killing(served, [2]);
-      yield* logged(served, /a worker has ended, and is replaced worker=2 how=SIGKILL pause_ms=30000/);
+      yield* logged(served, /a worker ended and is being replaced worker=2 how=SIGKILL pause_ms=30000/);
       assert.strictEqual((yield* post(served.url, "openai-chat", {})).status, 200);
     }),
   );
@@ -402,9 +402,9 @@ describe("stream-recovery serve --workers", () => {
     Effect.gen(function* () {
       const served = yield* serve(["--port", "0", "--workers", "2", "--db", join(yield* folder, "runs.db")]);
       for (let ended = 1; ended <= 6; ended += 1) {
-        yield* logged(served, /a worker serves/, 1 + ended);
+        yield* logged(served, /a worker is ready/, 1 + ended);
         process.kill(workersOf(served).get(2) ?? 0, "SIGTERM");
-        yield* logged(served, /a worker has ended, and is replaced worker=2 how="exit code 0" pause_ms=1000/, ended);
+        yield* logged(served, /a worker ended and is being replaced worker=2 how="exit code 0" pause_ms=1000/, ended);
       }
     }),
   );
@@ -418,14 +418,14 @@ describe("stream-recovery serve --workers", () => {
       const server = yield* FaultProvider.make({});
       write("runs.db", {});
       const served = yield* serve(["--config", config, "--port", "0", "--workers", "2", ...urls(server.url)]);
-      yield* logged(served, /a worker serves/, 2);
+      yield* logged(served, /a worker is ready/, 2);
       // No worker could start by itself on this address, which requires a token.
       write("others.db", { listen: { host: "0.0.0.0" }, prices: { m: { input: 1, output: 1 } } });
       served.child.kill("SIGHUP");
-      yield* logged(served, /the configuration was read again; these need a restart: host, db, prices/);
+      yield* logged(served, /the configuration was reloaded; these need a restart: host, db, prices/);
       for (const pid of workersOf(served).values()) process.kill(pid, "SIGKILL");
       yield* Effect.raceFirst(
-        logged(served, /a worker serves/, 4),
+        logged(served, /a worker is ready/, 4),
         Effect.promise(() => served.exited),
       );
       assert.strictEqual((yield* post(served.url, "openai-chat", {})).status, 200);
@@ -482,7 +482,7 @@ describe("stream-recovery serve --workers", () => {
       const first = yield* serve(["--port", "0", "--db", file]);
       const { port } = new URL(first.url);
       const wrong: ReadonlyArray<readonly [ReadonlyArray<string>, RegExp]> = [
-        [["--workers", "2", "--db", "memory"], /^serve: workers: several of them share one store, .*\n$/],
+        [["--workers", "2", "--db", "memory"], /^serve: workers: several workers need a shared store, .*\n$/],
         [["--workers", "0", "--db", file], /^serve: --workers: expected 1 to 128, or auto, got "0"\n$/],
         [["--workers", "many", "--db", file], /^serve: --workers: expected 1 to 128, or auto, got "many"\n$/],
         [["--workers", "2", "--port", port, "--db", file], /^serve: cannot listen on .* \(EADDRINUSE\)\n$/],

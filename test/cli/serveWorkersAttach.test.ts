@@ -61,7 +61,7 @@ const started = Effect.fnUntraced(function* (
     return { ...first, db, gateways, stderr: () => gateways.map((it) => it.stderr()).join("") };
   }
   const served = yield* serve(["--port", "0", "--workers", String(workers), ...args], env);
-  yield* logged(served, /a worker serves/, workers);
+  yield* logged(served, /a worker is ready/, workers);
   return { ...served, db };
 });
 
@@ -288,7 +288,7 @@ for (const way of ["worker", "gateway"] as const)
           const got = yield* whole(yield* stream(served, 2, run, "GET", { "last-event-id": wrong }));
           assert.strictEqual(got.head?.statusCode, 400);
           assert.strictEqual(got.head?.headers["x-recovery-refused"], "offset");
-          assert.include(got.body.toString(), "Last-Event-ID says how many bytes");
+          assert.include(got.body.toString(), "Last-Event-ID: expected the number of bytes");
         }
         const reading = yield* stream(served, 2, run, "GET", offset);
         yield* Effect.promise(() => reading.head);
@@ -423,7 +423,7 @@ describe("a client of several workers that comes back", () => {
       const got = yield* whole(second);
       assert.isTrue(got.broken);
       assert.isTrue(all.subarray(0, got.body.length).equals(got.body));
-      yield* logged(served, /a worker serves worker=1/, 2);
+      yield* logged(served, /a worker is ready worker=1/, 2);
       for (const worker of [1, 2]) {
         const repeat = yield* chat(served, worker, again);
         if (worker === 1) (yield* provider.nth(1)).finish();
@@ -443,7 +443,7 @@ describe("a client of several workers that comes back", () => {
       yield* Effect.promise(() => second.head);
       process.kill(workersOf(served).get(2) ?? 0, "SIGKILL");
       assert.isTrue((yield* whole(second)).broken);
-      yield* logged(served, /a worker serves worker=2/, 2);
+      yield* logged(served, /a worker is ready worker=2/, 2);
       yield* streams(served, 2, (runs) => runs[0]?.state === "left");
       // The replacement finds the runs that existed before it.
       const { client: third, runs } = yield* attachesUnmarked(served, provider, 2);
@@ -465,7 +465,7 @@ describe("a client of several workers that comes back", () => {
       yield* leaves(served, provider, first, 1);
       write(50);
       served.child.kill("SIGHUP");
-      yield* logged(served, /the configuration was read again/);
+      yield* logged(served, /the configuration was reloaded/);
       const second = yield* unread(served, 2);
       yield* Effect.promise(() => second.head);
       yield* streams(served, 2, (runs) => runs.some(({ attached, state }) => attached === 1 && state === "left"));
@@ -476,7 +476,7 @@ describe("a client of several workers that comes back", () => {
     Effect.gen(function* () {
       const provider = yield* providerOf(events);
       const served = yield* started(provider.at, { env: { TMPDIR: "/dev/null" } });
-      assert.match(served.stderr(), /begins a run of its own: the temporary folder cannot be used.* code=ENOTDIR/);
+      assert.match(served.stderr(), /cannot use the temporary folder, .* code=ENOTDIR/);
       const first = yield* chat(served, 1);
       // Without a folder no worker can reach the other one.
       const { run, sent } = yield* leaves(served, provider, first, 3, 1);

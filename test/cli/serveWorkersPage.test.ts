@@ -19,7 +19,7 @@ const started = Effect.fnUntraced(function* (upstream: string, more: ReadonlyArr
   const served = yield* serve([
     ...["--port", "0", "--workers", "2", "--db", db, "--openai-url", `${upstream}/v1`, ...more],
   ]);
-  yield* logged(served, /a worker serves/, 2);
+  yield* logged(served, /a worker is ready/, 2);
   return served;
 });
 
@@ -59,9 +59,9 @@ describe("the page and the metrics of several workers", () => {
         assert.lengthOf((yield* json(client, "/recovery/api/paths")).paths as ReadonlyArray<unknown>, 1);
       }
       process.kill(workersOf(served).get(2) ?? 0, "SIGKILL");
-      yield* logged(served, /a worker has ended/);
+      yield* logged(served, /a worker ended/);
       assert.strictEqual(yield* series(first, relayed), 3, "its last counters stay");
-      yield* logged(served, /a worker serves/, 3);
+      yield* logged(served, /a worker is ready/, 3);
       assert.strictEqual(yield* series(first, relayed), 3);
       yield* first.ask(chat, body);
       const again = yield* connected(served, 2);

@@ -14,7 +14,7 @@ const started = Effect.fnUntraced(function* (upstream: string, more: ReadonlyArr
   const db = file ?? join(yield* folder, "runs.db");
   const args = ["--port", "0", "--workers", "2", "--db", db, "--openai-url", `${upstream}/v1`, ...more];
   const served = yield* serve(args);
-  yield* logged(served, /a worker serves/, 2);
+  yield* logged(served, /a worker is ready/, 2);
   return served;
 });
 
@@ -156,7 +156,7 @@ describe("the knowledge that several workers share", () => {
       const first = yield* connected(served, 1);
       yield* announcedTo(served, first, 2, yield* connected(served, 2));
       process.kill(workersOf(served).get(2) ?? 0, "SIGKILL");
-      yield* logged(served, /a worker serves worker=2/, 2);
+      yield* logged(served, /a worker is ready worker=2/, 2);
       assert.lengthOf(yield* announcedTo(served, yield* connected(served, 2), 1, first), 1);
       assert.strictEqual(asked, 1);
     }),

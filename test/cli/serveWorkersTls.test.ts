@@ -63,7 +63,7 @@ describe("stream-recovery serve --workers", () => {
         ...["--port", "0", "--workers", "2", "--db", join(dir, "runs.db"), "--tls-cert", cert, "--tls-key", key],
         ...["--linger-ms", "60000", "--openai-url", `${provider.at}/v1`],
       ]);
-      yield* logged(served, /a worker serves/, 2);
+      yield* logged(served, /a worker is ready/, 2);
       const url = served.stdout().trim().replace("listening on ", "");
       assert.match(url, /^https:/);
       const chat = `${url}${paths["openai-chat"]}`;
@@ -106,13 +106,16 @@ describe("stream-recovery serve --workers", () => {
         key,
       ];
       const served = yield* serve(args);
-      yield* logged(served, /a worker serves/, 2);
+      yield* logged(served, /a worker is ready/, 2);
       writeFileSync(key, Certificates.key.slice(0, 80));
       served.child.kill("SIGHUP");
-      yield* logged(served, /the configuration is not taken, and the last one stays: tls: expected a certificate/);
+      yield* logged(
+        served,
+        /the new configuration was rejected, and the last one stays in effect: tls: expected a certificate/,
+      );
       for (const pid of workersOf(served).values()) process.kill(pid, "SIGKILL");
       yield* Effect.raceFirst(
-        logged(served, /a worker serves/, 4),
+        logged(served, /a worker is ready/, 4),
         Effect.promise(() => served.exited),
       );
       const url = served.stdout().trim().replace("listening on ", "");
@@ -126,7 +129,7 @@ describe("stream-recovery serve --workers", () => {
       const served = yield* serve(["--port", "0", "--workers", "auto", "--db", join(yield* folder, "runs.db")]);
       const cores = availableParallelism();
       // A single process has no supervisor, and its log does not mention workers.
-      yield* logged(served, /a worker serves/, cores === 1 ? 0 : cores);
+      yield* logged(served, /a worker is ready/, cores === 1 ? 0 : cores);
       assert.strictEqual(workersOf(served).size, cores === 1 ? 0 : cores);
       served.child.kill("SIGTERM");
       assert.deepStrictEqual(yield* Effect.promise(() => served.exited), [0, null]);

@@ -110,8 +110,8 @@ describe.skipIf(!isPlayed)("a file of the version before, whose serve ends with 
           const again = yield* serve(args, older().env, older().bin);
           assert.deepStrictEqual(yield* Effect.promise(() => again.exited), [2, null]);
           const { schema } = older();
-          const said = `has schema version ${schema + 1}, and this program knows version ${schema}: a newer one has written it. Update this program`;
-          assert.include(again.stderr(), said);
+          assert.include(again.stderr(), `has schema version ${schema + 1}, `);
+          assert.include(again.stderr(), `this program knows version ${schema}: a newer `);
           assert.strictEqual((yield* Effect.promise(() => send(`${now.url}/readyz`))).status, 200);
         }).pipe(Effect.scoped),
     );

@@ -54,7 +54,7 @@ for (const protocol of protocols)
           assert.strictEqual(got.status, 400);
           assert.strictEqual(requests(), 4);
           const message = messageOf(got);
-          assert.include(message, "a web page (text/html) came in place of the model provider's response");
+          assert.include(message, "a web page (text/html) arrived instead of the model provider's response");
           assert.include(message, "with the title \"Sign in &amp; go to 'work'\"");
         }),
       );
@@ -83,7 +83,7 @@ for (const protocol of protocols)
             .writeHead(200, { "content-type": "text/event-stream", "content-encoding": "gzip" })
             .end("data: {}\n\n");
         const { got } = yield* played(protocol, [plain]);
-        assert.include(messageOf(got), "the response's header says gzip, and its body is not gzip");
+        assert.include(messageOf(got), "the response's header says gzip, but its body is not gzip");
         assert.strictEqual(got.headers["x-recovery-code"], "not_gzip");
       }),
     );

@@ -228,7 +228,7 @@ describe("Gateway.configure", () => {
       const token = "a-token-of-24-characters";
       const gateway = yield* front(url, { host: "0.0.0.0", token });
       const failed = yield* Effect.flip(gateway.gateway.configure({ host: "127.0.0.1" }));
-      assert.match(failed.message, /^token: needed/);
+      assert.match(failed.message, /^token: required/);
       const address = gateway.url.replace("0.0.0.0", "127.0.0.1");
       assert.strictEqual((yield* Effect.promise(() => send(`${address}/v1/models`))).status, 401);
     }),

@@ -112,7 +112,7 @@ const recordProblems = ({ incidents, record }: Outcome, got: Actual): ReadonlyAr
   if (completed !== (got.end === "completed"))
     problems.push(`on record the run is ${record.end?.state ?? "without an end"}`);
   for (const incident of incidents.filter((it) => !decidesAgain(it)))
-    problems.push(`decide gives another decision for ${incident.id}`);
+    problems.push(`decide gives a different decision for ${incident.id}`);
   return problems;
 };
 

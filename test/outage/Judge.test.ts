@@ -51,7 +51,7 @@ describe("The judge of outages", () => {
   });
 
   it("finds that a world without requests, or without trouble, proves nothing", () => {
-    const name = "what a world must have";
+    const name = "requirements of a world";
     assert.deepStrictEqual(
       broken((run) => void run.requests.splice(0)),
       [name],
@@ -78,7 +78,7 @@ describe("The judge of outages", () => {
       diary.effect("pay");
       diary.effect("pay");
     });
-    assert.deepStrictEqual(twice, ["effects twice"]);
+    assert.deepStrictEqual(twice, ["repeated effects"]);
   });
 
   it("finds text that was kept twice, and text that is missing", () => {
@@ -87,7 +87,7 @@ describe("The judge of outages", () => {
         run.twice = ["a#1"];
         run.missing = ["a#2"];
       }),
-      ["text twice", "text missing"],
+      ["repeated text", "missing text"],
     );
   });
 
@@ -98,17 +98,17 @@ describe("The judge of outages", () => {
         run.questions.push(question(1_000, more));
       });
     const cut = sent(0, { cut: "broke" });
-    assert.deepStrictEqual(asks({}, [cut]), ["asked without need"]);
-    assert.deepStrictEqual(asks({}, [cut, cut, cut]), ["asked without need"]);
+    assert.deepStrictEqual(asks({}, [cut]), ["needless questions"]);
+    assert.deepStrictEqual(asks({}, [cut, cut, cut]), ["needless questions"]);
     assert.deepStrictEqual(asks({ shown: true }, [cut]), []);
     assert.deepStrictEqual(asks({ reasoned: true }, [cut, cut]), []);
     assert.deepStrictEqual(asks({}, [cut, cut, cut, cut]), []);
     const silent = sent(0, { cut: "silent" });
     assert.deepStrictEqual(asks({}, [silent, silent]), []);
     const spent = { rule: "budget_exhausted" };
-    assert.deepStrictEqual(asks(spent, [silent]), ["asked without need"]);
+    assert.deepStrictEqual(asks(spent, [silent]), ["needless questions"]);
     assert.deepStrictEqual(asks(spent, [cut, silent]), [], "its time is over");
-    assert.deepStrictEqual(asks({}, [cut, silent]), ["asked without need"]);
+    assert.deepStrictEqual(asks({}, [cut, silent]), ["needless questions"]);
   });
 
   it("takes a request into an outage that is over before it is noticed for a stall", () => {
@@ -121,7 +121,7 @@ describe("The judge of outages", () => {
         diary.returns.push({ path: 0, at: backAt, awayMs: backAt - 300, kind: "black_hole", waiting: [] });
       });
     assert.deepStrictEqual(asks(9_000), []);
-    assert.deepStrictEqual(asks(11_000), ["asked without need"]);
+    assert.deepStrictEqual(asks(11_000), ["needless questions"]);
   });
 
   describe("of a question because the budget is spent", () => {
@@ -141,7 +141,7 @@ describe("The judge of outages", () => {
         },
         { ...spendable, ...may },
       );
-    const needless = ["asked without need"];
+    const needless = ["needless questions"];
 
     it("finds one before more was refused, or broke, than the run may send again", () => {
       assert.deepStrictEqual(asks({}, [refused(1), refused(2), refused(3)]), needless);
@@ -154,7 +154,7 @@ describe("The judge of outages", () => {
     });
 
     it("finds one about a request that was never sent", () => {
-      assert.deepStrictEqual(asks({ refusals: 0, breaks: 0 }, []), ["what a world must have", ...needless]);
+      assert.deepStrictEqual(asks({ refusals: 0, breaks: 0 }, []), ["requirements of a world", ...needless]);
     });
 
     it("finds one that what was shown is the only reason for", () => {
@@ -203,13 +203,13 @@ describe("The judge of outages", () => {
         run.waits = 3;
       });
     assert.deepStrictEqual(decided(10), []);
-    assert.deepStrictEqual(decided(11), ["decisions in vain"]);
+    assert.deepStrictEqual(decided(11), ["decisions without effect"]);
   });
 
   it("finds requests that nothing explains", () => {
     assert.deepStrictEqual(
       broken((run) => run.requests.push(sent(100))),
-      ["requests beyond what was cut or refused"],
+      ["requests beyond those cut or refused"],
     );
     assert.deepStrictEqual(
       broken((run) => run.requests.push(sent(100, { reached: false }))),
@@ -230,7 +230,7 @@ describe("The judge of outages", () => {
         diary.returns.push(back([run]));
       });
     assert.deepStrictEqual(noticed(31_999), []);
-    assert.deepStrictEqual(noticed(32_001), ["first request behind what is allowed, at worst"]);
+    assert.deepStrictEqual(noticed(32_001), ["worst delay of a first request beyond its limit"]);
   });
 
   it("finds a path's return that is noticed too late where nobody can probe it", () => {
@@ -244,9 +244,11 @@ describe("The judge of outages", () => {
         diary.returns.push(back([run, other]));
       });
     assert.deepStrictEqual(noticed(52_999), []);
-    assert.deepStrictEqual(noticed(53_001), ["first request behind what is allowed, at worst without probes"]);
+    assert.deepStrictEqual(noticed(53_001), ["worst delay of a first request beyond its limit without probes"]);
     assert.deepStrictEqual(noticed(52_999, 62_999), []);
-    assert.deepStrictEqual(noticed(52_999, 63_001), ["last waiting runs on the wire without probes"]);
+    assert.deepStrictEqual(noticed(52_999, 63_001), [
+      "time until the last waiting runs sent its request without probes",
+    ]);
   });
 
   it("finds one of many that waits for too long behind it, or for ever", () => {
@@ -259,8 +261,8 @@ describe("The judge of outages", () => {
         diary.returns.push(back([run, other]));
       });
     assert.deepStrictEqual(last(39_999), []);
-    assert.deepStrictEqual(last(40_001), ["last waiting runs on the wire"]);
-    assert.deepStrictEqual(last(undefined), ["lost", "last waiting runs on the wire"]);
+    assert.deepStrictEqual(last(40_001), ["time until the last waiting runs sent its request"]);
+    assert.deepStrictEqual(last(undefined), ["lost", "time until the last waiting runs sent its request"]);
   });
 
   it("finds a request inside of an announced wait of its scope, and none of another one", () => {
@@ -269,7 +271,7 @@ describe("The judge of outages", () => {
         diary.refusals.push({ ...asker, kind, at: 10_000, until: 30_000 });
         run.requests.splice(0, 1, sent(20_000, more));
       });
-    const found = ["requests inside of an announced wait"];
+    const found = ["requests during an announced wait"];
     assert.deepStrictEqual(inside({}), found);
     assert.deepStrictEqual(inside({ from: 9_999 }), [], "it was on its way when the refusal came");
     assert.deepStrictEqual(inside({ from: 30_000 }), []);

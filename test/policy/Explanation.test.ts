@@ -48,8 +48,8 @@ describe("explain", () => {
   it("says if a number of tokens is an estimate, in questions about tokens", () => {
     const asked = (because: ReadonlyArray<string>) =>
       explain({ ...decision("token_budget"), because }, { kind: "transport" }, facts);
-    assert.include(asked(["failure=transport", "tokens=estimated"]), "The number is an estimate");
-    assert.include(asked(["failure=transport"]), "The number is the provider's own.");
+    assert.include(asked(["failure=transport", "tokens=estimated"]), "The count is an estimate");
+    assert.include(asked(["failure=transport"]), "The count is the provider's own.");
   });
 
   it("says what a retry waits for, and which route it takes", () => {
@@ -57,12 +57,12 @@ describe("explain", () => {
       explain({ ...decision("nothing_shown"), action: "auto_retry_once", ...manner }, { kind: "transport" }, facts);
     const plain = said({});
     assert.strictEqual(said({ route: "same" }), plain);
-    assert.strictEqual(said({ wait_for: "path" }), `${plain} It goes when the provider can be reached again.`);
+    assert.strictEqual(said({ wait_for: "path" }), `${plain} It is sent when the provider can be reached again.`);
     assert.strictEqual(
       said({ route: "same", wait_for: "cooldown" }),
-      `${plain} It goes when the wait is over that the provider has announced.`,
+      `${plain} It is sent when the wait that the provider announced is over.`,
     );
-    assert.strictEqual(said({ route: "next" }), `${plain} It goes to the next route.`);
+    assert.strictEqual(said({ route: "next" }), `${plain} It is sent to the next route.`);
   });
 
   it("says why new text was not joined to shown text, and that nothing unproven was shown", () => {
@@ -75,16 +75,16 @@ describe("explain", () => {
     const said = SeamFault.literals.map((fault) => explain(decision("recovery_refused"), unproven(fault), facts));
     assert.strictEqual(new Set(said).size, SeamFault.literals.length);
     for (const message of said)
-      assert.match(message, /^The answer could not be joined to what was shown: [^;]+; nothing of it/);
+      assert.match(message, /^The answer could not be joined to the shown text: [^;]+; none of the/);
     for (const code of [undefined, "planted-code", "toString", "constructor"]) {
       assert.match(
         explain(decision("recovery_refused"), unproven(code), facts),
-        /^The answer could not be joined to what was shown; nothing of it was shown that is not proven/,
+        /^The answer could not be joined to the shown text; none of the unproven text was shown/,
       );
     }
     // Another failure of a continuation has another sentence.
     const refused = explain(decision("recovery_refused"), { kind: "rejected", reason: "invalid_request" }, facts);
-    assert.include(refused, "; the continuation was refused. What was settled before is kept.");
+    assert.include(refused, "; the continuation was refused. Everything settled before it is kept.");
   });
 
   it("repeats no text from outside", () => {

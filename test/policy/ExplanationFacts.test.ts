@@ -21,19 +21,19 @@ const claims: ReadonlyArray<readonly [RegExp, (facts: AttemptFacts) => boolean]>
   [/No tool runs again/, ({ tools }) => !tools.some(isCut)],
   [/A tool has run\./, ({ tools }) => tools.some(({ phase }) => phase === "settled")],
   [/outcome is not known/, ({ tools }) => tools.some(isCut)],
-  [/The provider had begun to run a tool/, ({ tools }) => tools.some(({ executor }) => executor === "provider")],
+  [/The provider had started one of its/, ({ tools }) => tools.some(({ executor }) => executor === "provider")],
   [/only tools that change nothing were called/, ({ tools }) => tools.every(({ effect }) => effect === "read_only")],
-  [/nothing of the request had been sent/, ({ delivery }) => delivery === "not_sent"],
+  [/no part of the request had been sent/, ({ delivery }) => delivery === "not_sent"],
   [/The answer had already ended/, ({ terminal_seen }) => terminal_seen],
   [
-    /had nothing in it|before the answer began/,
+    /response was empty|before the answer began/,
     ({ progress, shown, tools }) => progress === "none" && shown === "nothing" && tools.length === 0,
   ],
   [
-    /could not be (made|reached)|did not begin to answer/,
+    /could not be (established|reached)|did not begin to answer/,
     ({ progress, shown }) => shown === "nothing" && (progress === "none" || progress === "started"),
   ],
-  [/a part of the answer had been shown/, ({ shown }) => shown === "text"],
+  [/part of the answer had been shown/, ({ shown }) => shown === "text"],
   [/nothing had been shown/, ({ shown }) => shown === "nothing"],
   [/only reasoning had been shown/, ({ shown }) => shown === "reasoning"],
 ];
@@ -106,7 +106,7 @@ describe(`explain, on generated values (seed ${seed})`, () => {
     const facts = { ...factsWith([cut]), terminal_seen: true };
     assert.strictEqual(
       explain(decisionOf("already_complete"), { kind: "cancelled", by: "user" }, facts),
-      "The answer had already ended when the user cancelled; the answer is complete, nothing is repeated. A tool had started and its outcome is not known.",
+      "The answer had already ended when the user cancelled; the answer is complete, so nothing is repeated. A tool had started and its outcome is not known.",
     );
   });
 

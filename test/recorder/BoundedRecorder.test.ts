@@ -225,7 +225,7 @@ describe("A recorder that takes the writes of several runs together, and waits f
     const ask = () => recorder.commit("r", [], { services }, (why) => heard.push(why?.message ?? "on record"));
     return { ask, heard, recorder, tolds };
   }).pipe(Effect.scoped);
-  const late = (ms: number) => `r: the recorder's write did not come back within ${ms} ms`;
+  const late = (ms: number) => `r: the recorder's write did not return within ${ms} ms`;
 
   it.effect(
     "reports each write in time: the whole wait is spent once, and again after the store has reported one",
@@ -278,7 +278,7 @@ describe("A recorder that takes the writes of several runs together, and waits f
       assert.lengthOf(heard, hangingCallsMax);
       ask();
       assert.lengthOf(tolds, hangingCallsMax);
-      assert.match(heard.at(-1) ?? "", /is not called: too many calls hang/);
+      assert.match(heard.at(-1) ?? "", /was not called: too many calls hang/);
       tolds[0]?.(true);
       ask();
       assert.lengthOf(tolds, hangingCallsMax + 1);

@@ -172,8 +172,8 @@ describe("The options of a run", () => {
     ["provider.model", 5, /^provider\.model: expected a name, got 5/],
     ["tools.0.effect", "harmless", /^tools\[0\]\.effect: expected "read_only" or "mutating" or "unknown"/],
     ["runId", long, /^runId: expected 1 to 128 characters, got 300 characters/],
-    ["retryOf", 5, /^retryOf: expected a text, got 5/],
-    ["transcript", {}, /^transcript: expected a text, got a value of type object/],
+    ["retryOf", 5, /^retryOf: expected a string, got 5/],
+    ["transcript", {}, /^transcript: expected a string, got a value of type object/],
     ["reveal", "later", /^reveal: expected "live" or "on_complete"/],
     ["observe", undefined, /^observe: expected a function, got nothing/],
     ["path", 5, /^path: expected the name of a path or a Path, got 5/],
@@ -190,7 +190,7 @@ describe("The options of a run", () => {
     ["routes.0", null, /^routes\[0\]: expected an object, got null/],
     ["routes.0.id", long, /^routes\[0\]\.id: expected a name of 1 to 128 characters, got 300 characters/],
     ["routes.0.id", "", /^routes\[0\]\.id: expected a name of 1 to 128 characters, got ""/],
-    ["routes", twice, /^routes\[1\]\.id: expected a name of its own, got "b", which another route has/],
+    ["routes", twice, /^routes\[1\]\.id: expected a unique name, got "b", which another route has/],
     ["routes.0.provider.id", "", /^routes\[0\]\.provider\.id: expected a name, got ""/],
     ["routes.0.path", 5, /^routes\[0\]\.path: expected the name of a path or a Path, got 5/],
     ["routes.0.attempt", 5, /^routes\[0\]\.attempt: expected a function, got 5/],
@@ -300,15 +300,18 @@ describe("What observe says", () => {
     Effect.gen(function* () {
       const cases: ReadonlyArray<readonly [unknown, string]> = [
         [{ progress: "output", shows: "text" }, "calls: expected a list of call signals, got nothing"],
-        [{ ...Observation.none, shows: "image" }, 'shows: expected "nothing" | "reasoning" | "text", got another text'],
+        [
+          { ...Observation.none, shows: "image" },
+          'shows: expected "nothing" | "reasoning" | "text", got another string',
+        ],
         [
           { ...Observation.none, calls: [{ ...call, ordinal: 1.5 }] },
-          "calls[0].ordinal: expected a whole number from 0, got 1.5",
+          "calls[0].ordinal: expected a whole number, not below 0, got 1.5",
         ],
-        [{ ...Observation.none, calls: [{ ...call, tool: 5 }] }, "calls[0].tool: expected a text, got 5"],
+        [{ ...Observation.none, calls: [{ ...call, tool: 5 }] }, "calls[0].tool: expected a string, got 5"],
         [
           { ...Observation.terminal("stop"), closes: "soon" },
-          'closes: expected "later" | "required" | "now", got another text',
+          'closes: expected "later" | "required" | "now", got another string',
         ],
         [null, "observation: expected an object, got null"],
       ];

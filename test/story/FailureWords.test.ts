@@ -75,7 +75,7 @@ describe("the words of a failure", () => {
     assert.isAbove(unsent.length, 2);
     for (const it of unsent) {
       assert.include(wordsOf(it), "It did not reach the provider");
-      assert.include(wordsOf(it), "could not be made");
+      assert.include(wordsOf(it), "could not be established");
       assert.notMatch(wordsOf(it), /broke|was lost|middle/);
     }
   });
@@ -120,7 +120,7 @@ describe("a choice", () => {
   it("continues after text that was shown last, and says if that has to be proven", () => {
     for (const it of incidents()) {
       const does = choiceDoes("continue", it);
-      assert.strictEqual(does.includes("behind the text"), it.facts.shown === "text");
+      assert.strictEqual(does.includes("after the shown text"), it.facts.shown === "text");
       const joined = choiceDoes("continue", { ...it, run: { ...it.run, continue_text: "auto" } });
       assert.strictEqual(joined.includes("proven"), it.facts.shown === "text");
     }
@@ -175,14 +175,14 @@ describe("the end of a run", () => {
       stoppedBy(asks.decision.rule, asks, [question, { _tag: "QuestionAnswered", revision: 1, answer: "stop", by }]);
     const why = (record: ReturnType<typeof stoppedBy>) => record.end && stopWords(record, record.end);
     assert.strictEqual(why(answered("person")), "a person answered “Stop”");
-    assert.strictEqual(why(answered("expiry")), "its question was not answered in time, which takes “Stop”");
+    assert.strictEqual(why(answered("expiry")), "its question expired unanswered, and its default “Stop” applied");
     assert.strictEqual(why(stoppedBy(asks.decision.rule, asks)), "it needed an answer, and there was no one to ask");
     const noted = { attempt: 1, at_ms: 10, event: "answer", detail: "no_choice_matters" } as const;
     const unasked = stoppedBy(asks.decision.rule, asks);
     const evidence = { ...unasked.evidence, last: [...unasked.evidence.last, noted] };
     assert.strictEqual(
       why({ ...unasked, evidence }),
-      "no answer could have changed what its client has, so nobody was asked",
+      "no answer could have changed what its client received, so we asked no question",
     );
     const failure: Failure = { kind: "rejected", reason: "quota", status: 429 };
     const refused = Runs.broken("run_a", 1, 10, {

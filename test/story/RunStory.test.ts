@@ -50,8 +50,8 @@ describe("the story of a run", () => {
       attempts.map(({ end, sent }) => [sent, end]),
       [
         ["the first request", "broke"],
-        ["the same request once more", "broke"],
-        ["the same request once more", "completed"],
+        ["the same request again", "broke"],
+        ["the same request again", "completed"],
       ],
     );
     const [first] = attempts[0]?.incidents ?? [];
@@ -59,7 +59,7 @@ describe("the story of a run", () => {
       title: "It broke",
       failure: "transport · body · ECONNRESET",
       broke: "The connection to the model provider was lost",
-      next: "the same request once more after 375 ms",
+      next: "the same request again after 375 ms",
       became: "It was carried out, and a later attempt completed the run.",
     });
     assert.strictEqual(end, "Completed (end_turn) after 3 attempts and 32.6 s.");
@@ -71,14 +71,14 @@ describe("the story of a run", () => {
     assert.strictEqual(requestOf({ mode: "first", request: "first" }), "the first request");
     assert.strictEqual(
       requestOf({ mode: "replay", request: "first", route: "azure" }),
-      "the same request once more, by the route azure",
+      "the same request again, by the route azure",
     );
     const [attempt] = runStory(folded(Runs.recovered()), now).attempts;
     const incident = attempt?.incidents[0]?.incident;
     assert.isDefined(incident);
     if (incident === undefined) return;
     const decision = { ...incident.decision, delay_ms: 0, route: "next" as const };
-    assert.strictEqual(retryWords({ ...incident, decision }), "the same request once more by the next route");
+    assert.strictEqual(retryWords({ ...incident, decision }), "the same request again by the next route");
   });
 
   it("says of a break with an open question that it waits for an answer", () => {

@@ -52,16 +52,19 @@ describe("a run whose shown text was continued", () => {
       [
         ["the first request", undefined],
         [
-          "a request that goes on where the text was cut",
-          "It goes on after 412 characters: the new text began with the end of what was shown.",
+          "a request that continues the text where it was cut",
+          "It continues after 412 characters: the new text began with the end of the shown text.",
         ],
         [
-          "a request that goes on where the text was cut",
-          "It goes on after 1\u202f204 characters: the provider goes on behind the text that it is given, as it declares.",
+          "a request that continues the text where it was cut",
+          "It continues after 1\u202f204 characters: the provider declares that it continues the text that it is given.",
         ],
       ],
     );
-    assert.strictEqual(attempts[0]?.incidents[0]?.next, "a request that goes on where the text was cut after 375 ms");
+    assert.strictEqual(
+      attempts[0]?.incidents[0]?.next,
+      "a request that continues the text where it was cut after 375 ms",
+    );
   });
 
   it("has its text in pieces, in order", () =>
@@ -79,13 +82,13 @@ describe("a run whose shown text was continued", () => {
       {
         key: "seam 2",
         at: record.started_at + 9_800,
-        text: "goes on after 412 characters, proven by anchor",
+        text: "continues after 412 characters, proven by anchor",
         tone: "good",
       },
       {
         key: "seam 3",
         at: record.started_at + 20_600,
-        text: "goes on after 1\u202f204 characters, proven by prefill",
+        text: "continues after 1\u202f204 characters, proven by prefill",
         tone: "good",
       },
     ]);
@@ -166,15 +169,15 @@ describe("a run whose shown text was not continued", () => {
       title: "Its text could not be joined",
       failure: "protocol · seam_unproven · differs",
       broke:
-        "The answer could not be joined to what was shown: the new text did not begin with the end of what was shown",
-      why: "Nothing of it was shown that is not proven to go on from there. What was shown before is kept.",
+        "The answer could not be joined to the shown text: the new text did not begin with the end of the shown text",
+      why: "None of the unproven text was shown. The text shown before it is kept.",
       became: "It waits for an answer.",
       refusal: undefined,
     });
     assert.strictEqual(attempts[1]?.said.word, "not joined");
     assert.strictEqual(
       attempts[1]?.seam?.said,
-      "It was asked to go on after 412 characters, by the end of what was shown. The new text did not begin with the end of what was shown, so that nothing of it was shown.",
+      "It was asked to continue after 412 characters, given the end of the shown text. The new text did not begin with the end of the shown text, so none of its text was shown.",
     );
   });
 
@@ -197,7 +200,7 @@ describe("a run whose shown text was not continued", () => {
       assert.strictEqual(story.attempts[0]?.incidents.at(-1)?.refusal?.reason, "unproven");
       assert.include(
         runSteps(record).map(({ text }) => text),
-        "is not joined to what was shown: differs",
+        "does not join the shown text: differs",
       );
     }).pipe(Effect.provide(S.processor(["stop"]))),
   );
@@ -208,10 +211,7 @@ describe("a run whose shown text was not continued", () => {
     const evidence = { ...record.evidence, last: [...record.evidence.last, late] };
     const { seam } = runStory({ ...record, evidence }, now).attempts[1] ?? {};
     assert.deepInclude(seam, { proven: true, fault: "repeats" });
-    assert.match(
-      seam?.said ?? "",
-      /^It goes on after 412 characters: .*\. Behind the place where it goes on, something/,
-    );
+    assert.match(seam?.said ?? "", /^It continues after 412 characters: .*\. After the seam, the new text repeated/);
   });
 
   it("gives for every refusal the reason why the text was not continued, with its question", () => {
@@ -221,10 +221,10 @@ describe("a run whose shown text was not continued", () => {
       const refusal = { reason, ...seamRefusals[reason] };
       assert.deepStrictEqual(incident?.refusal, refusal);
       assert.deepStrictEqual(openQuestionOf(record)?.refusal, refusal);
-      assert.strictEqual(refusalText(refusal), `It does not go on by itself. ${refusal.why} ${refusal.remedy}`);
+      assert.strictEqual(refusalText(refusal), `It does not continue automatically. ${refusal.why} ${refusal.remedy}`);
       assert.include(
         runSteps(record).map(({ text }) => text),
-        `its text is not gone on with: ${reason}`,
+        `its text is not continued: ${reason}`,
       );
     }
   });
@@ -246,10 +246,10 @@ describe("a run whose shown text was not continued", () => {
 describe("a run that continues without its client", () => {
   it("names its deadline, and the time in which its client may come back", () => {
     assert.deepStrictEqual(absenceStory({ since: now - 12_000, until: now + 48_000 }, now), {
-      said: "goes on without its client, until 2026-11-22 09:30:48 UTC",
-      times: "it left 12 s ago and may come back for 48 s",
+      said: "continues without its client until 2026-11-22 09:30:48 UTC",
+      times: "it left 12 s ago and can return for another 48 s",
     });
     assert.isUndefined(absenceStory(undefined, now));
-    assert.include(absenceStory({ since: now - 12_000, until: now - 1 }, now)?.times, "may come back for 0 s");
+    assert.include(absenceStory({ since: now - 12_000, until: now - 1 }, now)?.times, "can return for another 0 s");
   });
 });

@@ -160,17 +160,22 @@ const broken: ReadonlyArray<
 > = [
   ["a part before any attempt", [part(1, 1)], undefined, /event 1, Part: comes before the first AttemptStarted/],
   ["a gap in the ordinals", [started(1), part(1, 1), part(1, 3)], undefined, /event 3, Part: has ordinal 3 after 1/],
-  ["a part of another attempt", [started(1), part(2, 1)], undefined, /is of attempt 2 during 1/],
-  ["an attempt that was not announced", [started(1), started(2, "replay")], undefined, /announced by no retry/],
-  ["a mode that was not announced", [started(1), retry, started(2)], undefined, /mode first, announced was replay/],
+  ["a part of another attempt", [started(1), part(2, 1)], undefined, /belongs to attempt 2, during attempt 1/],
+  ["an attempt that was not announced", [started(1), started(2, "replay")], undefined, /not announced by a retry/],
+  ["a mode that was not announced", [started(1), retry, started(2)], undefined, /mode first, but replay was announced/],
   ["a number that was left out", [started(1), retry, started(3, "replay")], undefined, /has number 3 after 1/],
-  ["a discard of nothing", [started(1), part(1, 1), retry, discarded(1)], undefined, /withdraws what follows 1 of 1/],
+  [
+    "a discard of nothing",
+    [started(1), part(1, 1), retry, discarded(1)],
+    undefined,
+    /withdraws the parts after 1 of 1/,
+  ],
   ["a discard without a break", [started(1), part(1, 1), discarded(0)], undefined, /without a retry or an answer/],
   [
     "something behind a discard",
     [started(1), part(1, 1), retry, discarded(0), part(1, 2)],
     undefined,
-    /stands between an AttemptDiscarded and the AttemptStarted/,
+    /comes between an AttemptDiscarded and its AttemptStarted/,
   ],
   ["something after the end", [started(1), completed(1), part(1, 1)], undefined, /comes after RunCompleted/],
   ["a wrong count of attempts", [started(1), completed(2)], undefined, /counts 2 attempts of 1/],
@@ -182,7 +187,12 @@ const broken: ReadonlyArray<
   ],
   ["a clean end without RunCompleted", [started(1)], done, /the stream ended without RunCompleted/],
   ["a failure after RunCompleted", [started(1), completed(1)], failed, /the stream failed after RunCompleted/],
-  ["a discard at the end", [started(1), part(1, 1), retry, discarded(0)], failed, /that no attempt follows/],
+  [
+    "a discard at the end",
+    [started(1), part(1, 1), retry, discarded(0)],
+    failed,
+    /no attempt follows an AttemptDiscarded/,
+  ],
 ];
 
 describe("checkGrammar", () => {

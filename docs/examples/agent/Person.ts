@@ -62,9 +62,9 @@ export const oneLine = (text: string): string => {
 /** The answers of the library's questions, in words. */
 const answers = {
   retry: "ask the model again from the start; what you have read is withdrawn",
-  continue: "go on from what is settled",
-  it_ran: "the tool took effect: go on from there",
-  it_did_not_run: "the tool did nothing: go on without it",
+  continue: "continue from what is settled",
+  it_ran: "the tool took effect: continue from there",
+  it_did_not_run: "the tool did nothing: continue without it",
   accept: "keep the part of the answer that is there",
   stop: "end the turn",
   yes: "run it again",

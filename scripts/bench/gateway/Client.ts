@@ -79,7 +79,7 @@ const readWhole = async (
     seen(chunk);
   }
   if (!response.complete || bytes < leastBytes)
-    throw new Error(`a stream broke, or is short: ${bytes} of ${leastBytes} bytes`);
+    throw new Error(`a stream broke or is too short: ${bytes} of ${leastBytes} bytes`);
 };
 
 /** Plays paced streams to their ends. */

@@ -117,7 +117,7 @@ export const installPeers = (): void => {
   const args = ["install", "--no-save", "--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund"];
   const { status } = spawnSync("npm", args, { cwd: here("./peers"), stdio: ["ignore", "ignore", "inherit"] });
   if (status !== 0)
-    console.error(`npm ${args.join(" ")} ended with code ${status}; what it did not install is skipped`);
+    console.error(`npm ${args.join(" ")} ended with code ${status}; contenders that it did not install are skipped`);
 };
 
 const onCores = (cores: string, command: ReadonlyArray<string>): [string, ...Array<string>] =>

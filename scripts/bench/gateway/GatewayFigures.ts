@@ -23,7 +23,7 @@ const isStream = isLine("a stream of 20 in a burst", `: ${memory}`);
 export const cpuTitle = (protocol: Protocol): string => `CPU of ${wires[protocol].title}, against a plain Node proxy`;
 export const heldTitle = (streams: number): string => `An open stream, of ${streams}`;
 
-export const lingerTitle = "A run that lingers behind its end";
+export const lingerTitle = "A run that lingers after its end";
 
 /** The rows under a title. */
 export interface Part {

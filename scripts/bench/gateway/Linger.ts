@@ -37,7 +37,7 @@ export interface Kept extends Memory {
 }
 
 const settled = async ({ probe }: Contender): Promise<Memory> => {
-  if (probe === undefined) throw new Error("a gateway is asked what it holds");
+  if (probe === undefined) throw new Error("expected a gateway with a probe");
   // The first collection may release objects that hold buffers, so the buffers are freed only by the second.
   await probe({ ask: "heap" });
   return { heap: await probe({ ask: "heap" }), outside: await probe({ ask: "outside" }) };

@@ -7,7 +7,7 @@ import type { Protocol } from "./Wires.ts";
 
 export const help = `Usage: npm run bench-gateway -- [options]
 
-Measures the gateway's cost in CPU, time and memory, beside a plain Node proxy, nginx, http-proxy and @llmops/gateway in front of the
+Measures the gateway's cost in CPU, time and memory, compared with a plain Node proxy, nginx, http-proxy and @llmops/gateway in front of the
 same provider, and compares it with the bars of the design. Takes a quarter of an hour; run nothing else meanwhile.
 
   --quick            one protocol, fewer events: about a minute

@@ -64,10 +64,16 @@ export const peers = async (
     if (found !== undefined && memory !== undefined) found.memory = memory;
   }
   return [
-    { name: "Later than direct, Chat Completions: p50 · p99", rows: all.flatMap((one) => latenessRows(one, all)) },
-    { name: `Whole streams of ${burst.events} a second, ${burst.concurrent} at one time`, rows: all.map(perSecondRow) },
+    {
+      name: "Delay relative to direct, Chat Completions: p50 · p99",
+      rows: all.flatMap((one) => latenessRows(one, all)),
+    },
+    {
+      name: `Streams of ${burst.events} events completed per second, ${burst.concurrent} at a time`,
+      rows: all.map(perSecondRow),
+    },
     { name: heldTitle(options.held), rows: all.flatMap(memoryRows) },
-    { name: `What "${nameOf(liveFile)}" loses`, rows: lossRows(all) },
+    { name: `Losses of "${nameOf(liveFile)}"`, rows: lossRows(all) },
     {
       name: "Not measured",
       rows: started.flatMap((one) => ("skipped" in one ? [rowOf(one.name, one.skipped, {})] : [])),

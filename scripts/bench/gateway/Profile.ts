@@ -80,7 +80,7 @@ export const profile = async (
   folder: string,
 ): Promise<void> => {
   const [setting] = settingsOf(protocol, options);
-  if (setting === undefined) throw new Error("no gateway is left to profile");
+  if (setting === undefined) throw new Error("no gateway to profile");
   const contender = await gateway(nameOf(setting), upstream, setting.store, flagsOf(setting, options));
   await warmUp(contender, protocol);
   const paced = { streams: options.streams[0] ?? 50, events: options.events, everyMs: 20 };

@@ -15,7 +15,7 @@ const parts: ReadonlyArray<readonly [RegExp, string]> = [
   [/src\/gateway\/proxy\/RequestBody/, "accept: the request's body"],
   [/src\/gateway\/(routing|routes|clients|config)\/|src\/gateway\/Requests/, "plan: way, client, route, options"],
   [/src\/gateway\/(log|api)\/|src\/runtime\/run\/Telemetry|TrafficMeter/, "log, metrics, traces"],
-  [/src\/gateway\/attach\//, "linger: the copy for clients that come back"],
+  [/src\/gateway\/attach\//, "linger: the copy for returning clients"],
   [/src\/gateway\/upstream\/|src\/client\//, "transport: the provider's connection"],
   [/src\/gateway\//, "accept and write: the client's connection"],
   [/src\/adapters\/relay\//, "relay: hold and copy"],
@@ -27,7 +27,7 @@ const parts: ReadonlyArray<readonly [RegExp, string]> = [
 
 /** Parts of samples without any function of ours on the stack. */
 const others: ReadonlyArray<readonly [RegExp, string]> = [
-  [/node_modules\/(effect|@effect)\//, "Effect: fibers that nothing of ours stands above"],
+  [/node_modules\/(effect|@effect)\//, "Effect: fibers without our code above them"],
   [/node_modules\/undici\//, "transport: the provider's connection"],
   [/^node:|^$/, "Node: sockets, HTTP, timers"],
 ];
@@ -49,7 +49,7 @@ export const partsOf = (nodes: ReadonlyArray<ProfileNode>): ReadonlyMap<number, 
   return new Map(
     nodes.map(({ callFrame, id }) => {
       if (callFrame.functionName === "(garbage collector)") return [id, "garbage collector"];
-      return [id, above(id) ?? fitting(others, callFrame.url) ?? "what is left"];
+      return [id, above(id) ?? fitting(others, callFrame.url) ?? "other"];
     }),
   );
 };

@@ -71,7 +71,7 @@ const machine = ({ rounds }: Options): string =>
   [
     `Node ${process.version.slice(1)}`,
     `${cpus()[0]?.model.trim()}, ${cpus().length} cores${pinned ? ", the contender alone on one" : ""}`,
-    `medians of ${rounds} rounds (least–greatest)`,
+    `medians of ${rounds} rounds (min–max)`,
   ].join(" · ");
 
 const asked = (args: ReadonlyArray<string>): Options | string => {

@@ -170,7 +170,7 @@ const measureLoad = async (
 
 const find = (all: ReadonlyArray<Playing>, name: Name): Playing => {
   const found = all.find((it) => it.name === name);
-  if (found === undefined) throw new Error(`no contender is ${names[name]}`);
+  if (found === undefined) throw new Error(`unknown contender ${names[name]}`);
   return found;
 };
 
@@ -182,7 +182,7 @@ const measured = async (server: Server, all: ReadonlyArray<Playing>, size: Gatew
   console.error(`gateways: ${loads.repeat} …`);
   const repeat = await measureLoad(server, all, "repeat", size);
   const broken = await statementsOf(server, several, () => streams(several, "happy", brokenStreams, "again"));
-  console.error("gateways: nothing to do …");
+  console.error("gateways: idle …");
   const seconds = size.idleMs / 1_000;
   const idle = await costOf(server, several, seconds, () => pause(size.idleMs));
   const idling = await statementsOf(server, several, () => pause(size.idleMs));

@@ -5,9 +5,9 @@ import { parseArgs } from "node:util";
 
 export const help = `Usage: npm run bench-store -- [options]
 
-Measures what PostgreSQL costs beside SQLite: happy runs, sweeps for dead processes, what several gateways over one database know
-together, how soon a dead gateway's runs are decided by others, and how ended runs are forgotten. It starts a PostgreSQL of its own in a
-temporary folder: no port, nothing of the machine's own server. About fourteen minutes; the machine should do nothing else.
+Measures the cost of PostgreSQL compared with SQLite: happy runs, sweeps for dead processes, the facts that several gateways over one
+database share, the time until others decide a dead gateway's runs, and the deletion of ended runs. It starts its own PostgreSQL in a
+temporary folder, without a port, and leaves the machine's own server alone. Takes about fourteen minutes; run nothing else meanwhile.
 
   --quick            fewer runs, rounds and processes: about three minutes, wider spreads
   --only NAME        only these parts (writes, sweep, gateways, cooldown, deaths, retention); repeat it or use commas

@@ -52,11 +52,7 @@ const measureWrites = async ({ processes, quick }: Options, to: Measured): Promi
   const results = await Processes.several(processes, "store_writes", size);
   to.writes = results;
   to.statements = results[0]?.commonest ?? [];
-  add(
-    to,
-    "Happy runs over PostgreSQL and over SQLite (`normal`), without waits for a disk",
-    writesRows(results, concurrent),
-  );
+  add(to, "Happy runs over PostgreSQL and over SQLite (`normal`), without disk waits", writesRows(results, concurrent));
 };
 
 const measureSweeps = async ({ processes, quick }: Options, to: Measured): Promise<void> => {
@@ -79,14 +75,14 @@ const measureGateways = (options: Options, to: Measured): Promise<void> =>
       const upstream = await provider();
       const found = await gateways(server, upstream.url, sizeOf(options));
       to.gateways = found;
-      const name = `Gateways, ${atOnce} streams at one time, continue_text and linger on`;
+      const name = `Gateways, ${atOnce} streams at a time, continue_text and linger on`;
       add(to, name, gatewaysRows(found, options.gateways));
       for (const statement of found.commonest.broken) console.error(`  a stream that breaks once: ${statement}`);
       for (const statement of found.commonest.idle) console.error(`  a second without streams: ${statement}`);
     }
     if (!options.parts.includes("cooldown")) return;
     console.error("cooldown: a wait announced to another gateway …");
-    add(to, "What one gateway hears holds at another", [cooldownRow(await cooldowns(server, options.quick ? 5 : 40))]);
+    add(to, "Cooldowns reach other gateways", [cooldownRow(await cooldowns(server, options.quick ? 5 : 40))]);
   });
 
 const measureDeaths = async ({ quick }: Options, to: Measured): Promise<void> => {
@@ -100,7 +96,7 @@ const measureDeaths = async ({ quick }: Options, to: Measured): Promise<void> =>
     rows.push(deathRow(found));
     for (const statement of found[0]?.commonest ?? []) console.error(`  a run of a dead gateway: ${statement}`);
   }
-  add(to, "What a dead gateway has left, behind the end of its lease", rows);
+  add(to, "Runs of a dead gateway after its lease expired", rows);
 };
 
 /** Number of runs that end in an hour at a rate of a million a day. */
@@ -114,7 +110,7 @@ const measureRetention = async ({ quick }: Options, to: Measured): Promise<void>
     aloneMs: quick ? 5_000 : 20_000,
     rounds: quick ? 1 : 3,
   });
-  add(to, "Old runs are forgotten beside 100 new ones a second", retentionRows(found));
+  add(to, "Old runs are deleted while 100 new ones start per second", retentionRows(found));
 };
 
 const listing = (title: string, lines: ReadonlyArray<string>): ReadonlyArray<string> =>

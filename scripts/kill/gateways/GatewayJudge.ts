@@ -18,11 +18,11 @@ export interface GatewayRemains extends Laws.StreamRemains {
 /** Explains why the fault proves nothing about the stream; undefined if it hit the stream in its state. */
 export const missed = ({ fault, hasMet, records, state, wasIn }: GatewayRemains): string | undefined => {
   const why = !wasIn
-    ? "the stream was in its state no more"
+    ? "the stream had left its state"
     : !hasMet
-      ? "the fault met nothing"
+      ? "the fault hit nothing"
       : kills.has(fault) && !records.some(Laws.isTaken)
-        ? "no other gateway took a run of it over"
+        ? "no other gateway took over one of its runs"
         : undefined;
   return why === undefined ? undefined : `${fault}, ${state}: missed: ${why}`;
 };
@@ -50,12 +50,12 @@ const noticed = ({ fault, slowness, tries }: GatewayRemains): ReadonlyArray<stri
   const last = tries.at(-1);
   const isTouched = unnoticed.has(fault) && slowness < slownessMax;
   return isTouched && last !== undefined && last.outcome !== "broken" && (tries.length > 1 || last.outcome !== "whole")
-    ? [`its client has noticed: ${tries.map(Laws.toldOf).join("; ")}`]
+    ? [`its client noticed: ${tries.map(Laws.toldOf).join("; ")}`]
     : [];
 };
 
 /** Each client request allows one provider request, in addition to those that recover the first. */
 const askedTooOften = ({ asked, state, tries }: GatewayRemains): ReadonlyArray<string> => {
   const most = states[state].requests + tries.filter(({ isAttached }) => !isAttached).length - 1;
-  return asked > most ? [`the provider was asked ${asked} times, of which ${most} have a reason`] : [];
+  return asked > most ? [`the provider received ${asked} requests, of which ${most} have a reason`] : [];
 };

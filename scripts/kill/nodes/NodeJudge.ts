@@ -40,11 +40,11 @@ export const missed = ({ fault, hasMet, record, run, wasIn }: NodeRemains): stri
   // An open question is on record and can be answered there, so no other node has to take the run over.
   const isDriven = run !== "asking" && run !== "parked";
   const why = !wasIn
-    ? "the run was in its state no more"
+    ? "the run had left its state"
     : !hasMet
-      ? "the fault met nothing"
+      ? "the fault hit nothing"
       : takesOver.has(fault) && isDriven && !isCrashed
-        ? "no other node took the run over"
+        ? "no other node took over the run"
         : undefined;
   return why === undefined ? undefined : `${fault}, ${run}: missed: ${why}`;
 };
@@ -55,10 +55,10 @@ export const problems = (it: NodeRemains): ReadonlyArray<string> => {
   const { most } = states[run];
   const found = [
     ...(marks.filter((mark) => mark === "start").length > 1 ? ["the tool ran twice"] : []),
-    ...(asked[0] > most[0] ? [`the provider was asked ${asked[0]} times`] : []),
-    ...(asked[1] > most[1] ? [`the provider was asked ${asked[1]} times to go on`] : []),
+    ...(asked[0] > most[0] ? [`the provider received ${asked[0]} requests`] : []),
+    ...(asked[1] > most[1] ? [`the provider received ${asked[1]} requests to continue`] : []),
     ...(record === undefined ? ["the run is lost"] : record.state === "ended" ? [] : [`no end: ${record.state}`]),
-    ...(lateMs !== undefined && lateMs > decidedMsMax * slowness ? [`decided behind ${Math.round(lateMs)} ms`] : []),
+    ...(lateMs !== undefined && lateMs > decidedMsMax * slowness ? [`decided after ${Math.round(lateMs)} ms`] : []),
     ...shownTwice(it),
     ...stolen(it),
   ];
@@ -86,7 +86,7 @@ const shownTwice = ({ diaries, fault, record }: NodeRemains): ReadonlyArray<stri
 /** No other node may take a live node's run, whatever their clocks say. A node too slow to renew its lease counts as dead. */
 const stolen = ({ fault, record, slowness }: NodeRemains): ReadonlyArray<string> =>
   slowness < slownessMax && !takesOver.has(fault) && record?.incidents.some(isCrash) === true
-    ? ["a living node has lost it"]
+    ? ["a living node lost it"]
     : [];
 
 const isCrash = ({ failure }: RunRecord["incidents"][number]): boolean => failure.kind === "crashed";

@@ -38,7 +38,7 @@ export const toldOf = ({ outcome, said, status, text }: Tried): string =>
 /** A client must have the whole response or an error that says why not. */
 export const lost = ({ tries }: Pick<StreamRemains, "tries">): ReadonlyArray<string> => {
   const last = tries.at(-1);
-  if (last === undefined) return ["nobody has asked"];
+  if (last === undefined) return ["no client sent a request"];
   return last.outcome === "broken" ? [`lost: ${tries.length} tries, the last ${toldOf(last)}`] : [];
 };
 
@@ -55,7 +55,7 @@ export const twice = ({ state, tries }: Pick<StreamRemains, "state" | "tries">):
   const due = state === "called" && tries.at(-1)?.outcome === "whole" ? 1 : 0;
   return [
     ...wrong.map(({ text }) => `a client has ${JSON.stringify(text.slice(0, 200))}`),
-    ...(handed === due ? [] : [`its call was handed over ${handed} times`]),
+    ...(handed === due ? [] : [`its call was delivered ${handed} times`]),
   ];
 };
 
@@ -64,7 +64,7 @@ export const repeated = ({ again, tries }: Pick<StreamRemains, "again" | "tries"
   if (again === undefined) return [];
   const last = tries.at(-1);
   const isSame = again.outcome === "whole" && again.text === last?.text && again.calls === last?.calls;
-  return isSame && again.isAttached ? [] : [`a repeat had another response: ${toldOf(again)}`];
+  return isSame && again.isAttached ? [] : [`a repeat got a different response: ${toldOf(again)}`];
 };
 
 /** Each run must have one end, in time. */
@@ -76,7 +76,7 @@ export const undecided = ({
   ...records.flatMap(({ end, incidents, lateMs, run_id, state }) => [
     ...(end === undefined ? [`${run_id} has no end: ${state}`] : []),
     ...(lateMs !== undefined && lateMs > decidedMsMax * slowness
-      ? [`${run_id} was decided behind ${Math.round(lateMs)} ms`]
+      ? [`${run_id} was decided after ${Math.round(lateMs)} ms`]
       : []),
     ...(incidents.filter(isCrash).length > 1 ? [`${run_id} was decided twice`] : []),
   ]),
@@ -93,6 +93,6 @@ export const isTaken = ({ end, incidents }: Pick<Decided, "end" | "incidents">):
 export const stolen = ({ records, slowness }: Pick<StreamRemains, "records" | "slowness">): ReadonlyArray<string> =>
   slowness >= slownessMax
     ? []
-    : records.filter(isTaken).map(({ run_id }) => `${run_id} was taken from a gateway that lives`);
+    : records.filter(isTaken).map(({ run_id }) => `${run_id} was taken from a living gateway`);
 
 const isCrash = ({ failure }: RunRecord["incidents"][number]): boolean => failure.kind === "crashed";

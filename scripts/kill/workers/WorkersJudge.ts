@@ -75,11 +75,11 @@ export const problems = (it: WorkersRemains): ReadonlyArray<string> =>
 
 /** Finds everything that is wrong with the processes. */
 export const problemsOfEnd = (it: WorkersEnd): ReadonlyArray<string> => [
-  ...it.leftBehind.map((pid) => `process ${pid} lives when its gateway has ended`),
+  ...it.leftBehind.map((pid) => `process ${pid} is alive after its gateway ended`),
   ...(it.exit === "0" ? [] : [`the gateway ended with ${it.exit}`]),
   ...it.succeededMs
     .filter((ms) => ms > succeededMsMax * it.slowness)
-    .map((ms) => `a successor listened behind ${ms} ms`),
+    .map((ms) => `a successor listened after ${ms} ms`),
   ...it.files.map((name) => `${name} is left in the temporary directory`),
   ...(it.integrity === "ok" ? [] : [`the file: ${it.integrity}`]),
 ];
@@ -103,7 +103,7 @@ const touched = (it: WorkersRemains): ReadonlyArray<string> => {
   const isAll = due === "told" || deltasIn(first.text).length === deltasOf[state];
   return tries.length === 1 && first.outcome === due && isAll
     ? []
-    : [`its client has noticed: ${tries.map(Laws.toldOf).join("; ")}`];
+    : [`its client noticed: ${tries.map(Laws.toldOf).join("; ")}`];
 };
 
 /**
@@ -122,7 +122,7 @@ const askedTooOften = ({ answers, asked, records, state, tries }: WorkersRemains
     ),
   ).length;
   const most = 1 + (state === "continued" ? 1 : 0) + repeats + ordered;
-  return asked > most ? [`the provider was asked ${asked} times, of which ${most} have a reason`] : [];
+  return asked > most ? [`the provider received ${asked} requests, of which ${most} have a reason`] : [];
 };
 
 /**
@@ -133,7 +133,7 @@ const unrecorded = ({ asked, isAway, records, tries }: WorkersRemains): Readonly
   const attempts = records.reduce((sum, it) => sum + it.attempts, 0);
   const lost = tries.filter(({ outcome }) => outcome === "broken").length;
   return !isAway && records.length > 0 && asked > attempts + lost
-    ? [`the provider was asked ${asked} times, of which ${attempts} are on record`]
+    ? [`the provider received ${asked} requests, of which ${attempts} are on record`]
     : [];
 };
 
@@ -147,7 +147,7 @@ const mistaken = ({ other }: WorkersRemains): ReadonlyArray<string> =>
 const takenTwice = ({ answers }: WorkersRemains): ReadonlyArray<string> =>
   [...Map.groupBy(answers, ({ revision, run }) => `${run}, question ${revision}`)].flatMap(([question, all]) => {
     const taken = all.filter(({ status }) => status === 200).length;
-    return taken > 1 ? [`${question}: ${taken} answers were taken`] : [];
+    return taken > 1 ? [`${question}: ${taken} answers were accepted`] : [];
   });
 
 /** An accepted answer must be on record at its question, whatever became of the run. */
@@ -159,7 +159,7 @@ const forgotten = ({ answers, records }: WorkersRemains): ReadonlyArray<string> 
       const question = record?.questions.find((it) => it.revision === revision);
       return question?.answer === choice && question.answered_by === "person"
         ? []
-        : [`${run}, question ${revision}: ${choice} was taken, and its record says ${wordsOf(question)}`];
+        : [`${run}, question ${revision}: ${choice} was accepted, but its record says ${wordsOf(question)}`];
     });
 
 const wordsOf = (question: RunRecord["questions"][number] | undefined): string =>

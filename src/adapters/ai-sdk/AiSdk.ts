@@ -82,7 +82,7 @@ export const make: Effect.Effect<Recovery, never, StreamProcessor | ToolGuard> =
  */
 export const createRecovery = (options: RecoveryOptions = {}): OwnedRecovery => {
   const runtime = ManagedRuntime.make(options.layer ?? StreamProcessor.layerDefault);
-  const closing = Effect.flatMap(StreamProcessor, (processor) => processor.close("the recovery was closed"));
+  const closing = Effect.flatMap(StreamProcessor, (processor) => processor.close("the recovery is closed"));
   let started = false;
   const services = () => {
     started = true;
@@ -133,7 +133,7 @@ const dispatchOf =
     const context = await services();
     const reference = calls.take(marked.name, call);
     if (reference === undefined) {
-      const message = `${marked.name}: no such call was handed over by a recovered model`;
+      const message = `${marked.name}: expected a call that a recovered model delivered`;
       throw new ToolRefused({ reason: "unknown_call", tool: marked.name, message });
     }
     const guarded = marked.guarded(Context.get(context, ToolGuard));

@@ -31,9 +31,9 @@ export class Repeats {
     const at = this.#failed.get(digest(params));
     if (at === undefined || nowMs - at > repeatWithinMs) return undefined;
     return (
-      `This request failed here ${Math.round(nowMs - at)} ms ago and is sent again as it was. Retries are made by ` +
-      "effect-stream-recovery, which knows what was shown and what ran: set maxRetries to 0, leave streamRetries out, and " +
-      "repeat no failed call in a loop. A person may ask again at any time."
+      `This request failed here ${Math.round(nowMs - at)} ms ago and was sent again unchanged. Leave retries to ` +
+      "effect-stream-recovery, which knows what was shown and what ran: set maxRetries to 0, omit streamRetries, and " +
+      "do not repeat a failed call in a loop. A person may ask again at any time."
     );
   }
 }

@@ -106,15 +106,15 @@ class Shown {
   #stuck(attempts: number): RunInterrupted {
     const why =
       this.#live === undefined || this.#callShown
-        ? "it was too long to be held back"
-        : "the call was not given the experimental_transform of live()";
+        ? "it was too long to hold back"
+        : "the call has no experimental_transform of live()";
     return new RunInterrupted({
       reason: "do_not_retry",
       run_id: this.#runId,
       rule: "text_shown",
       failure: { kind: "caller_failed" },
       attempts,
-      message: `The response broke after a part of it was shown, and that part cannot be withdrawn: ${why}.`,
+      message: `The response broke after part of it was shown, and that part cannot be withdrawn: ${why}.`,
     });
   }
 }

@@ -175,7 +175,7 @@ type RequestOptions = ReturnType<typeof requestOptions>;
 
 const withoutHandlers = (tools: ReadonlyArray<Tool.Any>): AnyToolkit => ({
   tools: Object.fromEntries(tools.map((tool) => [String(tool.name), tool])),
-  handle: () => Effect.die(new Error("a step of a recovered model resolves no calls")),
+  handle: () => Effect.die(new Error("a step of a recovered model cannot resolve calls")),
 });
 
 // The methods are overloaded by the type of the toolkit, which is unknown here. These options fit every overload.

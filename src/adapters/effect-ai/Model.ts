@@ -149,7 +149,7 @@ const generated = (
 const observe = (sent: ReadPart) => sent.observation;
 
 const callOf = (call: Call | undefined): Call => {
-  if (call === undefined) throw new Error("a step of a recovered model was run outside of the model");
+  if (call === undefined) throw new Error("a step of a recovered model ran outside the model");
   return call;
 };
 

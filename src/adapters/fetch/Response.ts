@@ -40,7 +40,7 @@ export const refuse = (refusal: RelayRefusal, url: string, extra: RelayHead["hea
       for (const chunk of refusal.body) controller.enqueue(chunk);
       if (refusal.whole) controller.close();
     },
-    pull: (controller) => controller.error(new TypeError("The provider's response broke off")),
+    pull: (controller) => controller.error(new TypeError("The provider's response broke")),
   });
   return responseOf(head, url, body);
 };

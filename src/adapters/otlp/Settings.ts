@@ -102,7 +102,7 @@ const variable = <A>(name: string, parse: Parse<A>): Effect.Effect<A | undefined
         new OtlpConfigError({
           reason: "unreadable",
           variable: name,
-          message: `${name}: the configuration does not give it as a text`,
+          message: `${name}: expected a text`,
         }),
       ),
     ),

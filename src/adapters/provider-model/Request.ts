@@ -147,5 +147,5 @@ export const unsupported = (protocol: ProtocolId, what: string): AiError.AiError
   AiError.make({
     module: "ProviderModel",
     method: "streamText",
-    reason: new AiError.InvalidUserInputError({ description: `${protocol} takes no ${what}` }),
+    reason: new AiError.InvalidUserInputError({ description: `${protocol} does not support ${what}` }),
   });

@@ -117,7 +117,7 @@ const firstHead = Effect.fnUntraced(function* (
 ) {
   const content = Effect.flatMap(Fiber.join(first), () =>
     // Bytes come after a head of their attempt, and a clean end after its marker.
-    heads.head === undefined ? Effect.die(new Error("A body came before its head")) : Effect.succeed(heads.head),
+    heads.head === undefined ? Effect.die(new Error("A body arrived before its head")) : Effect.succeed(heads.head),
   );
   if (head === "first") return yield* Effect.raceFirst(heads.released, content);
   if (head === "content" || !streaming) return yield* content;

@@ -165,7 +165,7 @@ class Copying {
   #headsFirst(): void {
     if (this.isHeaded) return;
     const { head } = this.#begun.heads;
-    if (head === undefined) throw new Error("A body came before its head");
+    if (head === undefined) throw new Error("A body arrived before its head");
     this.#heads(head);
   }
 

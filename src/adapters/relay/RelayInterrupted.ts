@@ -91,7 +91,7 @@ export const pathWaited = (run: {
     failure: { kind: "transport", operation: "connect", code: "path_down" },
     attempts: run.attempts,
     ...(run.retry_of === undefined ? {} : { retry_of: run.retry_of }),
-    message: `the model provider cannot be reached now. The request has waited ${Math.round(run.waitedMs / 1000)} s for the way to it; ask again, and it goes on waiting.`,
+    message: `the model provider cannot be reached now. The request waited ${Math.round(run.waitedMs / 1000)} s for its path. Ask again to continue waiting.`,
     again_ms: againMs,
   });
 

@@ -129,7 +129,8 @@ export class RelayReader {
     return Effect.suspend(() =>
       Effect.forEach(
         this.#thrown.splice(0),
-        (error) => Effect.logError("onEvent has thrown", { class: error instanceof Error ? error.name : typeof error }),
+        (error) =>
+          Effect.logError("onEvent threw an error", { class: error instanceof Error ? error.name : typeof error }),
         { discard: true },
       ),
     );

@@ -36,19 +36,19 @@ const record = (totals: Totals, { columns, ink }: Screen): ReadonlyArray<string>
   const lines = (text: string) => wrap(text, columns - 2);
   const verdict =
     violations === 0
-      ? `${ink("good", "✓")} The record holds: decided by its own policy, every stored incident gives its stored decision (${same} of ${totals.incidents}).`
-      : `${ink("bad", "✗")} The record does not hold: ${count(violations, "stored decision")} cannot be decided again from what is stored with ${violations === 1 ? "it" : "them"} (${same} of ${totals.incidents} can).`;
+      ? `${ink("good", "✓")} The record holds: every stored incident, decided again by its own policy, gives its stored decision (${same} of ${totals.incidents}).`
+      : `${ink("bad", "✗")} The record does not hold: ${count(violations, "stored decision")} cannot be reproduced from the stored facts (${same} of ${totals.incidents} can).`;
   return [
     ...lines(verdict),
     ...(other_version === 0
       ? []
       : lines(
-          `${ink("careful", "!")} ${count(other_version, "decision")} differ${other_version === 1 ? "s" : ""} because the rules are of another version now (then ${versions.join(", ")}).`,
+          `${ink("careful", "!")} ${count(other_version, "decision")} differ${other_version === 1 ? "s" : ""} because the version of the rules has changed since (then ${versions.join(", ")}).`,
         )),
     ...(unknown_policy === 0
       ? []
       : lines(
-          `${ink("careful", "!")} ${count(unknown_policy, "incident")} ${unknown_policy === 1 ? "was" : "were"} decided by a policy of your own, which is not known here and not checked.`,
+          `${ink("careful", "!")} ${count(unknown_policy, "incident")} ${unknown_policy === 1 ? "was" : "were"} decided by a custom policy, which this program does not know and cannot check.`,
         )),
     ...totals.violations_named.slice(0, violationsMax).map((violation) => violationLine(violation, ink)),
     ...(violations > violationsMax ? [`  and ${violations - violationsMax} more`] : []),
@@ -60,14 +60,14 @@ const violationLine = ({ again, incident, policy, policy_version, stored }: Viol
 
 const changeLines = (totals: Totals, against: string, screen: Screen): ReadonlyArray<string> => {
   const { changed, groups, incidents } = totals;
-  if (changed === 0) return [`By ${against}, nothing would change.`];
+  if (changed === 0) return [`With ${against}, nothing would change.`];
   const told = groups.slice(0, groupsMax);
   return [
-    `By ${against}, ${changed} of ${count(incidents, "decision")} would change:`,
+    `With ${against}, ${changed} of ${count(incidents, "decision")} would change:`,
     ...told.flatMap((group) => ["", ...groupLines(group, screen)]),
     ...(groups.length > told.length ? ["", `and ${groups.length - told.length} smaller groups`] : []),
     "",
-    screen.ink("strong", "What that would have meant"),
+    screen.ink("strong", "Consequences of the change"),
     ...consequences.map((consequence) => totalLine(consequence, totals.consequences[consequence], screen.ink)),
   ];
 };
@@ -103,21 +103,21 @@ const sentences: Readonly<
   Record<Consequence, { readonly short: string; readonly long: string; readonly tone: Tone; readonly risk: boolean }>
 > = {
   tool_may_repeat: {
-    short: "replayed where a tool may have run",
-    long: "replays where a tool that changes something may have run",
+    short: "replayed although a tool may have run",
+    long: "replays although a tool that changes something may have run",
     tone: "bad",
     risk: true,
   },
   text_twice: {
-    short: "replayed where text was shown",
-    long: "replays after text was shown: withdrawn and written again",
+    short: "replayed although text was shown",
+    long: "replays after text was shown: the text is withdrawn and generated again",
     tone: "careful",
     risk: true,
   },
   question_saved: { short: "without the question", long: "questions saved", tone: "good", risk: false },
   question_added: { short: "with a question", long: "questions added", tone: "careful", risk: false },
   recovery_added: { short: "retried unasked", long: "retries added", tone: "good", risk: false },
-  recovery_lost: { short: "not retried any more", long: "retries lost", tone: "careful", risk: false },
+  recovery_lost: { short: "no longer retried", long: "retries lost", tone: "careful", risk: false },
 };
 
 /** A zero is printed in green for risks: their absence is good news. */

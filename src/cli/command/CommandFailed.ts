@@ -11,13 +11,13 @@ export const exitCodesHelp = [
   "",
   "  Exit codes:",
   "    0  done",
-  "    1  nothing was found, or the result is a no",
+  "    1  nothing was found, or the result is negative",
   "    2  bad input, or refused",
   "    3  the store cannot be read or written",
 ].join("\n");
 
 /**
- * A command failed, and the reason is already on stderr. `negative`: nothing was found, or the result is a no. `refused`: the
+ * A command failed, and the reason is already on stderr. `negative`: nothing was found, or the result is negative. `refused`: the
  * input is invalid, or the command cannot start. `store`: the run store failed.
  */
 export class CommandFailed extends Schema.TaggedError<CommandFailed>()("CommandFailed", {

@@ -15,7 +15,7 @@ export const printOrWrite = Effect.fnUntraced(function* (command: string, text: 
   if (Option.isNone(out)) return yield* Console.log(text.replace(/\n$/, ""));
   const fileSystem = yield* FileSystem.FileSystem;
   yield* Effect.catchTag(fileSystem.writeFileString(out.value, text), "PlatformError", ({ message }) =>
-    failing(command)("refused", `${out.value} cannot be written: ${message}`),
+    failing(command)("refused", `cannot write ${out.value}: ${message}`),
   );
   yield* Console.error(`written to ${out.value} (${new TextEncoder().encode(text).length} bytes)`);
 });

@@ -8,7 +8,7 @@ const presets = { default: standard, strict } as const;
 
 /** The flag that selects a policy preset. */
 export const policyFlag = Flag.Literals("policy", ["default", "strict"]).pipe(
-  Flag.withDescription("The preset that decides"),
+  Flag.withDescription("Policy preset that decides"),
   Flag.withDefault("default"),
   Flag.map((name): RecoveryPolicy => presets[name]),
 );

@@ -19,7 +19,7 @@ export const foreignStore = (name: string): string | undefined => {
 };
 
 /** Error for a command that needs runs of an earlier process but was given `--db memory`. */
-export const memoryHoldsNothing = "--db memory holds nothing here: name a file or postgres://…";
+export const memoryHoldsNothing = "--db memory is empty here: name a file or postgres://…";
 
 /** The flag that selects the store. */
 export const dbFlag = Flag.String("db").pipe(
@@ -49,7 +49,7 @@ export const retentionByVariables = (): Required<Retention> | string => {
 
 /** The flag for machine-readable output. */
 export const jsonFlag = Flag.Boolean("json").pipe(
-  Flag.withDescription("Print JSON instead of words"),
+  Flag.withDescription("Print JSON instead of text"),
   Flag.withDefault(false),
 );
 
@@ -103,7 +103,7 @@ export const withWaitNotice = <A, E, R>(
   waits: Effect.Effect<A, E, R>,
   lately?: string,
 ): Effect.Effect<A, E, R | RunRecorder> => {
-  const line = "a process that drove a run is silent; waiting as long as its lease is, to see whether it is gone";
+  const line = "the process that owns a run is silent; waiting for the length of its lease to see whether it is gone";
   const told = Effect.gen(function* () {
     yield* Effect.sleep(silentMs);
     const silent = yield* (yield* RunRecorder).orphans(1, { waits: false });

@@ -24,7 +24,7 @@ export const usageLine = (
   [error, ...others]: ReadonlyArray<CliError.NonShowHelpErrors>,
 ): string => {
   const command = path.length > 1 ? path.slice(1).join(" ") : path.join(" ");
-  const said = error === undefined ? "the arguments cannot be read" : sentence(error);
+  const said = error === undefined ? "cannot parse the arguments" : sentence(error);
   const more = others.length === 0 ? "" : ` ${others.length} more ${others.length === 1 ? "error" : "errors"}.`;
   return `${command}: ${said}${said.endsWith("?") ? "" : "."}${more} See ${path.join(" ")} --help`;
 };
@@ -32,15 +32,15 @@ export const usageLine = (
 const sentence = (error: CliError.NonShowHelpErrors): string => {
   switch (error._tag) {
     case "UnrecognizedOption":
-      return `there is no flag ${quote(error.option)}${insteadOr(error.option, nearest(error.suggestions))}`;
+      return `unknown flag ${quote(error.option)}${insteadOr(error.option, nearest(error.suggestions))}`;
     case "UnknownSubcommand":
-      return `there is no command ${quote(error.subcommand)}${nearest(error.suggestions)}`;
+      return `unknown command ${quote(error.subcommand)}${nearest(error.suggestions)}`;
     case "MissingOption":
       return `--${error.option} is missing`;
     case "MissingArgument":
       return `<${error.argument}> is missing`;
     case "UnexpectedArgument":
-      return `${error.arguments.map(quote).join(" ")}: expected no such argument`;
+      return `${error.arguments.map(quote).join(" ")}: expected no further argument`;
     case "InvalidValue":
       return invalid(error);
     default:

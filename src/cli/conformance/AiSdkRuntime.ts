@@ -119,6 +119,6 @@ const modelOf = ({ anthropic, google, openai }: Loaded, task: ConformanceTask) =
     case "google-gemini":
       return google.createGoogleGenerativeAI({ apiKey, baseURL })(model);
     default:
-      throw new TypeError(`protocol: the AI SDK is not asked in ${task.protocol}`);
+      throw new TypeError(`protocol: expected a protocol of the AI SDK, got ${task.protocol}`);
   }
 };

@@ -75,8 +75,8 @@ const responses = async (client: OpenAI, { model, prompt, screen, signal, tools 
     if (event.type === "response.output_item.added" && event.item.type === "function_call")
       calls.start(event.output_index, event.item.name);
     if (event.type === "response.function_call_arguments.delta") calls.add(event.output_index, event.delta);
-    if (event.type === "error") throw new Error(`the provider says: ${event.message}`);
-    if (event.type === "response.failed") throw new Error(`the provider says: ${event.response.error?.message}`);
+    if (event.type === "error") throw new Error(`the provider reports: ${event.message}`);
+    if (event.type === "response.failed") throw new Error(`the provider reports: ${event.response.error?.message}`);
   }
   signal.throwIfAborted();
   await calls.run(tools);

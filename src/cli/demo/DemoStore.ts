@@ -65,7 +65,7 @@ export const farewell = ({ file, screen }: DemoStore, runId: string | undefined)
     "backtest",
   ];
   return [
-    `These runs are on record in ${file}. Look at them, now or after a restart:`,
+    `These runs are on record in ${file}. Look at them now or after a restart:`,
     "",
     ...commands.map((command) => `  ${ink("strong", type(command))}`),
   ].join("\n");

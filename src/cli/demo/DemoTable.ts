@@ -106,12 +106,12 @@ export const summary = (totals: Totals, seconds: number, seed: number, ink: Ink)
   const verdict = `${totals.as_expected} of ${totals.runs} runs as expected`;
   return [
     `${ink(ok ? "good" : "bad", verdict)}, in ${totals.protocols} protocol${totals.protocols === 1 ? "" : "s"} and ` +
-      `${seconds.toFixed(1)} s: ${totals.recovered} recovered by themselves, ${totals.asked} asked a person.`,
+      `${seconds.toFixed(1)} s: ${totals.recovered} recovered without a question, ${totals.asked} asked a person.`,
     `Shown or run twice: ${totals.duplicates}. Lost: ${totals.lost}. Run with cut arguments: ${totals.cut_inputs}. ` +
       `Requests at the server: ${totals.requests}.`,
     ink(
       "quiet",
-      `TRY: attempts. DUP: deltas and calls that came twice. BACK: from the break to new content. Seed ${seed}.`,
+      `TRY: attempts. DUP: deltas and calls that arrived twice. BACK: time from the break to new content. Seed ${seed}.`,
     ),
   ].join("\n");
 };

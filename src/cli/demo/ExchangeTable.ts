@@ -48,10 +48,10 @@ const head = line(
  */
 export const exchanges = (rows: ReadonlyArray<JudgedRun>, ink: Ink): string =>
   [
-    ink("strong", "Exchanges with the provider, as the client's onExchange is told of them"),
+    ink("strong", "Exchanges with the provider, as reported to the client's onExchange"),
     ...rows.flatMap((row) => [
       "",
-      `${row.name}: connections that idle for ${row.kept_ms} ms are closed`,
+      `${row.name}: connections idle for ${row.kept_ms} ms are closed`,
       ink("quiet", head),
       ...row.exchanges.map((record) => lineOf(record, ink)),
     ]),

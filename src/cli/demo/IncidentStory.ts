@@ -60,7 +60,7 @@ export const story = ({ incident, outcome, row }: ToldRun, program: string, ink:
     "",
     ...paragraphs.map(([title, text]) => wrapped(title, text, ink)),
     "",
-    "Decide it again, from the facts alone:",
+    "To decide it again from the facts alone:",
     "",
     `echo '${JSON.stringify(document(incident))}' | ${program} decide --explain`,
   ].join("\n");
@@ -89,11 +89,11 @@ const section = (name: string, fields: object): object => (Object.keys(fields).l
 const next = (row: JudgedRun, outcome: PlayedRun): string => {
   const took = row.recovery_ms === null ? "" : ` ${(row.recovery_ms / 1_000).toFixed(2)} s after the break`;
   const end = outcome.completed
-    ? `Attempt ${row.attempts} brought new content${took}, and the response came whole.`
-    : `The run ended there, and the caller was told why.`;
+    ? `Attempt ${row.attempts} brought new content${took}, and the response is complete.`
+    : `The run ended there, and the caller received the reason.`;
   const tools = row.tool_runs === 0 ? "No tool ran." : `Tools ran ${often(row.tool_runs)}.`;
   const count = (number: number) => (number === 0 ? "nothing" : String(number));
-  return `${end} ${tools} The server counted ${row.requests} request${row.requests === 1 ? "" : "s"}; ${count(row.duplicates)} came twice, ${count(row.lost)} was lost.`;
+  return `${end} ${tools} The server counted ${row.requests} request${row.requests === 1 ? "" : "s"}; ${count(row.duplicates)} arrived twice, ${count(row.lost)} was lost.`;
 };
 
 const wrapped = (title: string, text: string, ink: Ink): string =>

@@ -53,7 +53,7 @@ export const cooldownLines = (paths: ReadonlyArray<PathView>, { now }: Screen): 
       return printable(`  ${path}: ${model ?? "every model"}${whose}: ${cooldownWords[kind]}, ${left}`);
     }),
   );
-  return lines.length === 0 ? [] : ["", "Providers that have asked to be left alone:", ...lines];
+  return lines.length === 0 ? [] : ["", "Cooldowns that providers have announced:", ...lines];
 };
 
 /** Replaces control and format characters, which a terminal would interpret: the text is from another process. */

@@ -33,9 +33,9 @@ export const exportedAll = Effect.fn("cli.runs.exportAll")(function* (
   const stdio = yield* Stdio.Stdio;
   const fileSystem = yield* FileSystem.FileSystem;
   const transfer = transferOf(recorder);
-  if (transfer === undefined) return yield* fail("refused", "this store does not give whole runs");
+  if (transfer === undefined) return yield* fail("refused", "this store cannot export whole runs");
   if (Option.isNone(out) && (yield* stdio.stdoutIsTerminal)) {
-    return yield* fail("refused", "what it prints is for a file: name one with --out");
+    return yield* fail("refused", "the output is meant for a file: name one with --out");
   }
   // After this wait, the leases of dead processes have expired and their runs no longer count as driven.
   if (!takesDriven) yield* withWaitNotice(command, recorder.orphans(1, { waits: "all" }));
@@ -53,7 +53,7 @@ export const exportedAll = Effect.fn("cli.runs.exportAll")(function* (
     Effect.ensuring(Effect.sync(counter.done)),
     Effect.catchIf(
       (error) => !(error instanceof RecorderError),
-      ({ message }) => fail("refused", `${Option.getOrElse(out, () => "stdout")} cannot be written: ${message}`),
+      ({ message }) => fail("refused", `cannot write ${Option.getOrElse(out, () => "stdout")}: ${message}`),
     ),
   );
   yield* Console.error(`${command}: ${written.runs} ${written.runs === 1 ? "run" : "runs"}`);
@@ -64,8 +64,10 @@ const complete = Effect.fnUntraced(function* ({ damaged, leftOut }: Written) {
   const missing = [
     ...(leftOut === 0
       ? []
-      : [`${leftOut} left out, as a process drives them: end it and export again, or take them with --include-live`]),
-    ...(damaged === 0 ? [] : [`${damaged} left out, as their records are damaged`]),
+      : [
+          `${leftOut} skipped, because a process owns them: end it and export again, or include them with --include-live`,
+        ]),
+    ...(damaged === 0 ? [] : [`${damaged} skipped, because their records are damaged`]),
   ];
   if (missing.length > 0) return yield* fail("negative", missing.join("; "));
 });

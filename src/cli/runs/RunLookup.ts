@@ -30,7 +30,7 @@ export const findRun = Effect.fn("cli.findRun")(function* (command: string, id: 
   // A gateway records its runs up to a second late.
   const late = only === undefined && id !== "" ? yield* findLate(recorder, id) : undefined;
   if (late !== undefined) return late;
-  if (only === undefined) return yield* fail("negative", `no run is or begins with ${JSON.stringify(id)}`);
+  if (only === undefined) return yield* fail("negative", `no run has the id or prefix ${JSON.stringify(id)}`);
   const named = found.slice(0, namedMax).map(({ run_id }) => run_id);
   const rest = found.length > namedMax ? ` and ${found.length - namedMax} more` : "";
   return yield* fail("refused", `${found.length} runs begin with ${JSON.stringify(id)}: ${named.join(", ")}${rest}`);

@@ -126,7 +126,7 @@ const asking = (runs: ReadonlyArray<RunRow>, screen: Screen): ReadonlyArray<stri
     ];
   });
   const rest = open.length > hintsMax ? [`  and ${open.length - hintsMax} more`] : [];
-  return ["", `${waitingText(open.length)} for your answer. The question, and what may be answered:`, ...told, ...rest];
+  return ["", `${waitingText(open.length)} for your answer. To see the question and its answers:`, ...told, ...rest];
 };
 
 const waitingText = (count: number): string => (count === 1 ? "One run waits" : `${count} runs wait`);
@@ -135,7 +135,7 @@ const orphans = (runs: ReadonlyArray<RunRow>, screen: Screen): ReadonlyArray<str
   const count = runs.filter(({ status }) => status === "orphan").length;
   if (count === 0) return [];
   const lost = count === 1 ? "One run lost its process" : `${count} runs lost their process`;
-  return ["", `${lost}. To decide what that means:`, `  ${screen.ink("strong", screen.type("recover"))}`];
+  return ["", `${lost}. To decide it:`, `  ${screen.ink("strong", screen.type("recover"))}`];
 };
 
 const next = (more: string | undefined, screen: Screen): ReadonlyArray<string> =>

@@ -52,7 +52,7 @@ export const runText = (record: RunRecord, orphans: ReadonlySet<string>, screen:
     ...head(record, story, screen),
     ...(story.omitted.length === 0 ? [] : ["", screen.ink("quiet", `Not kept: ${story.omitted.join(", ")}.`)]),
     ...scenes.flatMap(({ text }) => ["", text]),
-    ...(story.calls.length === 0 ? [] : ["", section("Calls that were handed over"), callsText(story.calls, screen)]),
+    ...(story.calls.length === 0 ? [] : ["", section("Delivered calls"), callsText(story.calls, screen)]),
     "",
     section(runStatuses[story.status].title),
     ...(open === undefined ? endLines(record, story, screen) : [questionText(record.run_id, open, screen)]),
@@ -71,7 +71,7 @@ const head = (record: RunRecord, { head, lasted, status }: RunStory, screen: Scr
     paragraph("", phrases.join("; "), { columns: screen.columns, indent: 0, margin: 0 }, screen.ink),
     ...(record.retry_of === undefined
       ? []
-      : [`It repeats the request of ${record.retry_of}, which its client tried again.`]),
+      : [`It repeats the request of ${record.retry_of}, which its client retried.`]),
   ];
 };
 
@@ -141,7 +141,7 @@ const callsText = (calls: ReadonlyArray<CallStory>, screen: Screen): string => {
         { text: record.tool },
         { text: effect },
         { text: phase, ...(tone === "quiet" ? {} : { tone }) },
-        { text: word === undefined ? "" : `${word.said}, says ${word.by}` },
+        { text: word === undefined ? "" : `${word.said}, according to ${word.by}` },
       ],
     );
   return [
@@ -155,7 +155,8 @@ const endLines = (record: RunRecord, { end, status }: RunStory, screen: Screen):
   const toType = (command: string) => `    ${screen.ink("strong", screen.type(command))}`;
   if (end !== undefined) return [say(end)];
   if (status === "orphan")
-    return [say("Its process is gone, and what that means is not decided yet. To decide it:"), toType("recover")];
-  if (status === "live") return [say("A process drives it. To follow:"), toType(`runs watch ${quoted(record.run_id)}`)];
+    return [say("Its process is gone, and no decision has been made yet. To decide it:"), toType("recover")];
+  if (status === "live")
+    return [say("A process owns it. To follow it:"), toType(`runs watch ${quoted(record.run_id)}`)];
   return [say(`${record.parked === "answered" ? "It is answered. " : ""}${takeUpHint(record.run_id)}`)];
 };

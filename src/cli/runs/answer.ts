@@ -26,16 +26,16 @@ export const answerCommand = Command.make(
   {
     id: runArgument,
     choice: Argument.String("choice").pipe(
-      Argument.withDescription(`What to do: ${Choice.literals.join(", ")}; left out, the question is printed`),
+      Argument.withDescription(`The answer: ${Choice.literals.join(", ")}; if omitted, the question is printed`),
       Argument.optional,
     ),
     db: dbFlag,
     revision: Flag.Int("revision").pipe(
-      Flag.withDescription("Answer only this revision of the question: a newer one is then refused"),
+      Flag.withDescription("Answer only this revision of the question; the answer is refused if a newer one exists"),
       Flag.optional,
     ),
     yes: Flag.Boolean("yes").pipe(
-      Flag.withDescription("Do not ask again where `retry` may run a tool a second time"),
+      Flag.withDescription("Skip the confirmation if `retry` may run a tool again"),
       Flag.withDefault(false),
     ),
     json: jsonFlag,
@@ -43,12 +43,15 @@ export const answerCommand = Command.make(
   ({ db, id, ...options }) => withStore("runs answer", db, (screen) => answer(id, options, screen)),
 ).pipe(
   Command.withDescription(
-    `Answer a run's open question, or print it. An answer counts once, and only while nothing has happened since it was asked. The word stop also ends a run that asks nothing and waits for a program that does not come.${exitCodesHelp}`,
+    `Answer a run's open question, or print it. An answer counts once, and only if nothing has happened since the question was asked. Answering stop also ends a run without a question that waits for a program.${exitCodesHelp}`,
   ),
   Command.withShortDescription("Print a run's question, or answer it"),
   Command.withExamples([
-    { command: "stream-recovery runs answer 4f1c", description: "The question, and what each answer does" },
-    { command: "stream-recovery runs answer 4f1c it_ran", description: "The tool did its work: go on from there" },
+    { command: "stream-recovery runs answer 4f1c", description: "Print the question and the effect of each answer" },
+    {
+      command: "stream-recovery runs answer 4f1c it_ran",
+      description: "Answer that the tool did its work: continue from there",
+    },
   ]),
 );
 
@@ -71,7 +74,7 @@ export const answer = Effect.fn("cli.runs.answer")(function* (id: string, option
   const choice = Choice.literals.find((literal) => literal === named);
   if (choice === undefined) {
     const offered = openQuestion(record)?.choices ?? Choice.literals;
-    return yield* fail("refused", `${JSON.stringify(named)} is no answer: ${offered.join(", ")}`);
+    return yield* fail("refused", `${JSON.stringify(named)} is not an answer: expected one of ${offered.join(", ")}`);
   }
   if (choice === "stop" && record.end === undefined && openQuestion(record) === undefined)
     return yield* gaveUp(record, options, screen);
@@ -92,7 +95,7 @@ const gaveUp = Effect.fnUntraced(function* ({ run_id }: RunRecord, { json }: Ans
   const ended = yield* CrashRecovery.giveUp(run_id).pipe(
     Effect.catchTag("AnswerRefused", ({ message }) => fail("refused", message)),
     Effect.catchIf(isDriven, () =>
-      fail("refused", `${run_id}: a living process drives the run; stop it in that process`),
+      fail("refused", `${run_id}: a living process owns the run; stop it in that process`),
     ),
   );
   if (json) return yield* Console.log(JSON.stringify({ run_id, answer: "stop", state: ended.state }));
@@ -106,7 +109,7 @@ const isDriven = (error: { readonly reason: string }): error is RecorderError & 
 const nextOf = (record: RunRecord, { type }: Screen): string => {
   if (record.end !== undefined) return `The run has ended: ${record.end.state} (${record.end.reason}).`;
   return record.parked === undefined
-    ? `Its process acts on it: ${type(`runs watch ${quoted(record.run_id)}`)}`
+    ? `Its process carries it out: ${type(`runs watch ${quoted(record.run_id)}`)}`
     : takeUpHint(record.run_id);
 };
 
@@ -138,12 +141,13 @@ const confirmed = Effect.fnUntraced(function* (record: RunRecord, yes: boolean) 
   if (open?.repeats === undefined || yes) return;
   const repeats = describeRepeats(open.repeats);
   if (process.stdin.isTTY !== true || process.stdout.isTTY !== true) {
-    return yield* fail("refused", `retry may run again: ${repeats}. Add --yes to say that this is fine`);
+    return yield* fail("refused", `retry may run again: ${repeats}. Add --yes to confirm`);
   }
-  for (const line of wrap(`What ran or may have run, and may run again: ${repeats}`, 78)) yield* Console.log(line);
+  for (const line of wrap(`These calls ran or may have run, and may run again: ${repeats}`, 78))
+    yield* Console.log(line);
   const sure = yield* Effect.orElseSucceed(
     Prompt.run(Prompt.Confirm({ message: "Ask again from the start?" })),
     () => false,
   );
-  if (!sure) return yield* fail("refused", "nothing was answered");
+  if (!sure) return yield* fail("refused", "no answer was given");
 });

@@ -20,11 +20,11 @@ export const cancelCommand = Command.make(
   ({ db, id, json }) => withStore("runs cancel", db, (screen) => cancel(id, json, screen)),
 ).pipe(
   Command.withDescription(
-    `Cancel a run in its user's name: the process that drives it is told, and ends it as user_cancelled. A run that no process drives is decided as cancelled and ends; nothing of it is sent again. Where its process is silent, the command waits as long as that one's lease is, and the cancel stands for an hour.${exitCodesHelp}`,
+    `Cancel a run on behalf of its user. Its owner is notified and ends it as user_cancelled. A run without an owner is decided as cancelled and ends; no request is sent again. If the owner is silent, the command waits for the length of its lease, and the cancel stays pending for an hour.${exitCodesHelp}`,
   ),
-  Command.withShortDescription("End a run in its user's name, whichever process drives it"),
+  Command.withShortDescription("End a run on behalf of its user, in whichever process owns it"),
   Command.withExamples([
-    { command: "stream-recovery runs cancel 4f1c", description: "Stop a run that another program drives" },
+    { command: "stream-recovery runs cancel 4f1c", description: "Stop a run that another program owns" },
   ]),
 );
 
@@ -37,7 +37,7 @@ export const cancel = Effect.fn("cli.runs.cancel")(function* (id: string, json: 
   const { run_id } = yield* findRun("runs cancel", id);
   const told = yield* withWaitNotice("runs cancel", RunCancel.cancel(run_id));
   // The run was pruned after the lookup.
-  if (told === undefined) return yield* fail("negative", `no run is ${JSON.stringify(run_id)}`);
+  if (told === undefined) return yield* fail("negative", `no run has the id ${JSON.stringify(run_id)}`);
   const { driver, outcome, record } = told;
   const words = cancelWords(told);
   if (outcome === "ended" || outcome === "pending" || outcome === "unreachable")

@@ -19,11 +19,13 @@ export const exportCommand = Command.make(
     id: Argument.optional(runArgument),
     db: dbFlag,
     all: Flag.Boolean("all").pipe(
-      Flag.withDescription("Every run as it is, for `runs import` into another store; to be kept as the store is"),
+      Flag.withDescription(
+        "Every run unchanged, for `runs import` into another store; protect the file like the store",
+      ),
       Flag.withDefault(false),
     ),
     includeLive: Flag.Boolean("include-live").pipe(
-      Flag.withDescription("With --all: take runs along that a process drives, as if that process were gone"),
+      Flag.withDescription("With --all: include runs that a process owns, as if that process were gone"),
       Flag.withDefault(false),
     ),
     out: Flag.String("out").pipe(
@@ -32,18 +34,18 @@ export const exportCommand = Command.make(
       Flag.optional,
     ),
     name: Flag.String("name").pipe(
-      Flag.withDescription("A name of your own program (a tool, a model) that may come out as it is; repeat it"),
+      Flag.withDescription("A name from your own program (a tool, a model) that may be printed unchanged; repeatable"),
       Flag.atLeast(0),
     ),
   },
   (options) => withStore("runs export", options.db, () => chosen(options)),
 ).pipe(
   Command.withDescription(
-    `Print a run as JSON without secrets, prompts, paths or ids, for a bug report (docs/observability.md); or with --all every run as it is, a line each, for another store (docs/postgres.md).${exitCodesHelp}`,
+    `Print a run as JSON without secrets, prompts, paths or ids, for a bug report (docs/observability.md); or, with --all, every run unchanged, one per line, for another store (docs/postgres.md).${exitCodesHelp}`,
   ),
-  Command.withShortDescription("Print a run as JSON that can be shared, or all runs for another store"),
+  Command.withShortDescription("Print a run as JSON that is safe to share, or all runs for another store"),
   Command.withExamples([
-    { command: "stream-recovery runs export 4f1c", description: "One run, for a bug report" },
+    { command: "stream-recovery runs export 4f1c", description: "Export one run for a bug report" },
     {
       command: "stream-recovery runs export --all --db runs.db --out runs.jsonl",
       description: "Everything, for `runs import --db postgres://… runs.jsonl`",
@@ -64,11 +66,11 @@ const fail = failing("runs export");
 /** `--all` must be explicit: a forgotten id must not print data that cannot be shared. */
 const chosen = Effect.fnUntraced(function* ({ all, id, includeLive, name, out }: ExportOptions) {
   if (Option.isSome(id)) {
-    if (all || includeLive) return yield* fail("refused", "name a run, or --all for every one, and not both");
+    if (all || includeLive) return yield* fail("refused", "expected a run or --all, got both");
     return yield* exported(id.value, name, out);
   }
-  if (!all) return yield* fail("refused", "name a run, or say --all to take every run to another store");
-  if (name.length > 0) return yield* fail("refused", "--name is for one run: --all changes no name");
+  if (!all) return yield* fail("refused", "expected a run, or --all to move every run to another store");
+  if (name.length > 0) return yield* fail("refused", "--name applies to one run: --all changes no names");
   return yield* exportedAll(includeLive, out);
 });
 

@@ -30,12 +30,12 @@ export const importCommand = Command.make(
   "import",
   {
     file: Argument.String("file").pipe(
-      Argument.withDescription("What `runs export --all` wrote; left out, it is read from stdin"),
+      Argument.withDescription("The file that `runs export --all` wrote; if omitted, read from stdin"),
       Argument.optional,
     ),
     db: dbFlag,
     dryRun: Flag.Boolean("dry-run").pipe(
-      Flag.withDescription("Check the file, count what would be added, and add nothing"),
+      Flag.withDescription("Check the file and count the runs that it would add, but add none"),
       Flag.withDefault(false),
     ),
     json: jsonFlag,
@@ -43,9 +43,9 @@ export const importCommand = Command.make(
   ({ db, ...options }) => withStore(command, db, () => imported(options), true),
 ).pipe(
   Command.withDescription(
-    `Take the runs of another store as they are, a hundred at a time and each hundred whole or not at all. A run that is there already stays as it is, so the same file may be read again. No process drives an open run afterwards: recover decides those that were not parked.${exitCodesHelp}`,
+    `Import the runs of another store unchanged, a hundred at a time; each hundred is added completely or not at all. A run that already exists stays unchanged, so you may import the same file again. Imported open runs have no owner: recover decides those that were not parked.${exitCodesHelp}`,
   ),
-  Command.withShortDescription("Take the runs of another store"),
+  Command.withShortDescription("Import the runs of another store"),
   Command.withExamples([
     {
       command: "stream-recovery runs import --db postgres://recovery@db.internal/recovery runs.jsonl",
@@ -57,7 +57,7 @@ export const importCommand = Command.make(
 /** Imports the runs of a file. */
 export const imported = Effect.fn("cli.runs.import")(function* ({ dryRun, file, json }: ImportOptions) {
   const transfer = transferOf(yield* RunRecorder);
-  if (transfer === undefined) return yield* fail("refused", "this store does not take whole runs");
+  if (transfer === undefined) return yield* fail("refused", "this store cannot import whole runs");
   const counter = counting(process.stderr, (count) => `${count} runs`);
   const named: Array<RefusedRun> = [];
   let reached: Read = { added: 0, same: 0, refused: 0, leftOut: 0 };
@@ -72,7 +72,7 @@ export const imported = Effect.fn("cli.runs.import")(function* ({ dryRun, file, 
     Effect.catchIf(
       (error) => !(error instanceof RecorderError),
       (error) => {
-        const what = error instanceof RunFileError ? error.message : `it cannot be read: ${error.message}`;
+        const what = error instanceof RunFileError ? error.message : `cannot be read: ${error.message}`;
         return fail("refused", `${Option.getOrElse(file, () => "stdin")}: ${what}`);
       },
     ),
@@ -81,29 +81,28 @@ export const imported = Effect.fn("cli.runs.import")(function* ({ dryRun, file, 
   const { added, leftOut, refused, same } = read;
   if (json) yield* Console.log(JSON.stringify({ dry_run: dryRun, added, same, refused, left_out: leftOut }));
   else yield* Console.log(summaryText(read, dryRun));
-  if (refused > 0) return yield* fail("negative", `${runCountText(refused)} not taken`);
+  if (refused > 0) return yield* fail("negative", `${runCountText(refused)} not imported`);
 });
 
 /** Reports the runs added before an import failed, as they may be unwanted. */
 const brought = ({ added, same }: Read, dryRun: boolean) =>
   Console.error(
-    `${command}: ${dryRun ? "nothing was added" : `${runCountText(added)} added, ${same} there already`}; the rest of the file was not taken`,
+    `${command}: ${dryRun ? "nothing was added" : `${runCountText(added)} added, ${same} already present`}; the rest of the file was not imported`,
   );
 
 const summaryText = ({ added, leftOut, same }: Read, dryRun: boolean): string =>
   [
     `${runCountText(added)} ${dryRun ? "would be added" : "added"}`,
-    ...(same === 0 ? [] : [`${same} there already`]),
-    ...(leftOut === 0 ? [] : [`${leftOut} not in the file, as a process drove them`]),
+    ...(same === 0 ? [] : [`${same} already present`]),
+    ...(leftOut === 0 ? [] : [`${leftOut} not in the file, because a process owned them`]),
   ].join(", ");
 
 const runCountText = (count: number): string => (count === 1 ? "one run" : `${count} runs`);
 
 const reasons: Readonly<Record<RefusedRun["reason"], string>> = {
-  differs: "another record of this id is there, and stays",
-  foreign_key:
-    "it has not ended, and its transcript could not be compared under the key of this store: import into an empty one",
-  unkept: "no store keeps an id with half of a pair, and PostgreSQL none with NUL",
+  differs: "a different record with this id exists and stays",
+  foreign_key: "it has not ended, and this store's key cannot compare its transcript: import into an empty store",
+  unkept: "the id has half of a surrogate pair, which no store can hold, or NUL, which PostgreSQL cannot",
 };
 
 const printRefused = (named: ReadonlyArray<RefusedRun>, count: number): Effect.Effect<void> => {
@@ -117,7 +116,7 @@ const linesOf = Effect.fnUntraced(function* (file: Option.Option<string>) {
   const stdio = yield* Stdio.Stdio;
   const fileSystem = yield* FileSystem.FileSystem;
   if (Option.isNone(file) && (yield* stdio.stdinIsTerminal)) {
-    return yield* fail("refused", "name the file that `runs export --all` wrote, or pipe it in");
+    return yield* fail("refused", "name the file that `runs export --all` wrote, or pipe it to stdin");
   }
   const splitter = new LineSplitter(fileLineBytesMax);
   const bytes = Option.isNone(file) ? stdio.stdin : fileSystem.stream(file.value);

@@ -38,7 +38,7 @@ export const listCommand = Command.make(
   {
     db: dbFlag,
     state: Flag.Literals("state", ["running", "asking", "waiting", "ended", "live", "parked"]).pipe(
-      Flag.withDescription("Only runs in this state; live and parked are the record's words for running and waiting"),
+      Flag.withDescription("Only runs in this state; live and parked mean running and waiting, as in the record"),
       Flag.map((word): RunRecord["state"] => (word === "running" ? "live" : word === "waiting" ? "parked" : word)),
       Flag.optional,
     ),
@@ -47,7 +47,7 @@ export const listCommand = Command.make(
       Flag.withDefault(false),
     ),
     limit: Flag.Int("limit").pipe(
-      Flag.withDescription(`At most so many runs, the newest; ${limitDefault} where it is left out`),
+      Flag.withDescription(`Maximum runs to list, newest first; default ${limitDefault}`),
       Flag.withDefault(limitDefault),
       Flag.filter(
         (limit) => limit >= 1 && limit <= limitMax,
@@ -55,12 +55,12 @@ export const listCommand = Command.make(
       ),
     ),
     before: Flag.String("before").pipe(
-      Flag.withDescription("Only runs that started before this one, whose whole id is given"),
+      Flag.withDescription("Only runs that started before this one; expects its full id"),
       Flag.optional,
     ),
     config: Flag.String("config").pipe(
       Flag.withDescription(
-        "A gateway's configuration file, whose `prices` say what the runs cost ($STREAM_RECOVERY_CONFIG)",
+        "A gateway's configuration file, whose `prices` give the cost of runs ($STREAM_RECOVERY_CONFIG)",
       ),
       Flag.withMetavar("file"),
       Flag.withFallbackConfig(Config.String("STREAM_RECOVERY_CONFIG")),
@@ -70,11 +70,11 @@ export const listCommand = Command.make(
   },
   ({ db, ...options }) => withStore("runs list", db, (screen) => list(options, screen)),
 ).pipe(
-  Command.withDescription(`List runs, newest first; those that wait for an answer before all others.${exitCodesHelp}`),
-  Command.withShortDescription("List runs, those that wait for an answer first"),
+  Command.withDescription(`List runs, newest first; runs that wait for an answer come first.${exitCodesHelp}`),
+  Command.withShortDescription("List runs; those that wait for an answer come first"),
   Command.withExamples([
-    { command: "stream-recovery runs list --broken", description: "Runs in which something broke" },
-    { command: "stream-recovery runs list --state asking --json", description: "Open questions, for machines" },
+    { command: "stream-recovery runs list --broken", description: "List runs in which something broke" },
+    { command: "stream-recovery runs list --state asking --json", description: "List open questions as JSON" },
   ]),
 );
 
@@ -99,7 +99,7 @@ export const list = Effect.fn("cli.runs.list")(function* (options: ListOptions, 
   }
   if (runs.length === 0) {
     const filtered = options.broken || Option.isSome(options.state) || Option.isSome(options.before);
-    return yield* failing("runs list")("negative", filtered ? "no run is like that" : "no run is on record");
+    return yield* failing("runs list")("negative", filtered ? "no run matches" : "no run is on record");
   }
 });
 

@@ -17,11 +17,11 @@ export const pruneCommand = Command.make(
   {
     db: dbFlag,
     olderThan: Flag.String("older-than").pipe(
-      Flag.withDescription("Forget runs that ended longer ago than this: 30d, 12h, 2w"),
+      Flag.withDescription("Delete runs that ended longer ago than this: 30d, 12h, 2w"),
       Flag.optional,
     ),
     keep: Flag.Int("keep").pipe(
-      Flag.withDescription("Keep at most so many ended runs, those that ended last"),
+      Flag.withDescription("Maximum ended runs to keep; the newest stay"),
       Flag.filter(
         (keep) => keep >= 0,
         (keep) => `Expected 0 or more, got ${keep}`,
@@ -30,12 +30,12 @@ export const pruneCommand = Command.make(
     ),
     giveUp: Flag.String("give-up").pipe(
       Flag.withDescription(
-        "First end runs that no process drives and that began longer ago than this: waiting for a program, or for an answer",
+        "First end runs without an owner that began longer ago than this and wait for a program or for an answer",
       ),
       Flag.optional,
     ),
     dryRun: Flag.Boolean("dry-run").pipe(
-      Flag.withDescription("Only say how many would be forgotten"),
+      Flag.withDescription("Only print how many runs would be deleted"),
       Flag.withDefault(false),
     ),
     json: jsonFlag,
@@ -43,11 +43,14 @@ export const pruneCommand = Command.make(
   ({ db, ...options }) => withStore("runs prune", db, () => prune(options)),
 ).pipe(
   Command.withDescription(
-    `Forget ended runs by age, by count, or by both; a run that has not ended is never forgotten, --give-up ends it first.${exitCodesHelp}`,
+    `Delete ended runs by age, by count, or by both. A run that has not ended is never deleted; --give-up ends it first.${exitCodesHelp}`,
   ),
-  Command.withShortDescription("Forget ended runs by age or count"),
+  Command.withShortDescription("Delete ended runs by age or count"),
   Command.withExamples([
-    { command: "stream-recovery runs prune --older-than 30d --dry-run", description: "How many that would be" },
+    {
+      command: "stream-recovery runs prune --older-than 30d --dry-run",
+      description: "Count the runs that would be deleted",
+    },
   ]),
 );
 
@@ -65,7 +68,7 @@ const fail = failing("runs prune");
 export const prune = Effect.fn("cli.runs.prune")(function* (options: PruneOptions) {
   const { dryRun, giveUp, json, keep, olderThan } = options;
   if (Option.isNone(olderThan) && Option.isNone(keep) && Option.isNone(giveUp)) {
-    return yield* fail("refused", "say what to forget or to end: --older-than 30d, --keep 1000, --give-up 30d");
+    return yield* fail("refused", "expected at least one of --older-than 30d, --keep 1000, --give-up 30d");
   }
   const now = yield* Clock.currentTimeMillis;
   const endedBefore = yield* before("--older-than", olderThan, now);
@@ -80,11 +83,11 @@ export const prune = Effect.fn("cli.runs.prune")(function* (options: PruneOption
   const told = ended === undefined ? {} : { given_up: ended };
   if (json) return yield* Console.log(JSON.stringify({ dry_run: dryRun, runs: count, ...told }));
   if (ended !== undefined) {
-    const waiting = ended === 1 ? "one run that waits" : `${ended} runs that wait`;
+    const waiting = ended === 1 ? "one waiting run" : `${ended} waiting runs`;
     yield* Console.log(dryRun ? `${waiting} would be ended` : `ended ${waiting}`);
   }
   const runs = count === 1 ? "one ended run" : `${count} ended runs`;
-  if (forgets) yield* Console.log(dryRun ? `${runs} would be forgotten` : `forgot ${runs}`);
+  if (forgets) yield* Console.log(dryRun ? `${runs} would be deleted` : `deleted ${runs}`);
 });
 
 /** Subtracts a typed duration from the current time; undefined if the flag is missing. */
@@ -92,7 +95,7 @@ const before = (flag: string, given: Option.Option<string>, now: number) => {
   if (Option.isNone(given)) return Effect.undefined;
   const age = parseDuration(given.value);
   return age === undefined
-    ? fail("refused", `${flag}: expected a duration like 30d, 12h or 2w`)
+    ? fail("refused", `${flag}: expected a duration, for example 30d, 12h or 2w`)
     : Effect.succeed(now - age);
 };
 

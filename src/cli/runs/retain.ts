@@ -24,13 +24,13 @@ export const retainCommand = Command.make(
     ),
     keepRunsMax: Flag.Int("keep-runs-max").pipe(
       Flag.withDescription(
-        `Most ended runs that are kept, those that ended last, and none goes within a minute of its end ($STREAM_RECOVERY_KEEP_RUNS_MAX; default ${retentionDefault.runs}, and all with --keep-runs forever)`,
+        `Maximum ended runs that are kept; the newest stay. No run is deleted within a minute of its end ($STREAM_RECOVERY_KEEP_RUNS_MAX; default ${retentionDefault.runs}, and all with --keep-runs forever)`,
       ),
       Flag.withFallbackConfig(Config.Int("STREAM_RECOVERY_KEEP_RUNS_MAX")),
       Flag.optional,
     ),
     dryRun: Flag.Boolean("dry-run").pipe(
-      Flag.withDescription("Only say what would be forgotten"),
+      Flag.withDescription("Only print what would be deleted"),
       Flag.withDefault(false),
     ),
     json: jsonFlag,
@@ -38,11 +38,11 @@ export const retainCommand = Command.make(
   ({ db, ...options }) => withStore("runs retain", db, () => retain(options)),
 ).pipe(
   Command.withDescription(
-    `Forget ended runs as \`serve\` does by itself, once: for a timer (docs/postgres.md). A run that has not ended is never forgotten, and gateways may serve meanwhile.${exitCodesHelp}`,
+    `Delete ended runs once, as \`serve\` does continuously; meant for a timer (docs/postgres.md). A run that has not ended is never deleted, and gateways may serve meanwhile.${exitCodesHelp}`,
   ),
-  Command.withShortDescription("Forget ended runs once as `serve` does by itself, for a timer"),
+  Command.withShortDescription("Delete ended runs once, as `serve` does continuously; meant for a timer"),
   Command.withExamples([
-    { command: "stream-recovery runs retain --keep-runs 30d --dry-run", description: "What that would forget" },
+    { command: "stream-recovery runs retain --keep-runs 30d --dry-run", description: "Print what would be deleted" },
   ]),
 );
 
@@ -65,11 +65,11 @@ export const retain = Effect.fn("cli.runs.retain")(function* ({ dryRun, json, ..
   const retention = retentionOf(kept);
   if ("expected" in retention) return yield* fail("refused", `${keptFlags[retention.name]}: ${retention.expected}`);
   const retaining = retainingOf(yield* RunRecorder);
-  if (retaining === undefined) return yield* fail("refused", "this store forgets nothing but by `runs prune`");
+  if (retaining === undefined) return yield* fail("refused", "this store deletes runs only with `runs prune`");
   const counter = counting(process.stderr, (count) => `${count} runs`);
   const looks = dryRun ? retaining.due(retention) : retaining.look(retention, counter.reached);
   const runs = yield* Effect.ensuring(looks, Effect.sync(counter.done));
   const ended = runs === 1 ? "one ended run" : `${runs} ended runs`;
-  const words = dryRun ? `${ended} would be forgotten` : `forgot ${ended}`;
+  const words = dryRun ? `${ended} would be deleted` : `deleted ${ended}`;
   yield* Console.log(json ? JSON.stringify({ dry_run: dryRun, runs }) : words);
 });

@@ -15,7 +15,7 @@ import { runText } from "./RunText.ts";
 
 /** The argument that names a run. */
 export const runArgument = Argument.String("id").pipe(
-  Argument.withDescription("The run's id, or its beginning where no other run begins so"),
+  Argument.withDescription("The run's id, or a prefix that no other run shares"),
 );
 
 /** The `runs show` command. */
@@ -26,7 +26,7 @@ export const showCommand = Command.make(
     db: dbFlag,
     json: jsonFlag,
     html: Flag.Boolean("html").pipe(
-      Flag.withDescription("Draw the run as one HTML file that needs nothing else"),
+      Flag.withDescription("Draw the run as one self-contained HTML file"),
       Flag.withDefault(false),
     ),
     out: Flag.String("out").pipe(
@@ -39,9 +39,9 @@ export const showCommand = Command.make(
     withStore("runs show", db, (screen) => (html ? draw(id, json, out, screen) : tell(id, json, out, screen))),
 ).pipe(
   Command.withDescription(
-    `Tell a run in plain words: attempts, what broke, what was decided and why, calls, the question and what to type.${exitCodesHelp}`,
+    `Explain a run in plain words: its attempts, breaks, decisions and reasons, calls, its question, and the command that answers it.${exitCodesHelp}`,
   ),
-  Command.withShortDescription("Tell a run in plain words, with the question and how to answer it"),
+  Command.withShortDescription("Explain a run in plain words, with its question and how to answer it"),
 );
 
 const encode = Schema.encodeSync(Schema.toCodecJson(RunRecord));
@@ -62,7 +62,7 @@ export const show = Effect.fn("cli.runs.show")(function* (id: string, json: bool
 
 /** Only HTML is written with `--out`. Text and JSON can be piped. */
 const tell = (id: string, json: boolean, out: Option.Option<string>, screen: Screen) =>
-  Option.isSome(out) ? failing("runs show")("refused", "--out goes with --html") : show(id, json, screen);
+  Option.isSome(out) ? failing("runs show")("refused", "--out needs --html") : show(id, json, screen);
 
 /**
  * Renders a run as one HTML file.
@@ -76,7 +76,7 @@ const draw = Effect.fn("cli.runs.drawn")(function* (
   out: Option.Option<string>,
   { now }: Screen,
 ) {
-  if (json) return yield* failing("runs show")("refused", "--html and --json cannot both be printed: choose one");
+  if (json) return yield* failing("runs show")("refused", "--html and --json exclude each other: choose one");
   yield* printOrWrite("runs show", runDocument(yield* findRun("runs show", id), now), out);
 });
 

@@ -29,12 +29,12 @@ export const watchCommand = Command.make(
   "watch",
   {
     id: Argument.String("id").pipe(
-      Argument.withDescription("Only this run, from its start until it ends; else all runs from now on"),
+      Argument.withDescription("Only this run, from its start to its end; if omitted, all runs from now on"),
       Argument.optional,
     ),
     db: dbFlag,
     every: Flag.Int("every").pipe(
-      Flag.withDescription("How often the store is looked at, in milliseconds"),
+      Flag.withDescription("Time between two reads of the store, in milliseconds"),
       Flag.withDefault(everyMsDefault),
       Flag.filter(
         (ms) => ms >= 50 && ms <= 60_000,
@@ -50,7 +50,7 @@ export const watchCommand = Command.make(
     }),
 ).pipe(
   Command.withDescription(
-    `Print a line for every step as it comes on record, whichever process writes it. With an id it ends with the run, by exit code 1 where the run was stopped; without one it shows the newest ${watchedMax} runs until Ctrl-C.${exitCodesHelp}`,
+    `Print a line for each step as any process records it. With an id the command ends with the run, with exit code 1 if the run was stopped. Without an id it shows the newest ${watchedMax} runs until Ctrl-C.${exitCodesHelp}`,
   ),
   Command.withShortDescription("Follow a run, or all runs, step by step"),
 );
@@ -72,7 +72,7 @@ export const watchOne = Effect.fn("cli.runs.watchOne")(function* (id: string, wa
     if (record.end !== undefined) break;
     yield* Effect.sleep(watching.everyMs);
     const next = yield* look;
-    if (next === undefined) return yield* failing("runs watch")("negative", `${record.run_id} was forgotten meanwhile`);
+    if (next === undefined) return yield* failing("runs watch")("negative", `${record.run_id} was deleted meanwhile`);
     record = next;
   }
   if (record.end.state === "stopped") {
@@ -87,7 +87,7 @@ export const watchAll = Effect.fn("cli.runs.watchAll")(function* (watching: Watc
   yield* Signals.endsNormally;
   const look = patiently(recorder.runs({ limit: watchedMax }), watching.everyMs);
   let seen = new Map((yield* look).map((record) => [record.run_id, keysOf(record)]));
-  if (!watching.json) yield* Console.error(`watching the newest ${watchedMax} runs; Ctrl-C ends it`);
+  if (!watching.json) yield* Console.error(`watching the newest ${watchedMax} runs; press Ctrl-C to stop`);
   while (true) {
     yield* Effect.sleep(watching.everyMs);
     const records = yield* look;

@@ -7,7 +7,7 @@ import { type Effect, Metric } from "effect";
 export const first = 1;
 
 const generation = Metric.gauge("stream_recovery_gateway_config_generation", {
-  description: "The configuration that is served: 1 at the start, one more with each that was read again and taken",
+  description: "Generation of the configuration: 1 at startup, plus one for each accepted reload",
 });
 
 /** Publishes the number of this process's configuration as a metric. */

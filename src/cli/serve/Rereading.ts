@@ -46,7 +46,7 @@ const reread = Effect.fnUntraced(function* (
   generation: number,
 ): Effect.fn.Return<boolean> {
   const kept = (why: string) =>
-    Effect.as(Effect.logError(`the configuration is not taken, and the last one stays: ${why}`), false);
+    Effect.as(Effect.logError(`the new configuration was rejected, and the last one stays in effect: ${why}`), false);
   const read = yield* programOf(given);
   if ("wrong" in read) {
     for (const line of read.wrong) yield* kept(line);
@@ -60,7 +60,7 @@ const reread = Effect.fnUntraced(function* (
       Effect.suspend(() => {
         const restarts = fixedIn(started, program);
         const said = restarts.length === 0 ? "" : `; these need a restart: ${restarts.join(", ")}`;
-        return Effect.as(Effect.logInfo(`the configuration was read again${said}`, { generation }), true);
+        return Effect.as(Effect.logInfo(`the configuration was reloaded${said}`, { generation }), true);
       }),
     ),
     Effect.catchTag("GatewayError", ({ message }) => kept(message)),

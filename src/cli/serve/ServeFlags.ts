@@ -69,14 +69,14 @@ export const serveFlags = {
   config: file(
     "config",
     "STREAM_RECOVERY_CONFIG",
-    "JSON file with everything below and more: docs/gateway-config.md. SIGHUP reads it again",
+    "JSON configuration file with all options: docs/gateway-config.md. SIGHUP reads it again",
   ),
   check: Flag.Boolean("check").pipe(
-    Flag.withDescription("Print what would be served, or all that is wrong with it, and end"),
+    Flag.withDescription("Print the resulting configuration, or everything that is wrong with it, and exit"),
     Flag.withDefault(false),
   ),
   // These two flags set one option.
-  tlsCert: file("tls-cert", "STREAM_RECOVERY_TLS_CERT", "File of a certificate and its chain (PEM): listens with TLS"),
+  tlsCert: file("tls-cert", "STREAM_RECOVERY_TLS_CERT", "File of a certificate and its chain (PEM); listens with TLS"),
   tlsKey: file("tls-key", "STREAM_RECOVERY_TLS_KEY", "File of the certificate's key (PEM)"),
   options: Object.fromEntries(flagged.map((entry) => [entry.name, flagOf(entry)])),
   pairs: Object.fromEntries(
@@ -84,7 +84,7 @@ export const serveFlags = {
       const names = entries.flatMap(({ name, path }) => (path[0] === key && path.length > 1 ? [name] : []));
       const words = groups[key]?.description ?? entries.find(({ name }) => name === key)?.description;
       const how = names.length === 0 ? "" : ` NAME=VALUE of ${names.join(", ")}`;
-      const description = `${words}:${how}, repeated, or several by commas`.replace(":,", ",");
+      const description = `${words}:${how}; repeat it, or separate several with commas`.replace(":;", ";");
       return [key, Flag.String(flag).pipe(Flag.withDescription(described(description, variable)), Flag.atLeast(0))];
     }),
   ),

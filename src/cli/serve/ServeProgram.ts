@@ -90,7 +90,7 @@ class TypedOptions {
       const entry = entries.find((it) => it.key?.[0] === key && it.key[1] === name);
       if (policy !== undefined)
         this.#read(policy, { ...this.program.policy, [name]: value }, `--${flag} ${name}`, value);
-      else if (entry === undefined) this.wrong.push(`--${flag} ${name}: expected no such key`);
+      else if (entry === undefined) this.wrong.push(`--${flag} ${name}: expected a known key`);
       else this.#read(entry, numberOr(value), `--${flag} ${name}`, value);
     }
     if (policy !== undefined)
@@ -108,13 +108,13 @@ class TypedOptions {
     const [certText, keyText] = [textOf(cert), textOf(key)];
     if (certText !== undefined && keyText !== undefined)
       this.program = { ...this.program, tls: { cert: certText, key: Redacted.make(keyText) } };
-    else this.wrong.push(`--tls-${certText === undefined ? "cert" : "key"}: expected a file that can be read`);
+    else this.wrong.push(`--tls-${certText === undefined ? "cert" : "key"}: expected a readable file`);
   }
 
   /** Refuses a variable of a removed option. An empty variable counts as unset. */
   refuseRemoved(variable: string, value: string | undefined): void {
     if (value !== undefined && value !== "")
-      this.wrong.push(`$${variable}: expected no such variable: ${insteadOf(variable)}`);
+      this.wrong.push(`$${variable}: expected this variable to be unset: ${insteadOf(variable)}`);
   }
 
   #read(entry: Entry, value: unknown, as: string, typed: string | number | boolean): void {

@@ -21,22 +21,22 @@ export const servedText = (settings: GatewaySettings, program: ProgramOptions): 
     "",
     ...routeLines(settings),
     "tokens",
-    ...(settings.tokens.length === 0 ? ["  none: every client of this machine is admitted"] : []),
+    ...(settings.tokens.length === 0 ? ["  none: every client on this machine is admitted"] : []),
     ...settings.tokens.map((token) => `  ${tokenLine(token)}`),
     "",
     "clients",
     ...clientLines(settings).map((line) => `  ${line}`),
     "",
     outageLine(settings),
-    `shown text that breaks: ${continued[settings.continueText]}`,
+    `broken shown text: ${continued[settings.continueText]}`,
     ...optionLines(program),
   ].join("\n");
 
 const outageLine = ({ budget: { max_outage_ms } }: GatewaySettings): string =>
-  `outages: a run waits ${max_outage_ms === "forever" ? "for ever" : `${max_outage_ms} ms at most`}`;
+  `outages: a run waits ${max_outage_ms === "forever" ? "forever" : `at most ${max_outage_ms} ms`}`;
 
 const continued = {
-  auto: "goes on where the seam is proven",
+  auto: "continued if the seam is proven",
   ask: "the response breaks, or a person is asked",
 } as const;
 
@@ -51,9 +51,9 @@ const upstreamLine = (server: UpstreamSettings): string => {
     ...(paths === undefined ? [] : [`also ${paths.join(" and ")}`]),
     ...(protocols === undefined ? [] : [protocols.join(" ")]),
     ...(server.headers.length === 0 ? [] : [`headers ${server.headers.map(([header]) => header).join(" ")}`]),
-    ...(proxy === undefined ? [] : [proxy === "direct" ? "no proxy" : "a proxy of its own"]),
-    ...(ca === undefined ? [] : ["certificates of its own"]),
-    ...(clientCert === undefined ? [] : ["a client's certificate"]),
+    ...(proxy === undefined ? [] : [proxy === "direct" ? "no proxy" : "its own proxy"]),
+    ...(ca === undefined ? [] : ["its own certificates"]),
+    ...(clientCert === undefined ? [] : ["a client certificate"]),
     ...(tolerance?.doneWithoutFinish === true ? ["[DONE] ends a chat"] : []),
     ...(state === undefined ? [] : [`state ${state}`]),
     ...(continueText === undefined ? [] : [`shown text: ${continueText}`]),

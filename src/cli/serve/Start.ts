@@ -60,8 +60,8 @@ export const patiently = <A, E, R>(
     let isTold = false;
     const again = (error: RecorderError) =>
       Effect.gen(function* () {
-        const said = `it is tried again for up to ${storeWaitMs / 1_000} s`;
-        if (!isTold) yield* Effect.logWarning(`the store cannot be opened, and ${said}: ${failureText(error)}`);
+        const said = `retrying for up to ${storeWaitMs / 1_000} s`;
+        if (!isTold) yield* Effect.logWarning(`cannot open the store, ${said}: ${failureText(error)}`);
         isTold = true;
         yield* Effect.sleep(storePauseMs);
       });
@@ -79,6 +79,6 @@ export const patiently = <A, E, R>(
 export const refusalOf = (error: RecorderError): Refusal => {
   const { message, reason } = error;
   if (mayPass(error))
-    return { message: `${failureText(error)}. Start again once the store can be used`, mayPass: true };
+    return { message: `${failureText(error)}. Start again when the store is available`, mayPass: true };
   return { message: message === "" ? reason : message, mayPass: false };
 };

@@ -50,7 +50,7 @@ const tellMs = 1_000;
 const configureMs = 10_000;
 
 const inCluster =
-  "workers: this process was started by node:cluster, as by a process manager's cluster mode, and can start none: serve with one worker, or start it by itself";
+  "workers: this process was started by node:cluster, for example by a process manager's cluster mode, and cannot start workers: use one worker, or start serve directly";
 
 /** Starts the workers, which drain and end when the scope is closed. */
 export const make = Effect.fn("Supervisor.make")(function* (
@@ -212,11 +212,11 @@ const supervise = Effect.fnUntraced(function* (
       const next = Restarts.died(deaths, { servedMs, mayPass, isOrdered, isAlone: isFirst || !crew.serves });
       const how = end.refused?.message ?? end.how;
       if (next === "give_up") {
-        const message = `worker ${worker} has ended ${Restarts.deathsMax} times in a row, the last time so: ${how}`;
+        const message = `worker ${worker} has ended ${Restarts.deathsMax} times in a row; the last cause: ${how}`;
         return { reason: "died", message } as const;
       }
       deaths = next.deaths;
-      yield* Effect.logError("a worker has ended, and is replaced", { worker, how, pause_ms: next.pauseMs });
+      yield* Effect.logError("a worker ended and is being replaced", { worker, how, pause_ms: next.pauseMs });
       if (next.pauseMs > 0) yield* Effect.sleep(next.pauseMs);
     }
   });
@@ -239,7 +239,7 @@ const life = Effect.fnUntraced(function* (crew: Crew, worker: number, first: Def
   const readyAt = monotonicMs(clock);
   if (url !== undefined) {
     crew.onReady(started);
-    yield* Effect.logInfo("a worker serves", { worker, pid: started.pid });
+    yield* Effect.logInfo("a worker is ready", { worker, pid: started.pid });
     yield* Deferred.succeed(first, url);
   }
   const { end } = yield* url === undefined || !answers ? ended : Effect.raceFirst(ended, watched(started));
@@ -255,13 +255,13 @@ const watched = Effect.fnUntraced(function* ({ channel, kill, pid, pulse, worker
     const turn = pulse.turn();
     if (turn === "ask") channel.order({ _tag: "Ping" });
     if (turn !== "hangs") continue;
-    const said = `a worker hangs, and is killed: it has not answered for ${(turnsMax * turnMs) / 1_000} s`;
+    const said = `killing a worker that hangs: it has not answered for ${(turnsMax * turnMs) / 1_000} s`;
     yield* Effect.logError(said, { worker, pid });
     // A suspended terminal blocks every process that writes to it, including this one. The extra turn lets it read answers that
     // arrived meanwhile.
     yield* Effect.sleep(turnMs);
     if (!pulse.hangs) {
-      yield* Effect.logInfo("the worker answers, and goes on", { worker, pid });
+      yield* Effect.logInfo("the worker answers again and continues", { worker, pid });
       continue;
     }
     kill();
@@ -283,7 +283,7 @@ const drain = Effect.fnUntraced(function* (crew: Crew) {
     { concurrency: "unbounded" },
   );
   const left = told.reduce((sum, it) => sum + it, 0);
-  if (left > 0) yield* Effect.logInfo(`finishing ${left} requests; a second signal ends at once`);
+  if (left > 0) yield* Effect.logInfo(`finishing ${left} requests; a second signal exits at once`);
   const all = Effect.forEach(workers, ({ exited }) => Deferred.await(exited), { concurrency: "unbounded" });
   const inTime = yield* Effect.exit(Effect.timeout(Effect.interruptible(all), crew.drainMs + drainSlackMs));
   if (Exit.isSuccess(inTime)) return;

@@ -84,7 +84,7 @@ const configure = (
 ): Effect.Effect<void> =>
   gateway.configure(shareOf(ProgramWire.decode(program), workers)).pipe(
     Effect.andThen(Generation.tell(generation)),
-    Effect.catchTag("GatewayError", ({ message }) => Effect.logError(`the configuration is not taken: ${message}`)),
+    Effect.catchTag("GatewayError", ({ message }) => Effect.logError(`the configuration was rejected: ${message}`)),
     Effect.andThen(Effect.sync(() => channel.order({ _tag: "Configured", generation }))),
   );
 

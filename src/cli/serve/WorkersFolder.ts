@@ -26,7 +26,7 @@ export const make: Effect.Effect<string | undefined, never, Scope.Scope> = Effec
     } catch (error) {
       const code = error instanceof Error && "code" in error ? String(error.code) : "unknown";
       const said =
-        "page and metrics tell of one worker, and a client that comes back at another one begins a run of its own: the temporary folder cannot be used";
+        "cannot use the temporary folder, so the page and metrics cover only one worker, and a client that returns to another worker starts a new run";
       return Effect.as(Effect.logWarning(said, { code }), undefined);
     }
   }),

@@ -17,7 +17,7 @@ export class ConnectStalled extends Error {
   readonly code: "CONNECT_STALLED" | "PROXY_STALLED";
 
   constructor(code: "CONNECT_STALLED" | "PROXY_STALLED" = "CONNECT_STALLED") {
-    super("No connection within the connect clock's time");
+    super("No connection before the connect clock expired");
     this.code = code;
   }
 }

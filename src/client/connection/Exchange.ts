@@ -283,7 +283,7 @@ const done = Promise.resolve();
 
 const ended: ReadonlyArray<Uint8Array> = [];
 
-const aborted = () => new Error("The exchange was given up");
+const aborted = () => new Error("The exchange was abandoned");
 
 type IncomingHeaders = Readonly<Record<string, string | ReadonlyArray<string> | undefined>>;
 

@@ -56,7 +56,7 @@ const connectOnce = (connector: Pick<Connector, "open">, origin: string, limitMs
       // The certificate cannot be read.
       settle(failureOf(error));
     }
-    return Effect.sync(() => opening?.destroy(new Error("The probe was given up")));
+    return Effect.sync(() => opening?.destroy(new Error("The probe was abandoned")));
   });
 
 /** The result of a probe that connected. */

@@ -26,7 +26,7 @@ export class ProxyFailed extends Error {
   readonly code: string;
 
   constructor(code: string, cause?: unknown) {
-    super("The egress proxy opened no tunnel", cause === undefined ? {} : { cause });
+    super("The egress proxy did not open a tunnel", cause === undefined ? {} : { cause });
     this.code = code;
   }
 }

@@ -153,17 +153,17 @@ const text = (description: string) => Schema.optionalKey(Schema.String.annotate(
 
 /** Parameters are strings, so that a refusal can name the invalid one. RunSearch.ts defines the valid values. */
 const searched = {
-  q: text("Text that the run's id, provider or model contains; the case of ASCII letters makes no difference"),
-  model: text("Text that the model's name contains"),
-  provider: text("Text that the provider's id contains"),
-  since: text("Not started earlier: ISO 8601, milliseconds since the epoch, or how long ago (30m, 1h, 7d)"),
-  until: text("Started earlier, in the forms of since"),
+  q: text("Text in the run's id, provider or model; ASCII letters match in either case"),
+  model: text("Text in the model's name"),
+  provider: text("Text in the provider's id"),
+  since: text("Earliest start: ISO 8601, milliseconds since the epoch, or an age (30m, 1h, 7d)"),
+  until: text("Started before this time, in the same forms as `since`"),
   state: text(`One of ${RunRecord.fields.state.literals.join(", ")}`),
   broken: text("true: only runs with an incident"),
-  rule: text("A rule that decided one of the run's incidents"),
+  rule: text("The rule that decided an incident of the run"),
   end: text("How the run ended: completed, stopped, or the reason of its end"),
-  before: text("Pages on: `next` of the page before, or a run's id"),
-  limit: text(`Most runs of the page, 1 to ${listRunsMax}; default 100`),
+  before: text("Continues a list: `next` of the previous page, or a run's id"),
+  limit: text(`Maximum runs per page, 1 to ${listRunsMax}; default 100`),
 };
 
 const runs = HttpApiGroup.make("runs")
@@ -178,7 +178,7 @@ const runs = HttpApiGroup.make("runs")
       error: [ApiInvalid, ...lost],
     }).annotate(
       OpenApi.Description,
-      "Runs, newest first. A page of a search by `rule` or `end` may have fewer runs than `limit` and a `next` all the same",
+      "Runs, newest first. A page of a search by `rule` or `end` may have fewer runs than `limit` and still have a `next`",
     ),
     HttpApiEndpoint.get("run", "/runs/:id", { params: runId, success: RunRecord, error: found }),
     HttpApiEndpoint.get("incidents", "/runs/:id/incidents", {
@@ -188,7 +188,7 @@ const runs = HttpApiGroup.make("runs")
     }),
     HttpApiEndpoint.get("export", "/runs/:id/export", { params: runId, success: RunExport, error: found }).annotate(
       OpenApi.Description,
-      "A run as JSON that can be shared: no secret, prompt, path or id",
+      "A run as JSON that is safe to share: no secret, prompt, path or id",
     ),
     HttpApiEndpoint.get("questions", "/questions", {
       success: Schema.Struct({ questions: Schema.Array(OpenQuestion) }),
@@ -200,7 +200,10 @@ const runs = HttpApiGroup.make("runs")
       payload: AnswerGiven,
       success: RunSummary,
       error: [ApiInvalid, ApiRefused, ...found],
-    }).annotate(OpenApi.Description, "Answers a run's open question: once, and only while nothing has happened since"),
+    }).annotate(
+      OpenApi.Description,
+      "Answers a run's open question, once, and only if nothing has happened since it was asked",
+    ),
     HttpApiEndpoint.post("cancel", "/runs/:id/cancel", {
       params: runId,
       headers: { [answerHeader]: Schema.Literal("1") },
@@ -208,13 +211,13 @@ const runs = HttpApiGroup.make("runs")
       error: [ApiInvalid, ApiRefused, ...found],
     }).annotate(
       OpenApi.Description,
-      "Ends a run in its user's name, whichever process drives it; one that no process drives is decided as cancelled",
+      "Ends a run on behalf of its user, in whichever process owns it. A run without an owner is decided as cancelled",
     ),
     HttpApiEndpoint.get("paths", "/paths", {
       success: Schema.Struct({ paths: Schema.Array(PathView) }),
     }).annotate(
       OpenApi.Description,
-      "The ways to the upstreams that this process knows: those that are down first, then those that runs wait for",
+      "The paths to upstreams that this process knows: first those that are down, then those that runs wait for",
     ),
     HttpApiEndpoint.post("tryPath", "/paths/try", {
       headers: { [answerHeader]: Schema.Literal("1") },
@@ -223,13 +226,13 @@ const runs = HttpApiGroup.make("runs")
       error: [ApiInvalid, ApiNotFound],
     }).annotate(
       OpenApi.Description,
-      "Asks a path now, by a connection and never by a request, and lets its runs go where it is back",
+      "Probes a path now, with a connection and never with a request, and releases its runs if it is up",
     ),
     HttpApiEndpoint.get("streams", "/streams", {
       success: Schema.Struct({ streams: Schema.Array(AttachableRun) }),
     }).annotate(
       OpenApi.Description,
-      "The runs whose responses may be attached to, the oldest first: those that go on without their client too",
+      "The runs whose responses a client may attach to, oldest first, including those that continue without their client",
     ),
     HttpApiEndpoint.get("totals", "/totals", { success: Totals, error: lost }),
     HttpApiEndpoint.get("health", "/health", { success: Health, error: lost }),

@@ -135,8 +135,8 @@ const runPrints = Effect.fnUntraced(function* (recorder: RunRecorder["Service"],
 
 /** Shared by all readers of the feed, so that an outage is logged once. */
 const outageOf = outageLogs({
-  away: "the page's feed cannot look at the record",
-  back: "the page's feed looks at the record again",
+  away: "the page's feed cannot read the record",
+  back: "the page's feed can read the record again",
 });
 
 const whyOf = (cause: Cause.Cause<RecorderError>): string => {

@@ -83,7 +83,7 @@ const list = Effect.fnUntraced(function* (recorder: RunRecorder["Service"], sent
 });
 
 const unavailable = ({ reason }: RecorderError): ApiUnavailable =>
-  new ApiUnavailable({ reason, message: "the record of runs cannot be read or written now" });
+  new ApiUnavailable({ reason, message: "cannot read or write the record of runs" });
 
 const findRun = (
   recorder: RunRecorder["Service"],
@@ -119,7 +119,7 @@ const answer = Effect.fn("Api.answer")(function* (recorder: RunRecorder["Service
   if (risky && given.confirm_may_repeat !== true) {
     return yield* new ApiRefused({
       reason: "may_repeat",
-      message: `what ran or may have run may run again: ${question.may_repeat.join(", ")}. Say confirm_may_repeat`,
+      message: `calls that ran or may have run may run again: ${question.may_repeat.join(", ")}. Set confirm_may_repeat`,
     });
   }
   const { choice, revision } = given;
@@ -163,7 +163,7 @@ const tryPath = Effect.fnUntraced(function* (paths: PathBoard["Service"] | undef
   const isKnown = paths !== undefined && (yield* paths.tryNow(path));
   const found = isKnown ? (yield* paths.list).find((status) => status.path === path) : undefined;
   if (found !== undefined) return pathView(found);
-  return yield* new ApiNotFound({ reason: "unknown_path", message: "this process knows no such path" });
+  return yield* new ApiNotFound({ reason: "unknown_path", message: "this process does not know the path" });
 });
 
 const streams = (traffic: Option.Option<Traffic["Service"]>) =>

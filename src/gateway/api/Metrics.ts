@@ -76,10 +76,10 @@ const ofProcess = (
   const startedAt = performance.timeOrigin / 1_000;
   for (const [name, description, value] of [
     ["process_resident_memory_bytes", "Resident memory of the process", memory.rss],
-    ["process_start_time_seconds", "Start of the process since the epoch", startedAt],
+    ["process_start_time_seconds", "Start time of the process since the epoch", startedAt],
     ["nodejs_heap_size_used_bytes", "Heap in use", memory.heapUsed],
     ["nodejs_heap_size_total_bytes", "Heap in all", memory.heapTotal],
-    ["nodejs_external_memory_bytes", "Memory of buffers outside of the heap", memory.external],
+    ["nodejs_external_memory_bytes", "Memory of buffers outside the heap", memory.external],
     ...ofDescriptors(),
     ...(status === undefined ? [] : ofTraffic(status)),
     ...(store === undefined ? [] : ofStore(store)),
@@ -88,10 +88,10 @@ const ofProcess = (
   }
   counter("process_cpu_seconds_total", "Processor time of the process", {}, (system + user) / 1_000_000, context);
   for (const [outcome, count] of Object.entries(status?.requests ?? {})) {
-    counter("stream_recovery_gateway_requests_total", "Requests by what became of them", { outcome }, count, context);
+    counter("stream_recovery_gateway_requests_total", "Requests by outcome", { outcome }, count, context);
   }
   for (const [token, count] of Object.entries(status?.tokens ?? {})) {
-    counter("stream_recovery_gateway_token_requests_total", "Requests by the token's name", { token }, count, context);
+    counter("stream_recovery_gateway_token_requests_total", "Requests by token name", { token }, count, context);
   }
   if (paths !== undefined) ofPaths(paths, context);
   return context;
@@ -108,39 +108,39 @@ const ofPaths = (paths: ReadonlyArray<PathStatus>, context: Context.Context<neve
   const standings = Object.keys(pathStandings);
   for (const state of standings) {
     const count = paths.filter((path) => pathStanding(path) === state).length;
-    gauge("stream_recovery_gateway_paths", "Ways to upstreams by how they stand", { state }, count);
+    gauge("stream_recovery_gateway_paths", "Paths to upstreams by state", { state }, count);
   }
   for (const path of inOrder(paths).slice(0, pathGaugesMax)) {
     const isDown = path.state === "down" ? 1 : 0;
-    gauge("stream_recovery_gateway_path_down", "Whether no connection can be made", { path: path.path }, isDown);
+    gauge("stream_recovery_gateway_path_down", "1 if no connection can be opened", { path: path.path }, isDown);
   }
   const waiting = paths.reduce((sum, path) => sum + path.waiting, 0);
-  gauge("stream_recovery_gateway_waiting_runs", "Runs that wait for a way or a cooldown", {}, waiting);
+  gauge("stream_recovery_gateway_waiting_runs", "Runs that wait for a path or a cooldown", {}, waiting);
 };
 
 const ofDescriptors = () => {
   const [open, max] = [openDescriptors(), maxDescriptors()];
   return [
-    ...(open === undefined ? [] : [["process_open_fds", "File descriptors that are open", open] as const]),
-    ...(max === undefined ? [] : [["process_max_fds", "File descriptors that may be open", max] as const]),
+    ...(open === undefined ? [] : [["process_open_fds", "Open file descriptors", open] as const]),
+    ...(max === undefined ? [] : [["process_max_fds", "Maximum open file descriptors", max] as const]),
   ];
 };
 
 const ofStore = ({ writes }: StoreState) =>
   [
-    ["stream_recovery_gateway_store_failing", "Whether the store takes no writes", writes === "failing" ? 1 : 0],
+    ["stream_recovery_gateway_store_failing", "1 if the store does not accept writes", writes === "failing" ? 1 : 0],
   ] as const;
 
 const ofTraffic = (status: TrafficStatus) =>
   [
-    ["stream_recovery_gateway_live_runs", "Requests that are relayed now", status.live.length],
+    ["stream_recovery_gateway_live_runs", "Requests being relayed", status.live.length],
     [
       "stream_recovery_gateway_lingering_runs",
-      "Runs that go on without a client, which may come back",
+      "Runs that continue without their client, which may return",
       status.absent?.length ?? 0,
     ],
-    ["stream_recovery_gateway_connections", "Sockets that are open", status.connections],
-    ["stream_recovery_gateway_draining", "Whether a shutdown has begun", status.draining ? 1 : 0],
+    ["stream_recovery_gateway_connections", "Open sockets", status.connections],
+    ["stream_recovery_gateway_draining", "1 if a shutdown has begun", status.draining ? 1 : 0],
   ] as const;
 
 const counter = (

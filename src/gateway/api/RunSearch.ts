@@ -128,8 +128,7 @@ const limitOf = (
 
 const units = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
-const momentForms =
-  "a moment in UTC such as 2026-11-22T09:30, milliseconds since the epoch, or how long ago: 30m, 1h, 7d";
+const momentForms = "a time in UTC, for example 2026-11-22T09:30, milliseconds since the epoch, or an age: 30m, 1h, 7d";
 
 /** Parses a moment: an age, milliseconds since the epoch, or an ISO 8601 date and time, in UTC by default. */
 const momentOf = (sent: SearchSent, field: SearchField, now: number): Result.Result<number | undefined, ApiInvalid> => {

@@ -87,8 +87,8 @@ export const layer: Layer.Layer<Paths> = Layer.effect(
 type Put = (kind: ToldKind, key: string, value: string, keepMs: number) => void;
 
 const outageWords = {
-  away: "what providers have announced to other gateways is not known now",
-  back: "what providers have announced to other gateways is known again",
+  away: "cannot read the cooldowns announced to other gateways",
+  back: "the cooldowns announced to other gateways can be read again",
 };
 
 /** Returns a function that publishes a fact without waiting. */

@@ -175,7 +175,7 @@ const watch: Effect.Effect<Context.Context<RunRecorder | StoreHealth>, never, Ru
     );
     if (probe !== undefined) {
       const late = Effect.fail(
-        new RecorderError({ reason: "unavailable", run_id: "", message: "a probe came not back" }),
+        new RecorderError({ reason: "unavailable", run_id: "", message: "a probe did not return" }),
       );
       const once = Effect.timeoutOrElse(probe, { duration: probeWaitMs, orElse: () => late });
       const look = Effect.suspend(() =>

@@ -33,7 +33,7 @@ const Wasted = Schema.Struct({
   output_tokens: Schema.Natural,
   characters: Schema.Natural,
   bytes: Schema.Natural,
-}).annotate({ description: "Of attempts that a replay has replaced, as far as the provider had told" });
+}).annotate({ description: "Tokens of attempts that a replay has replaced, as far as the provider reported them" });
 
 const Spent = Schema.Struct({
   used: Schema.Natural,
@@ -42,7 +42,7 @@ const Spent = Schema.Struct({
   cost_usd: Schema.optionalKey(Schema.Struct({ used: Schema.Finite, wasted: Schema.Finite })),
 }).annotate({
   description:
-    "Tokens of responses that stand and of those that broke, as told or as estimated, and what they cost where models have prices",
+    "Tokens of delivered and of broken responses, reported or estimated, and their cost if models have prices",
 });
 
 /** Totals over the recorded runs. */

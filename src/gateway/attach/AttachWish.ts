@@ -66,11 +66,11 @@ export const offsetIn = (headers: RelayHeaders): number | undefined => {
 const noSuchLinger: Refused = {
   status: 400,
   reason: "linger",
-  message: `${lingerHeader} says for how many milliseconds the run goes on without its client: one whole number, 0 for none.`,
+  message: `${lingerHeader}: expected the milliseconds that the run continues without its client, one whole number, 0 for none.`,
 };
 
 const noSuchAttach: Refused = {
   status: 400,
   reason: "attach",
-  message: `${attachHeader} says 1 (this request repeats one whose response it wants) or 0 (it wants one of its own), once.`,
+  message: `${attachHeader}: expected 1 (this request repeats another and wants its response) or 0 (it wants a new response), once.`,
 };

@@ -65,8 +65,8 @@ export class HeldElsewhere {
       run(Effect.ignore(isHeld ? facts.put("held", row, value, heldMs) : facts.take("held", row)));
     });
     const outage = {
-      away: "the runs that clients of other processes have left are not known now",
-      back: "the runs that clients of other processes have left are known again",
+      away: "cannot read the runs that clients of other processes have left",
+      back: "the runs that clients of other processes have left can be read again",
     };
     yield* FactLooks.make(facts, "held", outage, (all) => {
       const owners = new Map<string, Set<SiblingName>>();

@@ -41,7 +41,7 @@ const readAddress = Schema.decodeUnknownOption(Schema.fromJsonString(Address));
 const failures: Readonly<Record<AskError["reason"], string>> = {
   gone: "it cannot be reached, or TLS does not trust its certificate",
   late: "it does not reply in time",
-  refused: "it refuses the request, so the address may lead to another process",
+  refused: "it refuses the request, so the address may belong to another process",
 };
 
 /** The gateways with an address, as seen by one of them. */
@@ -52,11 +52,11 @@ export class OtherGateways {
   readonly #facts: SharedFacts;
   readonly #clock: Clock.Clock;
   readonly #reads = new OutageLog({
-    away: "the addresses of other gateways are not read now",
-    back: "the addresses of other gateways are read again",
+    away: "cannot read the addresses of other gateways",
+    back: "the addresses of other gateways can be read again",
   });
   readonly #asks = new OutageLog({
-    away: "another gateway cannot be asked for the runs of returning clients",
+    away: "cannot ask another gateway for the runs of returning clients",
     back: "other gateways can be asked for the runs of returning clients again",
   });
   /** Last known origins, at most `gatewaysMax`, with the time by which their clocks are ahead, in milliseconds. */

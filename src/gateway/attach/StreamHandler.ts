@@ -17,7 +17,7 @@ import { offsetIn } from "./AttachWish.ts";
 import type { CancelsElsewhere } from "./CancelsElsewhere.ts";
 import type { StreamWish } from "./HopMessage.ts";
 import type { LingeringRun } from "./LingeringRun.ts";
-import { broken, evicted, noMethod, noSuchByte, unreachable, unknown } from "./StreamRefusals.ts";
+import { broken, evicted, noMethod, noSuchByte, unknown, unreachable } from "./StreamRefusals.ts";
 
 /** Services for serving a stream. */
 export interface StreamServing {

@@ -8,21 +8,22 @@ export const unknown: Refused = {
   status: 404,
   reason: "stream",
   message:
-    "There is no such stream for the credentials of this request: there never was, its time is over, or the gateway has been started anew since.",
+    "No such stream exists for the credentials of this request: it never existed, it has expired, or the gateway has restarted.",
 };
 
 /** The response is no longer kept. */
 export const evicted: Refused = {
   status: 410,
   reason: "evicted",
-  message: "This response has become too long to be kept, or too many others are: it cannot be attached to any more.",
+  message:
+    "The gateway no longer keeps this response, because it or all kept responses together exceeded the limit. You cannot attach to it.",
 };
 
 /** The response broke at the client's offset. */
 export const broken: Refused = {
   status: 410,
   reason: "broken",
-  message: "This response broke behind the byte that the client has: there is no more of it.",
+  message: "This response broke after the last byte that the client has. There is no more of it.",
 };
 
 /** The offset is invalid or beyond the response. */
@@ -30,14 +31,14 @@ export const noSuchByte: Refused = {
   status: 400,
   reason: "offset",
   message:
-    "Last-Event-ID says how many bytes of the decoded body the client has: a whole number, at most those that were sent.",
+    "Last-Event-ID: expected the number of bytes of the decoded body that the client has, at most as many as were sent.",
 };
 
 /** The method is not supported for streams. */
 export const noMethod: Refused = {
   status: 405,
   reason: "method",
-  message: "A stream is read by GET and ended by DELETE.",
+  message: "A stream is read with GET and ended with DELETE.",
   headers: [["allow", "GET, HEAD, DELETE"]],
 };
 
@@ -45,6 +46,6 @@ export const noMethod: Refused = {
 export const unreachable: Refused = {
   status: 503,
   reason: "unreachable",
-  message: "A process of this gateway does not say now whether it has this stream; try again.",
+  message: "A process of this gateway did not reply whether it has this stream; try again.",
   headers: [["retry-after", "1"]],
 };

@@ -182,8 +182,8 @@ const sdks: ReadonlyArray<ClientRow> = [
   row(
     {
       name: "openai-sdk",
-      marks: "user agent `OpenAI/JS …`, `AsyncOpenAI/Python …` and the like",
-      measured: "JS 7.57, pi 0.73.1; Python read in its sources",
+      marks: "user agent `OpenAI/JS …`, `AsyncOpenAI/Python …` and similar",
+      measured: "JS 7.57, pi 0.73.1; Python from its source",
       matches: agent(/^(?:Async)?(?:Azure)?OpenAI\/(?:JS|Python)\b/),
     },
     mending,
@@ -191,8 +191,8 @@ const sdks: ReadonlyArray<ClientRow> = [
   row(
     {
       name: "anthropic-sdk",
-      marks: "user agent `Anthropic/JS …`, `AsyncAnthropic/Python …` and the like",
-      measured: "JS 1.12, pi 0.73.1; Python read in its sources",
+      marks: "user agent `Anthropic/JS …`, `AsyncAnthropic/Python …` and similar",
+      measured: "JS 1.12, pi 0.73.1; Python from its source",
       matches: agent(/^(?:Async)?Anthropic\w*\/(?:JS|Python)\b/),
     },
     mending,
@@ -201,7 +201,7 @@ const sdks: ReadonlyArray<ClientRow> = [
     {
       name: "google-genai-sdk",
       marks: "user agent `google-genai-sdk/…`",
-      measured: "JS 3.1; Python read in its sources",
+      measured: "JS 3.1; Python from its source",
       matches: agent(/^google-genai-sdk\//),
     },
     { ...told, ...byStatus },
@@ -210,7 +210,7 @@ const sdks: ReadonlyArray<ClientRow> = [
     {
       name: "stainless-sdk",
       marks:
-        "header `x-stainless-lang` (OpenAI's and Anthropic's SDKs in other languages, or below another user agent)",
+        "header `x-stainless-lang` (OpenAI's and Anthropic's SDKs in other languages, or under another user agent)",
       matches: header("x-stainless-lang"),
     },
     // Their clean end was not measured in every language.
@@ -219,7 +219,7 @@ const sdks: ReadonlyArray<ClientRow> = [
   row(
     {
       name: "sdk-agent",
-      marks: "header `x-goog-api-client: google-genai-sdk/…` below another user agent",
+      marks: "header `x-goog-api-client: google-genai-sdk/…` under another user agent",
       matches: header("x-goog-api-client", /^google-genai-sdk\//),
     },
     // The agent is unknown and may retry after a break, so the first break must look as it does without the gateway.

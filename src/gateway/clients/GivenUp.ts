@@ -89,7 +89,7 @@ export const recalled = ({ ageMs, told }: Recalled): GivenUp => {
   const age = String(Math.floor(ageMs / 1000));
   return {
     ...told,
-    message: `${told.message} This was found ${age} s ago, and nothing was sent since.`,
+    message: `${told.message} This was determined ${age} s ago, and nothing has been sent since.`,
     headers: [...told.headers, ["x-recovery-age", age]],
   };
 };

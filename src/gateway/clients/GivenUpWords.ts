@@ -32,7 +32,7 @@ export const codeOf = (failure: Failure): string => {
 const plainCode = /^[A-Za-z][\w.-]{0,63}$/;
 
 /** Ends the clause about a web page; its title follows. */
-export const pageInPlace = "came in place of the model provider's response";
+export const pageInPlace = "arrived instead of the model provider's response";
 
 /** The start of every message, which names its author. */
 const speaker = "stream-recovery gateway: ";
@@ -67,7 +67,7 @@ export const messageOf = ({ attempts, failure, page, rule }: GivenUpFacts): stri
   const happened = `${speaker}${page ?? codedWords(failure) ?? whatHappened(failure)}${named}.`;
   const why = rule === "outage_too_long" ? tooLong(failure) : reasons[rule];
   const tries = attempts > 1 ? `${attempts} attempts were made.` : "";
-  return [happened, why, isTransientText(tries) ? "" : tries, "Nothing more is tried."]
+  return [happened, why, isTransientText(tries) ? "" : tries, "There are no further attempts."]
     .filter((sentence) => sentence !== undefined && sentence !== "")
     .join(" ");
 };
@@ -79,7 +79,7 @@ const whatHappened = (failure: Failure): string => {
         plainly.get(failure.code ?? "") ??
         (failure.operation === "connect"
           ? "the model provider could not be reached"
-          : "the way to the model provider broke")
+          : "the connection to the model provider broke")
       );
     case "stalled":
       return failure.clock === "connect"
@@ -102,18 +102,18 @@ const plainly: ReadonlyMap<string, string> = new Map(
 
 const happenings: Readonly<Record<Exclude<FailureKind, "transport" | "stalled" | "rejected">, string>> = {
   truncated: "the model's response stopped before its end",
-  rate_limited: "the model provider takes no more requests for now",
+  rate_limited: "the model provider accepts no more requests for now",
   overloaded: "the model provider has no room for more requests",
-  server_error: "the model provider failed at the request",
+  server_error: "the model provider failed to process the request",
   protocol: "the model's response could not be read",
   invalid_tool_input: "the model wrote a tool call that cannot be read",
   empty: "the model's response was empty",
   refused: "the model refused to answer",
-  model_length: "the model's response reached its limit of length",
+  model_length: "the model's response reached its length limit",
   cancelled: "the response was cancelled",
   caller_failed: "the program that reads the response failed",
-  crashed: "the gateway's process ended in the middle of the response",
-  unknown: "the response failed in a way that is not known",
+  crashed: "the gateway's process ended during the response",
+  unknown: "the response failed for an unknown reason",
 };
 
 const refusals: Readonly<Record<RejectedReason, string>> = {
@@ -128,20 +128,20 @@ const refusals: Readonly<Record<RejectedReason, string>> = {
 };
 
 const mayHaveRun = "A tool may have run, so the request was not repeated.";
-const providerTool = "The provider may have run a tool of its own, so the request was not repeated.";
-const shown = "A part of the response had been shown, so the request was not repeated.";
+const providerTool = "The provider may have run one of its own tools, so the request was not repeated.";
+const shown = "Part of the response had been shown, so the request was not repeated.";
 
 /** An outage and an announced wait share one limit. */
 const tooLong = ({ kind }: Failure): string =>
   kind === "rate_limited" || kind === "overloaded"
-    ? "It asks for a longer wait than is allowed."
-    : "It was waited for as long as is allowed.";
+    ? "It asks for a longer wait than the limit allows."
+    : "The gateway waited as long as the limit allows.";
 
 /** Reasons why a run stopped, for the rules whose reason the number of attempts does not explain. */
 const reasons: Readonly<Partial<Record<Rule, string>>> = {
-  unknown_failure: "Whether it is safe to ask once more cannot be told.",
+  unknown_failure: "We cannot tell whether a retry is safe.",
   recovery_refused: "The rest of the response was refused.",
-  not_retryable: "The same request would meet the same fault.",
+  not_retryable: "The same request would fail again.",
   tool_outcome_unknown: mayHaveRun,
   tool_call_handed_over: mayHaveRun,
   tool_input_shown: mayHaveRun,
@@ -149,7 +149,7 @@ const reasons: Readonly<Partial<Record<Rule, string>>> = {
   provider_tool_activity: providerTool,
   side_effects_unprovable: providerTool,
   text_shown: shown,
-  retry_after_too_long: "The provider asks for a longer wait than is allowed.",
-  token_budget: "Responses that broke have cost as much as they may.",
-  throttled: "Other requests are being repeated at this provider already.",
+  retry_after_too_long: "The provider asks for a longer wait than the limit allows.",
+  token_budget: "Broken responses have used up the token budget.",
+  throttled: "Repeats of other requests have used up the retry budget for this provider.",
 };

@@ -131,12 +131,12 @@ class Reader {
     this.#say([...at, "url"], problemOfUrl(it.url));
     this.#paths(at, it.paths);
     if (it.paths !== undefined && it.credential === undefined && !Object.keys(it.headers ?? {}).some(isCredentialName))
-      this.#say([...at, "paths"], "expected beside a credential: without one the client's own credential decides");
+      this.#say([...at, "paths"], "expected only with a credential: without one, the client's own credential decides");
     if (it.protocols?.length === 0) this.#say([...at, "protocols"], "expected at least one protocol");
     const credential = it.credential === undefined ? undefined : this.#secret([...at, "credential"], it.credential);
     const proxy = it.proxy === undefined ? undefined : this.#proxy([...at, "proxy"], it.proxy);
     if (credential !== undefined && !isHeaderText(Redacted.value(credential)))
-      this.#say([...at, "credential"], "expected a text that a header can hold");
+      this.#say([...at, "credential"], "expected a valid header value");
     const ca = it.ca === undefined ? undefined : this.#pem([...at, "ca"], it.ca, "CERTIFICATE");
     const clientCert = it.client_cert === undefined ? undefined : this.#pair([...at, "client_cert"], it.client_cert);
     return {
@@ -166,12 +166,12 @@ class Reader {
     return Object.entries(headers).flatMap(([name, value]): RelayHeaders => {
       const path = [...at, "headers", name];
       if (!isClientHeader(name)) {
-        this.#say(path, "expected the name of a header that a client sends");
+        this.#say(path, "expected the name of a request header");
         return [];
       }
       const isPlain = typeof value === "string" && !isCredentialName(name);
       const text = isPlain ? value : this.#text(path, value);
-      if (text !== undefined && !isHeaderText(text)) this.#say(path, "expected a text that a header can hold");
+      if (text !== undefined && !isHeaderText(text)) this.#say(path, "expected a valid header value");
       return text === undefined ? [] : [[name, text]];
     });
   }
@@ -211,7 +211,7 @@ class Reader {
   /** A secret with two names would have the permissions of either. */
   #sameTokens(tokens: ReadonlyArray<GatewayToken>): void {
     for (const [name, other] of sameTokens(tokens))
-      this.#say(["tokens", name, "token"], `expected another secret than that of the token ${other}`);
+      this.#say(["tokens", name, "token"], `expected a different secret than that of the token ${other}`);
   }
 
   #routes(config: ConfigParts, named: ReadonlyArray<UpstreamSettings>): RouteLists | undefined {
@@ -234,7 +234,7 @@ class Reader {
     const key = this.#pem([...path, "key"], files.key, "PRIVATE KEY");
     if (cert === undefined || key === undefined) return undefined;
     this.#warn([...path, "key"], files.key);
-    if (!isReadable({ cert, key })) this.#say(path, "expected a certificate and the key that belongs to it (PEM)");
+    if (!isReadable({ cert, key })) this.#say(path, "expected a certificate and its key (PEM)");
     return { cert, key: Redacted.make(key) };
   }
 
@@ -242,7 +242,7 @@ class Reader {
     const text = this.#sources.file(name);
     const isPem = text?.includes(`${what}-----`) === true;
     if (isPem && (what !== "CERTIFICATE" || isReadable({ cert: text }))) return text;
-    this.#say(path, `expected a file with a ${what} (PEM) that can be read`);
+    this.#say(path, `expected a readable file with a ${what} (PEM)`);
     return undefined;
   }
 
@@ -261,7 +261,7 @@ class Reader {
   #text(path: JsonPath, value: Secret): string | undefined {
     const text = this.#resolveSecret(path, value);
     if (text !== "") return text;
-    this.#say(path, "expected a secret that is not empty");
+    this.#say(path, "expected a non-empty secret");
     return undefined;
   }
 
@@ -276,11 +276,11 @@ class Reader {
     }
     if ("env" in value) {
       const text = this.#sources.env(value.env);
-      if (text === undefined) this.#say([...path, "env"], "expected the name of a variable that is set");
+      if (text === undefined) this.#say([...path, "env"], "expected the name of an environment variable that is set");
       return text;
     }
     const text = this.#sources.file(value.file);
-    if (text === undefined) this.#say([...path, "file"], "expected the name of a file that can be read");
+    if (text === undefined) this.#say([...path, "file"], "expected the name of a readable file");
     else this.#warn([...path, "file"], value.file);
     // Editors end a file with a line break that is not part of the secret.
     return text?.replace(/[\r\n]+$/, "");

@@ -39,56 +39,60 @@ export const certificate = Schema.Struct({
 
 /** A server that receives requests. */
 export const upstream = Schema.Struct({
-  url: text("Base address as a client of this server would be given it: `http(s)://host[:port][/path]`"),
+  url: text("Base URL, as a client of this server would use it: `http(s)://host[:port][/path]`"),
   protocols: Schema.optionalKey(
     Schema.Array(Schema.Literals(["openai-chat", "openai-responses", "anthropic-messages", "google-gemini"])).annotate(
-      describe("What may be asked of it; left out, what its host's owner has, and anything of a server of your own"),
+      describe(
+        "Protocols that it accepts; if omitted, those of the vendor that owns the host, and any for your own server",
+      ),
     ),
   ),
   paths: Schema.optionalKey(
     paths(
-      "With a credential of its own: what clients may ask beside model requests, lists of models and token counts, as `GET /v1/files/*`; left out, nothing",
+      "If it has its own credential: paths that clients may use besides model requests, model lists and token counts, for example `GET /v1/files/*`; if omitted, none",
     ),
   ),
   headers: Schema.optionalKey(
     Schema.Record(Schema.String, secret("The value of a header")).annotate(
-      describe("Sent with each request, in place of the client's headers of those names"),
+      describe("Sent with each request, replacing the client's headers of the same names"),
     ),
   ),
   credential: Schema.optionalKey(
-    secret("The upstream's own credential, sent in place of every credential of the client"),
+    secret("The upstream's own credential, which replaces every credential of the client"),
   ),
   proxy: Schema.optionalKey(
     secret(
-      "The egress proxy, `http://[user:password@]host:port`, or `direct` for none; left out, the environment says it",
+      "The egress proxy, `http://[user:password@]host:port`, or `direct` for none; if omitted, taken from the environment",
     ),
   ),
-  ca: Schema.optionalKey(text("File of certificates (PEM) that are trusted beside Node's own")),
+  ca: Schema.optionalKey(text("File of certificates (PEM) that are trusted in addition to Node's own")),
   client_cert: Schema.optionalKey(
-    certificate.annotate(describe("Shown to a server that asks for a client's certificate")),
+    certificate.annotate(describe("Presented to a server that requests a client certificate")),
   ),
   http: Schema.optionalKey(
     Schema.Literal(1).annotate({
-      description: "HTTP version to the provider: 1, the only one",
-      message: "expected 1: the gateway speaks HTTP/1.1 to providers; leave `http` out",
+      description: "HTTP version to the provider; only 1 is supported",
+      message: "expected 1: the gateway speaks HTTP/1.1 to providers; omit `http`",
     }),
   ),
   tolerance: Schema.optionalKey(
     Schema.Struct({
       done_without_finish: Schema.optionalKey(
-        Schema.Boolean.annotate(describe("`[DONE]` ends a chat also where its `finish_reason` never came")),
+        Schema.Boolean.annotate(describe("`[DONE]` ends a chat even if no `finish_reason` arrived")),
       ),
     }).annotate(describe("How its healthy streams differ from its protocol")),
   ),
   state: Schema.optionalKey(
-    text("Upstreams of one such name share a provider's account, and with it what a request is bound to"),
+    text(
+      "Name of the provider account; upstreams with the same name share the account and the state that a request is bound to",
+    ),
   ),
   linger_ms: Schema.optionalKey(
-    milliseconds("Its runs outlive their clients by so long, in ms; left out, the gateway's own `linger_ms`"),
+    milliseconds("How long its runs continue after their clients leave, in ms; if omitted, the gateway's `linger_ms`"),
   ),
   continue_text: Schema.optionalKey(
     Schema.Literals(continueText).annotate(
-      describe("Whether its shown text is continued; left out, `continue_text` of the file decides"),
+      describe("Continues its shown text (`auto`) or not (`ask`); if omitted, the file's `continue_text` decides"),
     ),
   ),
 });
@@ -96,33 +100,33 @@ export const upstream = Schema.Struct({
 /** A further route of an upstream. */
 export const route = Schema.Struct({
   id: Schema.optionalKey(
-    text("Names it to clients (`x-recovery-route`), in logs and on record; the upstream's name where it is left out"),
+    text("Its name for clients (`x-recovery-route`), in logs and on record; if omitted, the upstream's name"),
   ),
-  upstream: text("The name of the upstream that it leads to"),
+  upstream: text("The upstream that receives its requests"),
   models: Schema.optionalKey(
-    Schema.Array(Schema.String).annotate(describe("Requested models that it serves, `*` for any text; left out, all")),
+    Schema.Array(Schema.String).annotate(
+      describe("Requested models that it serves; `*` matches any text; if omitted, all"),
+    ),
   ),
   set: Schema.optionalKey(
     Schema.Struct({
       headers: Schema.optionalKey(
         Schema.Record(Schema.String, Schema.String).annotate(
-          describe("Headers in place of the client's of those names; a credential is the upstream's"),
+          describe("Headers that replace the client's headers of the same names; a credential belongs to the upstream"),
         ),
       ),
       body: Schema.optionalKey(
         Schema.Record(Schema.String, Schema.Unknown).annotate(
-          describe(
-            "Fields of the body (`model`, or two with a dot between); a model that stands in the path is set there",
-          ),
+          describe("Fields of the body (`model`, or two names joined by a dot); a model in the path is replaced there"),
         ),
       ),
-    }).annotate(describe("What a request has on this route")),
+    }).annotate(describe("Headers and fields that a request gets on this route")),
   ),
   drop: Schema.optionalKey(
     Schema.Struct({
       headers: Schema.optionalKey(Schema.Array(Schema.String).annotate(describe("Names of headers"))),
       body: Schema.optionalKey(Schema.Array(Schema.String).annotate(describe("Fields of the body"))),
-    }).annotate(describe("What a request does not have on this route")),
+    }).annotate(describe("Headers and fields that a request loses on this route")),
   ),
 });
 
@@ -136,45 +140,51 @@ export const onBreak = ["tell", "abort", "as_provider"] as const;
 export const client = Schema.Struct({
   match: Schema.optionalKey(
     Schema.Union([
-      Schema.Struct({ user_agent: text("What its user agent begins with") }),
+      Schema.Struct({ user_agent: text("The beginning of its user agent") }),
       Schema.Struct({
-        header: text("A header that its requests have"),
-        value: Schema.optionalKey(Schema.String.annotate(describe("What that header's value begins with"))),
+        header: text("A header of its requests"),
+        value: Schema.optionalKey(Schema.String.annotate(describe("The beginning of that header's value"))),
       }),
     ]).annotate({
-      description: "How a client is recognised that has no row of its own in the table of clients",
+      description: "Recognises a client that has no row in the table of clients",
       message: 'expected { "user_agent": "…" } or { "header": "…", "value": "…" }',
     }),
   ),
-  as: Schema.optionalKey(text("The client of the table that it is treated as; `unknown` where it is left out")),
-  reveal: Schema.optionalKey(Schema.Literals(reveal).annotate(describe("What is held back from this client"))),
+  as: Schema.optionalKey(text("The client of the table whose row applies; if omitted, `unknown`")),
+  reveal: Schema.optionalKey(
+    Schema.Literals(reveal).annotate(describe("When the gateway sends a response to this client")),
+  ),
   on_break: Schema.optionalKey(
-    Schema.Literals(onBreak).annotate(describe("What it gets where a shown response breaks for good")),
+    Schema.Literals(onBreak).annotate(describe("How a shown response ends for it if it breaks permanently")),
   ),
   patience_ms: Schema.optionalKey(
-    wholeNumber(0, patienceMaxMs).annotate(describe("Maximum time that a head is withheld from it, in ms")),
+    wholeNumber(0, patienceMaxMs).annotate(describe("Maximum time that the gateway withholds a head from it, in ms")),
   ),
-  hold_max_ms: Schema.optionalKey(milliseconds("A held response is handed over as live after so long, in ms")),
+  hold_max_ms: Schema.optionalKey(milliseconds("Time after which a held response continues as live, in ms")),
   status: Schema.optionalKey(
-    Schema.Literals([400, 424]).annotate(describe("Status of a run that is given up before its head")),
+    Schema.Literals([400, 424]).annotate(describe("Status of a run that fails permanently before its head")),
   ),
-  ending: Schema.optionalKey(Schema.Literals(["clean", "broken"]).annotate(describe("What follows its error event"))),
+  ending: Schema.optionalKey(
+    Schema.Literals(["clean", "broken"]).annotate(describe("How the body ends after its error event")),
+  ),
   first_no_op: Schema.optionalKey(
-    Schema.Literals(["event", "comment"]).annotate(describe("What keeps it waiting before any event of the response")),
+    Schema.Literals(["event", "comment"]).annotate(
+      describe("Sent to keep it waiting before the first event of the response"),
+    ),
   ),
 });
 
 /** A client token. */
 export const token = Schema.Struct({
-  token: secret("What its clients send: at least 16 letters, digits and `-._~`"),
+  token: secret("The secret that its clients send: at least 16 letters, digits and `-._~`"),
   upstreams: Schema.optionalKey(
-    Schema.Array(Schema.String).annotate(describe("Names of the upstreams that it permits; left out, all")),
+    Schema.Array(Schema.String).annotate(describe("Names of the upstreams that it permits; if omitted, all")),
   ),
   paths: Schema.optionalKey(
-    paths("What it may ask of upstreams with a credential of their own, beside what these permit by their own `paths`"),
+    paths("Paths that it may use at upstreams with their own credential, in addition to those upstreams' `paths`"),
   ),
-  page: Schema.optionalKey(Schema.Boolean.annotate(describe("Permits the page and its API; left out, no"))),
-  metrics: Schema.optionalKey(Schema.Boolean.annotate(describe("Permits `/metrics`; left out, no"))),
+  page: Schema.optionalKey(Schema.Boolean.annotate(describe("Permits the page and its API; if omitted, no"))),
+  metrics: Schema.optionalKey(Schema.Boolean.annotate(describe("Permits `/metrics`; if omitted, no"))),
 });
 
 /** The parts of a file that the reader resolves. */

@@ -42,7 +42,7 @@ const stepOf = (step: PropertyKey | { readonly key: PropertyKey }): PropertyKey 
 const format = SchemaIssue.makeFormatterStandardSchemaV1({
   leafHook: (issue) => {
     if (issue._tag === "MissingKey") return "expected this key";
-    if (issue._tag === "UnexpectedKey") return "expected no such key";
+    if (issue._tag === "UnexpectedKey") return "expected a known key";
     return SchemaIssue.defaultLeafHook(issue);
   },
 });

@@ -22,14 +22,14 @@ const [listen, ...others] = Object.entries(groups).map(
 
 /** The schema of the whole file. */
 export const ConfigSchema = Schema.Struct({
-  $schema: Schema.optionalKey(Schema.String.annotate({ description: "Where this schema is, for editors" })),
+  $schema: Schema.optionalKey(Schema.String.annotate({ description: "Location of this schema, for editors" })),
   ...Object.fromEntries(listen === undefined ? [] : [listen]),
   ...keysOf(undefined),
   // Not an option: it completes the lists of `routes`.
   moves_on: Schema.optionalKey(
     Schema.Record(Schema.String, Schema.Array(Schema.Literals(["refused", "empty", "model_length"]))).annotate({
       description:
-        "By the name of an upstream with routes: finishes that are failures, so that the next route takes the request",
+        "By the name of an upstream with routes: finishes that count as failures, so that the request moves to the next route",
     }),
   ),
   ...Object.fromEntries(others),

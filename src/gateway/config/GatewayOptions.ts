@@ -197,7 +197,7 @@ const problemOf = (
     if (problem !== undefined) return `${name === tokenNameDefault ? "token" : `token ${name}`}: ${problem}`;
   }
   if (!local && tokens.length === 0)
-    return "token: needed for any host but this machine's own (127.0.0.1, ::1, localhost)";
+    return "token: required for any host other than loopback (127.0.0.1, ::1, localhost)";
   const problemOfLinger = lingerProblem(lingerMs, lingerMaxMs);
   return problemOfLinger === undefined ? undefined : `lingerMs: ${problemOfLinger}`;
 };
@@ -224,14 +224,14 @@ const problemOfNames = ({ named = [], token, tokens = [] }: GatewayOptions): str
   const twice = firstDuplicate(names) ?? firstDuplicate(named.map(({ name }) => name));
   if (twice !== undefined) return `${twice}: expected each name once`;
   const [same] = sameTokens(tokensOf({ ...(token === undefined ? {} : { token }), tokens }));
-  if (same !== undefined) return `token ${same[0]}: expected another secret than that of the token ${same[1]}`;
+  if (same !== undefined) return `token ${same[0]}: expected a different secret than that of the token ${same[1]}`;
   for (const { name, paths } of [...named, ...tokens]) {
     const problem = problemOfPaths(paths ?? []);
     if (problem !== undefined) return `paths of ${name}: ${problem.message}`;
   }
   const known = new Set([...defaultNames, ...named.map(({ name }) => name)]);
   const lost = tokens.flatMap(({ upstreams = [] }) => upstreams).find((name) => !known.has(name));
-  return lost === undefined ? undefined : `token: there is no upstream ${JSON.stringify(lost)}`;
+  return lost === undefined ? undefined : `token: the upstream ${JSON.stringify(lost)} does not exist`;
 };
 
 /**
@@ -245,7 +245,7 @@ const problemOfRoutes = ({ routes, servers, tokens }: GatewaySettings): string |
   const bought = all.find(({ upstream }) => hasOwnCredential(servers.get(upstream) ?? noCredential));
   return tokens.length > 0 || bought === undefined
     ? undefined
-    : `routes: the route ${bought.id} has a credential of its own (upstream ${bought.upstream}), so clients need a token: configure tokens or --token, or let the upstream use the client's credential`;
+    : `routes: the route ${bought.id} has its own credential (upstream ${bought.upstream}), so clients need a token: configure tokens or --token, or let the upstream use the client's credential`;
 };
 
 const noCredential = { headers: [] };

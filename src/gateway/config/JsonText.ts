@@ -19,7 +19,9 @@ export const readJson = (text: string): JsonRead => {
     return { value: JSON.parse(plain), repeated: findDuplicateNames(plain) };
   } catch (error) {
     const at = /line (\d+) column (\d+)/.exec(error instanceof Error ? error.message : "");
-    return { broken: at === null ? "expected JSON" : `expected JSON, and line ${at[1]} column ${at[2]} is none` };
+    return {
+      broken: at === null ? "expected JSON" : `expected JSON, got a syntax error at line ${at[1]}, column ${at[2]}`,
+    };
   }
 };
 

@@ -75,8 +75,8 @@ export type Filled<T> = {
 export const numberMax = 2_147_483_647;
 
 const restarts: Readonly<Record<string, string>> = {
-  true: "Read at the start only",
-  on_or_off: "Having it or not is read at the start only",
+  true: "Read at startup only",
+  on_or_off: "Switching it on or off needs a restart",
 };
 
 const makeOption = <A, D>(form: Form, description: string, schema: Schema.Codec<unknown, unknown>, about: About<D>) => {

@@ -41,21 +41,21 @@ export const limits = {
     unit: "bytes",
     from: "Anthropic takes 32 MB, OpenAI 50 MB",
   }),
-  maxBodiesBytes: limit("Maximum bodies of all model requests together", 1024 * mebibyte, {
+  maxBodiesBytes: limit("Maximum size of all model request bodies in memory", 1024 * mebibyte, {
     unit: "bytes",
-    from: "sixteen of the largest bodies",
+    from: "sixteen bodies of the maximum size",
   }),
   maxPassedBytes: limit("Maximum body of a request that passes through", 1024 * mebibyte, {
     unit: "bytes",
-    from: "uploads are larger than model requests, and are not kept",
+    from: "uploads are larger than model requests and are not kept in memory",
   }),
   maxHeaderBytes: limit("Maximum head of a request", 64 * 1024, {
     unit: "bytes",
     restart: true,
     from: "four times Node's own limit",
   }),
-  maxConnections: limit("Maximum connections of clients", 8192, {
-    from: "four times the 2,000 streams that this project measures",
+  maxConnections: limit("Maximum client connections", 8192, {
+    from: "four times the 2,000 streams that this project's benchmarks run",
   }),
   headMs: limit("Maximum time to send a head", 30_000, { unit: "ms", from: "half of Node's own limit" }),
   requestMs: limit("Maximum time to send a request", 300_000, { unit: "ms", from: "Node's own limit" }),
@@ -69,21 +69,21 @@ export const limits = {
   }),
   drainMs: limit("Maximum time that a shutdown waits for requests in flight", 30_000, {
     unit: "ms",
-    from: "less than the 45 s that the unit for systemd allows",
+    from: "less than the 45 s that the systemd unit allows",
   }),
 };
 
 /** Timeouts of an attempt. */
 export const clocks = {
-  connect: integer("Until there is a connection (name lookup, proxy, TCP and TLS together; never `off`)", {
+  connect: integer("Until a connection is open (name lookup, proxy, TCP and TLS together; never `off`)", {
     unit: "ms",
     flag: false,
   }),
   first_progress: clock("From the request to the first progress"),
-  idle: clock("From progress to progress"),
-  silence: clock("Without any byte, if the provider sends keep-alives"),
+  idle: clock("From one progress to the next"),
+  silence: clock("Without a byte, if the provider sends keep-alives"),
   attempt: clock("The whole attempt"),
-  run: clock("The whole run, over its attempts"),
+  run: clock("The whole run, across its attempts"),
 } satisfies Record<keyof Clocks | "connect", Option>;
 
 const spent = (description: string, unit?: "ms") =>
@@ -91,36 +91,38 @@ const spent = (description: string, unit?: "ms") =>
 
 /** The budget of a run. */
 export const budget = {
-  max_auto_retries: spent("Automatic retries over all modes"),
-  max_not_processed: spent("Retries of requests that the provider did not process, or that were not sent"),
-  max_after_shown: spent("Replays after something was shown"),
+  max_auto_retries: spent("Automatic retries, all modes together"),
+  max_not_processed: spent("Retries of requests that were not sent or that the provider did not process"),
+  max_after_shown: spent("Replays after output was shown"),
   max_after_stall: spent("Replays after a stall"),
   max_elapsed_ms: spent("Time since the first failure", "ms"),
-  max_retry_after_ms: spent("Maximum Retry-After that is waited for", "ms"),
-  max_moves: spent("Times that a run moves to another route"),
+  max_retry_after_ms: spent("Maximum Retry-After that a run waits for", "ms"),
+  max_moves: spent("Moves of a run to another route"),
   max_wasted_tokens: spent(
-    "Tokens that broken responses of a run may cost, with those that a retry would repeat; left out, no limit",
+    "Tokens that the broken responses of a run may cost, including those that a retry would repeat; if omitted, no limit",
   ),
-  max_group_retries: spent("Automatic retries that the runs of a group (`x-recovery-group`) share; left out, no limit"),
+  max_group_retries: spent(
+    "Automatic retries that the runs of a group (`x-recovery-group`) share; if omitted, no limit",
+  ),
   max_group_wasted_tokens: spent(
-    "Tokens that broken responses of a group's runs may cost together; left out, no limit",
+    "Tokens that the broken responses of a group's runs may cost together; if omitted, no limit",
   ),
   max_outage_ms: integerOr(
     "forever",
-    "All waits of a run for a way to its provider and for announced cooldowns together (or `forever`)",
+    "Total time that a run waits for its path to the provider and for announced cooldowns (or `forever`)",
     'expected whole milliseconds from 0 to 2147483647, or "forever"',
-    { min: 0, unit: "ms", default: 600_000, from: "the time that SDKs wait for a response" },
+    { min: 0, unit: "ms", default: 600_000, from: "as long as SDKs wait for a response" },
   ),
 } satisfies Record<keyof Budget, Option>;
 
 const address = (name: string, of: string, byDefault: string): Option<string, string> & { readonly apart: true } => ({
-  ...text(`Where requests for ${of} go`, { key: false, flag: `${name}-url`, default: byDefault }),
+  ...text(`Base URL for ${of}`, { key: false, flag: `${name}-url`, default: byDefault }),
   apart: true,
 });
 
 /** Addresses of the three upstreams that need no prefix. */
 export const upstreams = {
-  openai: address("openai", "OpenAI, or a compatible server,", "https://api.openai.com/v1"),
+  openai: address("openai", "OpenAI or a compatible server", "https://api.openai.com/v1"),
   anthropic: address("anthropic", "Anthropic", "https://api.anthropic.com"),
   gemini: address("gemini", "Gemini", "https://generativelanguage.googleapis.com"),
 };
@@ -128,7 +130,7 @@ export const upstreams = {
 /** Ways in which the upstreams' healthy streams differ from their protocols. */
 export const tolerance = {
   doneWithoutFinish: yesOrNo(
-    "Takes [DONE] for the end of a chat completion even if a server that sends finish_reason never filled it; only for servers that are known to end so",
+    "Accepts [DONE] as the end of a chat completion even if no finish_reason arrived from a server that sends the field; only for servers that are known to end this way",
     "switch",
     { key: false, flag: "done-completes", default: false },
   ),
@@ -153,12 +155,12 @@ const byName = <S extends Schema.Top>(value: S) => Schema.Record(Schema.String, 
 
 /** Options of the server itself. */
 export const server = {
-  host: text("Address to listen on; any but this machine's own needs a token", {
+  host: text("Address to listen on; any address other than loopback needs a token", {
     key: "listen.host",
     default: "127.0.0.1",
     restart: true,
   }),
-  port: integer("Port to listen on; 0 takes any free one", {
+  port: integer("Port to listen on; 0 selects a free port", {
     key: "listen.port",
     min: 0,
     max: 65_535,
@@ -171,98 +173,98 @@ export const server = {
   }),
   named: apart<ReadonlyArray<UpstreamSettings>>()(
     "none",
-    "By name. `openai`, `anthropic` and `gemini` need no prefix; any other is reached under `/u/NAME/`",
+    "Servers that receive requests, by name. `openai`, `anthropic` and `gemini` need no prefix; any other name is reached under `/u/NAME/`",
     byName(upstream),
     { key: "upstreams" },
   ),
   routes: apart<RouteLists>()(
     "none",
-    "By the name of the upstream that requests go to: where they move when it fails, in this order",
+    "By upstream name: the routes that a request moves to if that upstream fails, in order",
     byName(Schema.Array(route)),
     {},
   ),
   token: apart<string>()(
     "secret",
-    "Refuses clients without it (header x-recovery-token, or /t/TOKEN before the path); better in $STREAM_RECOVERY_TOKEN, where other users of this machine do not see it",
+    "Token that clients must send (header x-recovery-token, or /t/TOKEN before the path). Prefer $STREAM_RECOVERY_TOKEN, which other users of this machine cannot see",
     Schema.String,
     { key: false },
   ),
   tokens: apart<ReadonlyArray<GatewayToken>>()(
     "none",
-    "By name, which stands in logs and metrics in the token's place",
+    "Client tokens by name; logs and metrics show the name instead of the token",
     byName(token),
     {},
   ),
   allowedHosts: shaped(
     "list",
-    "Names besides this machine's own that a request's Host may have, for example host.docker.internal",
+    "Host names that requests may have in addition to this machine's own, for example host.docker.internal",
     Schema.Array(Schema.String),
     { flag: "allow-host", default: [] },
   ),
   reveal: words(
-    "live: text goes out as it comes, calls once they are proven whole; on_complete: nothing goes out before the response is proven whole, so that every break is recovered unseen. Left out, the best for each client, and live for an unknown one",
+    "live: text is sent as it arrives, calls once they are proven whole; on_complete: nothing is sent before the response is proven whole, so every break is recovered unseen. If omitted, the best for each client, and live for an unknown one",
     reveal,
   ),
   onBreak: words(
-    "End of a shown response that breaks for good. tell: its protocol's own error event; abort: a broken body; as_provider: the provider's own end. Left out, the best for each client, and tell for an unknown one",
+    "End of a shown response that breaks permanently. tell: its protocol's own error event; abort: a broken body; as_provider: the provider's own end. If omitted, the best for each client, and tell for an unknown one",
     onBreak,
   ),
   continueText: words(
-    "A response that breaks after shown text. auto: the model is asked to continue, and its text is joined if the seam is proven, which costs the prompt once more; ask: the response breaks, or a person is asked",
+    "A response that breaks after shown text. auto: the model is asked to continue, and its text is joined if the seam is proven, which costs the prompt again; ask: the response breaks, or a person is asked",
     continueText,
     { default: "ask" },
   ),
   prefills: shaped(
     "none",
-    "Providers that continue a text that a request ends with, by origin and model (`*` stands for any text), before those that are known; the first that fits counts",
+    "Providers that continue the text at the end of a request, by origin and model (`*` matches any text). They take precedence over the known ones, and the first match decides",
     Schema.Array(PrefillRule),
     { default: [] },
   ),
   clients: apart<ClientOverrides>()(
     "none",
-    "By name: a client of the table or `unknown` changes that row, any other name makes a row of its own",
+    "By name: the name of a client in the table, or `unknown`, changes that row; any other name adds a row",
     byName(client),
     {},
   ),
-  holdMaxMs: integer("A held response is handed over as live after this long (left out: as long as its client waits)", {
+  holdMaxMs: integer("Time after which a held response continues as live (if omitted, as long as its client waits)", {
     min: 0,
     unit: "ms",
   }),
   lingerMs: integer(
-    "Time that a run outlives its client, so that a client that comes back attaches to it instead of paying again (0 is off; every Stop of a user pays for it)",
+    "How long a run continues after its client leaves, so that a returning client attaches to it instead of paying again (0 is off; every Stop of a user pays for it)",
     { min: 0, unit: "ms", default: 0 },
   ),
-  lingerMaxMs: integer("Maximum that a request may ask for by `x-recovery-linger`", {
+  lingerMaxMs: integer("Maximum that a request may set in `x-recovery-linger`", {
     unit: "ms",
     default: 600_000,
-    from: "the time that SDKs wait for a response",
+    from: "as long as SDKs wait for a response",
   }),
-  keepAliveMs: integer("Time between comments or events to a client that waits", {
+  keepAliveMs: integer("Time between comments or events for a waiting client", {
     key: "comment_ms",
     flag: "comment-ms",
     unit: "ms",
     default: 15_000,
-    from: "less than the 30 s after which proxies are known to cut",
+    from: "less than the 30 s after which some proxies disconnect",
   }),
   policy: shaped<StricterRules>(
     "pairs",
-    "A stricter action than the default policy's, by rule (RULE=ask_user or RULE=do_not_retry)",
+    "By rule: a stricter action than the default policy's (RULE=ask_user or RULE=do_not_retry)",
     // `problemsOfPolicy` checks each rule and action against the policy.
     byName(Schema.Literals(["ask_user", "do_not_retry"])) as unknown as Schema.Codec<StricterRules, unknown>,
   ),
   advertise: text(
-    "Address at which the other gateways over the same store reach this process, for example https://gateway-1.internal:8787: a client of a lingering run may then come back to any gateway that has one. https, or http to a loopback address; not that of a balancer",
+    "Address at which other gateways over the same store reach this process, for example https://gateway-1.internal:8787. The client of a lingering run may then return to any gateway that has one. https, or http to a loopback address; never a load balancer's",
     { schema: GatewayAddress, restart: true },
   ),
-  accessLog: yesOrNo("A line in the log for every request, at the level Info", "on_off", {
+  accessLog: yesOrNo("Logs a line for every request, at level Info", "on_off", {
     key: "log.access",
     flag: "access-log",
     default: true,
   }),
-  requireStore: yesOrNo("While the store is away, `/readyz` and every model request are answered 503", "switch", {
+  requireStore: yesOrNo("Answers `/readyz` and every model request with 503 while the store is away", "switch", {
     default: false,
   }),
-  retryEmpty: yesOrNo("A response with nothing in it is asked for again", "on_off", { default: true }),
+  retryEmpty: yesOrNo("Requests an empty response again", "on_off", { default: true }),
 };
 
 const dollars = (description: string) =>
@@ -273,30 +275,30 @@ export const workersMax = 128;
 
 /** Options of the store, questions, log and processes. All are read only at the start. */
 export const program = {
-  db: text("SQLite file with the runs, `postgres://…`, or `memory`; left out, the store that `runs` reads", {
+  db: text("SQLite file with the runs, `postgres://…`, or `memory`; if omitted, the store that `runs` reads", {
     restart: true,
   }),
   stateDir: text(
-    "Folder for what a gateway that ends could not write to its store; the next start writes it (left out, the folder of the SQLite file, or the user's state folder)",
+    "Folder for records that a stopping gateway cannot write to its store; the next start writes them (if omitted, the folder of the SQLite file, or the user's state folder)",
     { restart: true },
   ),
   onQuestion: words(
-    "fail: what is uncertain stops; hold: the client waits for an answer on the page or by `runs answer`",
+    "fail: an uncertain run stops; hold: its client waits for an answer on the page or by `runs answer`",
     ["fail", "hold"],
     { default: "fail", restart: true },
   ),
-  holdMs: integer("A held question stops after this long", {
+  holdMs: integer("Time after which an unanswered question stops its run", {
     unit: "ms",
     default: 600_000,
     restart: true,
-    from: "the time that SDKs wait for a response",
+    from: "as long as SDKs wait for a response",
   }),
   keepRuns: text(
-    "Time that ended runs are kept, for example 30d, 12h or 2w, or forever; a run that has not ended is never forgotten",
+    "How long ended runs are kept, for example 30d, 12h or 2w, or forever; a run that has not ended is never deleted",
     {
       schema: Schema.String.check(
         Schema.isPattern(/^(?:\d{1,6}[smhdw]|forever)$/, {
-          message: "expected a duration such as 30d, 12h or 2w, or forever",
+          message: "expected a duration, for example 30d, 12h or 2w, or forever",
         }),
       ),
       default: "30d",
@@ -304,15 +306,15 @@ export const program = {
     },
   ),
   keepRunsMax: integer(
-    "Maximum ended runs that are kept, those that ended last; none goes within a minute of its end, and with `forever` none at all",
+    "Maximum ended runs that are kept; the newest stay. No run is deleted within a minute of its end, and none at all with `forever`",
     { min: 0, default: retentionDefault.runs, restart: true },
   ),
-  leaseMs: integer("The runs of a gateway that has died are recovered after this long", {
+  leaseMs: integer("Time without a sign of life after which a gateway's runs are recovered", {
     unit: "ms",
     default: leaseMsDefault,
     restart: true,
   }),
-  logFormat: words("text: a line an event for a person; json: one for a program", ["text", "json"], {
+  logFormat: words("text: one line per event, for people; json: one line per event, for programs", ["text", "json"], {
     key: "log.format",
     flag: "log-format",
     default: "text",
@@ -320,18 +322,18 @@ export const program = {
   }),
   prices: shaped<Prices>(
     "none",
-    "By model, or by the beginning of its name with `*` at the end: money on the page, in metrics and in `runs list`",
+    "By model, or by the beginning of its name followed by `*`: the prices for the page, the metrics and `runs list`",
     byName(
       Schema.Struct({
-        input: dollars("A million tokens of requests, in US dollars"),
-        output: dollars("A million tokens of responses, in US dollars"),
+        input: dollars("Price of a million request tokens, in US dollars"),
+        output: dollars("Price of a million response tokens, in US dollars"),
       }),
     ),
     { restart: true },
   ),
   workers: integerOr(
     "auto",
-    "Processes that serve behind the one port, or auto for one a core: docs/gateway-operation.md",
+    "Processes that share the port, or auto for one per core: docs/gateway-operation.md",
     `expected 1 to ${workersMax}, or auto`,
     { min: 1, max: workersMax, default: 1, restart: true },
   ),
@@ -342,14 +344,14 @@ export const program = {
  * `NAME=VALUE`.
  */
 export const groups: Readonly<Record<string, { readonly description: string; readonly pairs?: string }>> = {
-  listen: { description: "Where it listens" },
+  listen: { description: "The address that it listens on" },
   clocks: {
     description: "Clocks of an attempt, in ms, or `off`",
     pairs: "clock",
   },
-  budget: { description: "What a run may spend", pairs: "budget" },
+  budget: { description: "Retry budget of a run", pairs: "budget" },
   limits: { description: "Limits: sizes in bytes, times in ms" },
-  log: { description: "What is logged, and how" },
+  log: { description: "The log's content and format" },
 };
 
 /** Options of a gateway without its program. */

@@ -12,7 +12,7 @@ export interface PathPattern {
 
 /** Describes the form of an entry, for error messages. */
 export const pathPatternForm =
-  "METHOD /path, or /path for every method, where * stands for a text without a slash, as in GET /v1/files/*";
+  "METHOD /path, or /path for every method, in which * matches any text without a slash, as in GET /v1/files/*";
 
 /** Maximum entries per list. */
 export const pathPatternsMax = 64;

@@ -25,19 +25,19 @@ export const problemOf = (program: ProgramOptions): string | undefined =>
 
 const problemOfWorkers = (program: ProgramOptions): string | undefined =>
   workersOf(program) > 1 && storeOf(program) === inMemory
-    ? "workers: several of them share one store, which is a file or a server: name one by --db, or serve with one worker"
+    ? "workers: several workers need a shared store, a file or a server: name one with --db, or use one worker"
     : undefined;
 
 const problemOfAdvertise = (program: ProgramOptions): string | undefined =>
   program.advertise !== undefined && storeOf(program) === inMemory
-    ? "advertise: gateways find each other in the store that they share: name one by --db, or leave it out"
+    ? "advertise: gateways find each other in a shared store: name one with --db, or omit advertise"
     : undefined;
 
 const problemOfRetention = (program: ProgramOptions): string | undefined => {
   const read = retentionOf(program);
   if ("expected" in read) return `${read.name}: ${read.expected}`;
   return storeOf(program) === inMemory && (program.keepRuns ?? program.keepRunsMax) !== undefined
-    ? "keepRuns: a store in memory ends with its process: name a file or a server by --db, or leave it out"
+    ? "keepRuns: a store in memory ends with its process: name a file or a server with --db, or omit keepRuns"
     : undefined;
 };
 

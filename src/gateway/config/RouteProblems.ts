@@ -53,9 +53,11 @@ const sizeProblems = (name: string, { routes }: RouteList): ReadonlyArray<RouteP
 const idProblems = (name: string, { routes }: RouteList, { id }: RouteSettings, at: number) => {
   if (!namePattern.test(id)) return [{ path: ["id"], message: "expected a name of 1 to 32 of a-z, 0-9 and -" }];
   if (id === name)
-    return [{ path: ["id"], message: "expected another id: this one is the upstream's own, the first route" }];
+    return [
+      { path: ["id"], message: "expected a different id: this one is the upstream's own, which is the first route" },
+    ];
   if (routes.findIndex((other) => other.id === id) < at)
-    return [{ path: ["id"], message: "expected each id once in a list" }];
+    return [{ path: ["id"], message: "expected each id once per list" }];
   return [];
 };
 
@@ -71,14 +73,14 @@ const upstreamProblems = (
   if (server === undefined) return [{ path, message: expectedUpstream }];
   const meant = named.get(id) ?? (known.has(id) ? id : upstream);
   if (meant !== upstream)
-    return [{ path: ["id"], message: "expected an id that is of no other upstream, and no other upstream's name" }];
+    return [{ path: ["id"], message: "expected an id that no other upstream uses as an id or as its name" }];
   const same = first.protocols?.some((it) => server.protocols?.includes(it) ?? true) ?? true;
   if (!same)
-    return [{ path, message: `expected an upstream of one of its protocols (${first.protocols?.join(", ")})` }];
+    return [{ path, message: `expected an upstream with one of these protocols (${first.protocols?.join(", ")})` }];
   const changes = [set.headers, set.body, drop.headers, drop.body].some((list) => list.length > 0);
   return upstream !== first.name || changes
     ? []
-    : [{ path, message: "expected another upstream, or something that is set or dropped" }];
+    : [{ path, message: "expected a different upstream, or fields in `set` or `drop`" }];
 };
 
 const modelProblems = ({ models }: RouteSettings): ReadonlyArray<RouteProblem> => {
@@ -99,16 +101,16 @@ const headerProblems = ({ drop, set }: RouteSettings): ReadonlyArray<RouteProble
   const seen = new Set<string>();
   const problem = (name: string): string | undefined => {
     const key = name.toLowerCase();
-    if (!isClientHeader(name) || ofBody.test(name)) return "expected the name of a header that a client sends";
+    if (!isClientHeader(name) || ofBody.test(name)) return "expected the name of a request header";
     // Only an upstream holds a credential, so that its own settings decide where the credential is sent.
-    if (isCredentialName(name)) return "expected a header that holds no credential: the upstream has it";
+    if (isCredentialName(name)) return "expected a header without a credential: the upstream holds the credential";
     if (seen.has(key)) return "expected each header once";
     seen.add(key);
     return undefined;
   };
   return [
     ...set.headers.flatMap(([name, value]) => {
-      const message = problem(name) ?? (isHeaderText(value) ? undefined : "expected a text that a header can hold");
+      const message = problem(name) ?? (isHeaderText(value) ? undefined : "expected a valid header value");
       return message === undefined ? [] : [{ path: ["set", "headers", name], message }];
     }),
     ...drop.headers.flatMap((name, at) => {
@@ -124,11 +126,11 @@ const ofBody = /^(?:accept|content-(?:encoding|type))$/i;
 const bodyProblems = ({ drop, set }: RouteSettings): ReadonlyArray<RouteProblem> => {
   const fields = [...set.body.map(([field]) => field), ...drop.body];
   const problem = (field: string): string | undefined => {
-    if (!fieldPattern.test(field)) return "expected a field of the body, or two with a dot between";
+    if (!fieldPattern.test(field)) return "expected a field of the body, or two names joined by a dot";
     if (kept.has(field) || isWithinKept(field))
-      return "expected a field that leaves what is asked for, and how it comes";
+      return "expected a field that does not change the prompt or the form of the response";
     const overlaps = fields.filter((other) => other === field || other.startsWith(`${field}.`)).length > 1;
-    return overlaps ? "expected each field once, and no part of another" : undefined;
+    return overlaps ? "expected each field once, and no field inside another" : undefined;
   };
   if (fields.length > fieldsMax) return [{ path: ["set", "body"], message: `expected at most ${fieldsMax} fields` }];
   return [

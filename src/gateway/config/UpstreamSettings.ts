@@ -17,7 +17,7 @@ export interface CertificatePair {
 export interface UpstreamSettings {
   /** `openai`, `anthropic` and `gemini` need no prefix; any other is reached under `/u/NAME/`. */
   readonly name: string;
-  /** Base address as a client of this server would be given it: `http(s)://host[:port][/path]` and nothing else. */
+  /** Base URL, as a client of this server would use it: `http(s)://host[:port][/path]` and nothing else. */
   readonly url: string;
   /** Protocols that it accepts. Default: all protocols of its host's owner. */
   readonly protocols?: ReadonlyArray<ProtocolId>;

@@ -46,7 +46,7 @@ export const checkDescriptors = (maxConnections: number, max = maxDescriptors())
   const needed = 2 * maxConnections + ownDescriptors;
   return max === undefined || max >= needed
     ? Effect.void
-    : Effect.logWarning("the process may open fewer files than its connections may need; raise ulimit -n", {
+    : Effect.logWarning("the limit of open files is lower than the connections may need; raise ulimit -n", {
         max_fds: max,
         needed_fds: needed,
         max_connections: maxConnections,
@@ -71,7 +71,7 @@ export const reportOutOfDescriptors: Effect.Effect<void> = Effect.flatMap(Clock.
   // A test's clock may restart at zero.
   if (now >= toldAt && now - toldAt < ranOutEveryMs) return Effect.void;
   toldAt = now;
-  return Effect.logError("file descriptors have run out: connections cannot be opened; raise ulimit -n", {
+  return Effect.logError("the process has no file descriptors left and cannot open connections; raise ulimit -n", {
     max_fds: maxDescriptors(),
   });
 });
@@ -86,5 +86,5 @@ export const askAgain: ReadonlyArray<readonly [string, string]> = [
 export const outOfDescriptors = {
   status: 503,
   reason: "unavailable",
-  message: "The gateway has no file descriptor left for a connection to the provider. Nothing was sent; try again.",
+  message: "The gateway has no file descriptor left to connect to the provider. Nothing was sent; try again.",
 } as const;

@@ -15,7 +15,7 @@ type Attributes = Readonly<Record<string, string>>;
 /** Requests that are over. `reason` is the rule of a run that failed for good or that a person cancelled, or the reason of a refusal. */
 const served: Labelled = (attributes) =>
   Metric.counter("stream_recovery.gateway.served", {
-    description: "Requests of clients that are over",
+    description: "Finished client requests",
     incremental: true,
     attributes,
   });
@@ -23,7 +23,7 @@ const served: Labelled = (attributes) =>
 /** Requests that are over, of upstreams with further routes, by the route of the last attempt. */
 const routed: Labelled = (attributes) =>
   Metric.counter("stream_recovery.gateway.routed", {
-    description: "Requests of upstreams with further routes, by the route that they went by last",
+    description: "Requests to upstreams with several routes, by the last route used",
     incremental: true,
     attributes,
   });
@@ -31,7 +31,7 @@ const routed: Labelled = (attributes) =>
 /** Time from a request to the first bytes of its response's body, including any time that they were held. */
 const firstBytes: Labelled = (attributes) =>
   Metric.histogram("stream_recovery.gateway.time_to_first_bytes", {
-    description: "From a request to the first bytes of its response",
+    description: "Time from a request to the first bytes of its response",
     attributes: { ...attributes, unit: "seconds" },
     boundaries: secondsBoundaries,
   });
@@ -47,7 +47,7 @@ const passed: Labelled = (attributes) =>
 /** Events and comments of the gateway's own. */
 const noOps: Labelled = (attributes) =>
   Metric.counter("stream_recovery.gateway.no_ops", {
-    description: "Events and comments that kept a client waiting",
+    description: "Events and comments sent to keep a client waiting",
     incremental: true,
     attributes,
   });
@@ -55,7 +55,7 @@ const noOps: Labelled = (attributes) =>
 /** Time that runs waited before a request of theirs, by `for`: `path` or `cooldown`. */
 export const waits = known((attributes) =>
   Metric.histogram("stream_recovery.gateway.wait_time", {
-    description: "Waits of runs for the way to a provider and for announced cooldowns",
+    description: "Waits of runs for the path to a provider and for announced cooldowns",
     attributes: { unit: "seconds", ...attributes },
     boundaries: secondsBoundaries,
   }),
@@ -68,7 +68,7 @@ export const countWait = ({ for: what, ms }: RelayWait, context: Context.Context
 /** Requests that received the response of an existing run, by `how`: `repeat` or `stream` (by the run's name). */
 export const attached = known((attributes) =>
   Metric.counter("stream_recovery.gateway.attached", {
-    description: "Requests that attached to a run instead of beginning one",
+    description: "Requests that attached to a run instead of starting one",
     incremental: true,
     attributes,
   }),
@@ -77,7 +77,7 @@ export const attached = known((attributes) =>
 /** Responses evicted before a client could return for them, by `why`: `run_bytes`, `process_bytes` or `runs`. */
 export const evictions = known((attributes) =>
   Metric.counter("stream_recovery.gateway.evicted", {
-    description: "Responses that were kept for clients that come back, and did not fit",
+    description: "Responses kept for returning clients that exceeded the limit",
     incremental: true,
     attributes,
   }),

@@ -89,8 +89,8 @@ const tokenIn = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.String))
 /** While the store is away it reports no owners, which is logged once. */
 const storeOf = (facts: SharedFacts) => {
   const outage = new OutageLog({
-    away: "the tokens that made stored responses at other gateways are not known now",
-    back: "the tokens that made stored responses at other gateways are known again",
+    away: "cannot read which tokens made stored responses at other gateways",
+    back: "can read again which tokens made stored responses at other gateways",
   });
   const tried = <A>(asked: Effect.Effect<A, FactsFault>) => outage.tried(asked, storeWaitMs);
   return {

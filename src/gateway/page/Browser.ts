@@ -71,13 +71,14 @@ const look = async (): Promise<string | undefined> => {
   try {
     const signal = AbortSignal.timeout(viewMs);
     const response = await fetch(location.href, { headers: { accept: "text/html" }, cache: "no-store", signal });
-    if (!response.ok && response.status !== 404 && response.status !== 400) return `the server says ${response.status}`;
+    if (!response.ok && response.status !== 404 && response.status !== 400)
+      return `the server returned status ${response.status}`;
     take(await response.text());
     return undefined;
   } catch (error) {
     // `AbortSignal.timeout` aborts with a `TimeoutError`.
     const isLate = error instanceof Error && error.name === "TimeoutError";
-    return isLate ? "the server does not answer" : "the server cannot be reached";
+    return isLate ? "the server does not respond" : "the server cannot be reached";
   }
 };
 
@@ -152,12 +153,12 @@ const say = (text: string, bad: boolean): void => {
 
 const retries = (calls: string, run: string): Asked => ({
   ...{ title: "This may run again", run, no: "Do not retry", yes: "Retry anyway" },
-  text: `These calls ran or may have run, and a retry may run them once more: ${calls}.`,
+  text: `These calls ran or may have run, and a retry may run them again: ${calls}.`,
 });
 
 const cancelPrompt = (run: string): Asked => ({
-  ...{ title: "Cancel this run?", run, no: "Let it go on", yes: "Cancel the run" },
-  text: "It ends in its user’s name, whichever process drives it. Its client gets nothing more, its running tools are interrupted, and nothing of it is sent again.",
+  ...{ title: "Cancel this run?", run, no: "Let it continue", yes: "Cancel the run" },
+  text: "The run ends on behalf of its user, in whichever process owns it. Its client receives nothing more, its running tools are interrupted, and no request is sent again.",
 });
 
 /** Asks for confirmation; Escape means no. */
@@ -216,7 +217,7 @@ const post = async (
     const response = await fetch(`api/${path}`, { method: "POST", headers, body: JSON.stringify(body) });
     answered({ ok: response.ok, told: await response.json() });
   } catch {
-    say("No answer: the server cannot be reached", true);
+    say("No response: the server cannot be reached", true);
   }
   button.disabled = false;
   // The refreshed view shows the effect of the request.
@@ -394,8 +395,8 @@ const standing = (): Standing => {
 const words: Readonly<Record<Standing, string>> = {
   start: "connecting",
   live: "live",
-  silent: "the live feed is silent; looking every 3 s",
-  polling: "no live feed; looking every 3 s",
+  silent: "the live feed is silent; polling every 3 s",
+  polling: "no live feed; polling every 3 s",
   lost: "",
 };
 

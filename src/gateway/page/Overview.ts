@@ -65,13 +65,13 @@ const runSection = ({ absences, asked, found, now, totals }: OverviewModel): Htm
 
 const list = ({ cut, next, runs }: Found, asked: Asked, moment: Moment): Html => html`
     ${runs.length === 0 ? html`<p class="card empty">${nothing(asked, cut)}</p>` : html`<ul class="runs">${runs.map((run) => row(run, moment))}</ul>`}
-    ${cut && runs.length > 0 && html`<p class="hint">${grouped(scannedRunsMax)} runs were read for this page.</p>`}
+    ${cut && runs.length > 0 && html`<p class="hint">${grouped(scannedRunsMax)} runs were searched for this page.</p>`}
     <p class="more">${asked.before !== undefined && html`<a href="${listAddress({ ...asked, before: undefined })}">Newest runs</a> `}${next !== undefined && html`<a href="${listAddress({ ...asked, before: next })}">Older runs</a>`}</p>`;
 
 const nothing = (asked: Asked, cut: boolean): string => {
-  if (cut) return `None of ${grouped(scannedRunsMax)} runs fits the search. Older ones may.`;
+  if (cut) return `None of the newest ${grouped(scannedRunsMax)} runs match the search. Older ones may.`;
   if (asked.before !== undefined) return "There are no older runs of this kind.";
-  return isNarrowed(asked) ? "No run on record fits the search." : empty[asked.filter];
+  return isNarrowed(asked) ? "No run on record matches the search." : empty[asked.filter];
 };
 
 const titles: Readonly<Record<Filter, string>> = {
@@ -87,7 +87,7 @@ const empty: Readonly<Record<Filter, string>> = {
   all: "No run is on record yet. Send a request through the gateway and it appears here.",
   broken: "No run has broken.",
   asking: "No question is open.",
-  live: "No run is under way.",
+  live: "No run is in progress.",
   parked: "No run waits to be taken up.",
   ended: "No run has ended yet.",
 };
@@ -108,7 +108,7 @@ const questions = ({ asking, asksMore, now }: OverviewModel): Html => {
   const more = asksMore || open.length > questionsMax;
   return html`<section aria-labelledby="questions-title" class="asked"><h2 id="questions-title">${asksMore ? "Many questions are open" : `${formatCount(open.length, "question")} ${open.length === 1 ? "is" : "are"} open`}${expires_at !== undefined && html` <small>${open.length === 1 ? "it" : "the first"} expires ${relative(expires_at, now)}</small>`}</h2>
     ${open.slice(0, questionsMax).map(({ question, record }) => questionCard(record, question, now))}
-    ${more && html`<p class="more"><a href="${listAddress({ filter: "asking", before: undefined, sent: {} })}">All runs that ask</a></p>`}
+    ${more && html`<p class="more"><a href="${listAddress({ filter: "asking", before: undefined, sent: {} })}">All runs with open questions</a></p>`}
   </section>`;
 };
 

@@ -21,9 +21,9 @@ export const pathBoard = (paths: ReadonlyArray<PathStatus>, now: number): Html =
   const shown = inOrder(paths.filter(isDisturbed));
   if (shown.length === 0) return none;
   const more = shown.length - pathsMax;
-  return html`<section aria-labelledby="paths-title" class="paths"><h2 id="paths-title">Ways to providers</h2>
+  return html`<section aria-labelledby="paths-title" class="paths"><h2 id="paths-title">Paths to providers</h2>
     ${shown.slice(0, pathsMax).map((path) => card(path, now))}
-    ${more > 0 && html`<p class="hint">And ${formatCount(more, "way")} more, as <a href="api/paths">the API</a> has them.</p>`}
+    ${more > 0 && html`<p class="hint">And ${formatCount(more, "path")} more; see <a href="api/paths">the API</a>.</p>`}
   </section>`;
 };
 

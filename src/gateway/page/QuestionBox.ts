@@ -64,10 +64,10 @@ const questionDetails = (record: RunRecord, open: OpenQuestion, now: number): Ht
       <div><dt>${question.expires_at === undefined ? "Open" : "Expires"}</dt><dd${soon(question.expires_at, now) && html` class="soon"`}>${
         question.expires_at === undefined
           ? "until a person answers"
-          : html`<time title="${momentUtc(question.expires_at)}">${relative(question.expires_at, now)}</time>, then it takes “${choices[open.unattended].title}”`
+          : html`<time title="${momentUtc(question.expires_at)}">${relative(question.expires_at, now)}</time>, then it chooses “${choices[open.unattended].title}”`
       }</dd></div>
       ${calls.length > 0 && html`<div><dt>Calls</dt><dd>${calls.slice(0, callsMax).map(({ call, phase, tool }, index) => html`${index > 0 && ", "}${label(tool)} <span class="mono">${call}</span> ${phases[phase].now}`)}${calls.length > callsMax && ` and ${calls.length - callsMax} more`}</dd></div>`}
-      ${had.length > 0 && html`<div><dt>Had come</dt><dd>${had.join(" · ")}</dd></div>`}
+      ${had.length > 0 && html`<div><dt>Received</dt><dd>${had.join(" · ")}</dd></div>`}
     </dl>`;
 };
 

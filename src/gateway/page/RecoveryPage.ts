@@ -91,7 +91,7 @@ const handle = (sources: PageSources, request: Request): Effect.Effect<Response 
   if (serve === undefined) return Effect.undefined;
   if (request.method !== "GET" && request.method !== "HEAD") {
     return Effect.succeed(
-      respond("This address takes GET and HEAD only.", { status: 405, type: plain, more: { allow: "GET, HEAD" } }),
+      respond("This address accepts only GET and HEAD.", { status: 405, type: plain, more: { allow: "GET, HEAD" } }),
     );
   }
   const response = Effect.catchTag(serve(sources, searchParams), "RecorderError", () => Effect.succeed(unreadable()));
@@ -210,7 +210,7 @@ const noticesOf = ({ traffic }: PageSources, now: number): Effect.Effect<Html> =
   Effect.gen(function* () {
     const { reason, since = now, writes } = (yield* storeState) ?? wellStored;
     const isDraining = Option.isSome(traffic) && (yield* traffic.value.status).draining;
-    return html`${writes === "failing" && html`<p class="notice bad" role="alert">The store takes no writes now${reason !== undefined && html` (<code>${reason}</code>)`}, first seen ${relative(since, now)}. Responses and retries continue. Their record is kept for up to ten minutes until the store is back, and no question can be asked meanwhile.</p>`}${isDraining && html`<p class="notice ask" role="status">The gateway is shutting down: it takes no new request, and ends what is under way.</p>`}`;
+    return html`${writes === "failing" && html`<p class="notice bad" role="alert">The store does not accept writes${reason !== undefined && html` (<code>${reason}</code>)`}, first seen ${relative(since, now)}. Responses and retries continue. Their record stays in memory for up to ten minutes until the store is back. Until then no question can be asked.</p>`}${isDraining && html`<p class="notice ask" role="status">The gateway is shutting down. It refuses new requests and finishes those in progress.</p>`}`;
   });
 
 const wellStored: StoreState = { writes: "ok" };
@@ -245,7 +245,7 @@ const notFound = (): Response =>
   respond(
     pageFrame(
       "No such run",
-      html`<nav class="crumbs"><a href="./">← All runs</a></nav><p class="card empty">No run of this id is on record: it was never started here, or it was pruned.</p>`,
+      html`<nav class="crumbs"><a href="./">← All runs</a></nav><p class="card empty">No run with this id is on record. It never started here, or it was deleted.</p>`,
       false,
     ),
     { status: 404, type: document },
@@ -255,7 +255,7 @@ const unreadable = (): Response =>
   respond(
     pageFrame(
       "The record cannot be read",
-      html`<p class="card empty">The record of runs cannot be read now. The gateway’s log says why.</p>`,
+      html`<p class="card empty">The gateway cannot read the record of runs. See its log for the cause.</p>`,
       true,
     ),
     { status: 503, type: document },
@@ -281,7 +281,7 @@ const fromApi = ({ api }: PageSources, request: Request): Effect.Effect<Response
 
 const refusals: Readonly<Record<number, { readonly _tag: string; readonly reason: string; readonly message: string }>> =
   {
-    400: { _tag: "ApiInvalid", reason: "invalid_request", message: "the request is not what api/openapi.json says" },
-    404: { _tag: "ApiNotFound", reason: "unknown_address", message: "there is nothing at this address" },
-    500: { _tag: "ApiUnavailable", reason: "failed", message: "the request could not be served" },
+    400: { _tag: "ApiInvalid", reason: "invalid_request", message: "the request does not match api/openapi.json" },
+    404: { _tag: "ApiNotFound", reason: "unknown_address", message: "this address does not exist" },
+    500: { _tag: "ApiUnavailable", reason: "failed", message: "the gateway failed to serve the request" },
   };

@@ -32,7 +32,7 @@ export const runPicture = (record: RunRecord, place: QuestionPlace, link?: (runI
     ${head(record, story, place, link)}
     ${orphanedQuestion(record, story, place)}
     <section aria-label="Timeline" class="card">${timelineFigure(timelineOf(story))}</section>
-    ${story.texts.length > 0 && html`<section aria-label="Text" class="card"><h2>Where the text goes on</h2>${textFigures(story)}</section>`}
+    ${story.texts.length > 0 && html`<section aria-label="Text" class="card"><h2>Where the text continues</h2>${textFigures(story)}</section>`}
     <h2>What happened</h2>
     ${omitted(story)}
     <ol class="attempts">${story.attempts.map((attempt) => attemptView(record, attempt, place))}</ol>
@@ -64,7 +64,7 @@ const head = (
       ${policy !== undefined && policy !== "default" && html`<div><dt>Policy</dt><dd>${label(policy)}</dd></div>`}
       ${wait !== undefined && html`<div><dt>Now</dt><dd><b class="waits">${wait.said}</b> <small>${wait.times}</small></dd></div>`}
       ${alone !== undefined && html`<div><dt>Client</dt><dd><b class="waits">${alone.said}</b> <small>${alone.times}</small></dd></div>`}
-      ${(waited_ms ?? 0) > 0 && html`<div><dt>Has waited</dt><dd>${lasting(waited_ms ?? 0)} <small>for the provider to be reached, or as it had asked</small></dd></div>`}
+      ${(waited_ms ?? 0) > 0 && html`<div><dt>Waited</dt><dd>${lasting(waited_ms ?? 0)} <small>until the provider could be reached, or for its announced cooldown</small></dd></div>`}
       ${resumes > 0 && html`<div><dt>Taken over</dt><dd>${often(resumes)}</dd></div>`}
       ${retry_of !== undefined && html`<div><dt>Client’s retry of</dt><dd class="mono">${link === undefined ? label(retry_of) : html`<a href="${link(retry_of)}">${label(retry_of)}</a>`}</dd></div>`}
     </dl>
@@ -87,13 +87,13 @@ const callWords = ({ calls }: RunStory): Html => {
   const settled = calls.flatMap(callWord);
   return settled.length === 0
     ? none
-    : html`<section class="card"><h2>Calls that were settled by word</h2><ul class="plain">${settled}</ul></section>`;
+    : html`<section class="card"><h2>Calls that were settled by an answer</h2><ul class="plain">${settled}</ul></section>`;
 };
 
 const callWord = ({ record: { attempt, call, tool }, word }: CallStory): ReadonlyArray<Html> =>
   word === undefined
     ? []
-    : [html`<li>${label(tool)} (attempt ${attempt}, call ${call}): <b>${word.said}</b>, says ${word.by}.</li>`];
+    : [html`<li>${label(tool)} (attempt ${attempt}, call ${call}): <b>${word.said}</b>, according to ${word.by}.</li>`];
 
 /** Cancels the run on behalf of its user, after a confirmation. */
 const cancelButton = ({ provider, run_id }: RunRecord): Html =>

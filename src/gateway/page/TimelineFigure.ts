@@ -112,7 +112,7 @@ const isProof = Schema.is(SeamProof);
 
 /** Marks the time from which this attempt's output is appended to the text already shown. */
 const seamMark = ({ at_ms }: Evidence, { seam }: AttemptStory, x: string): Html =>
-  html`<svg x="${x}" overflow="visible"><title>${seam === undefined ? events.seam : `goes on after ${charactersOf(seam.at)}`} at ${lasting(at_ms)}</title>${stitch}</svg>`;
+  html`<svg x="${x}" overflow="visible"><title>${seam === undefined ? events.seam : `continues after ${charactersOf(seam.at)}`} at ${lasting(at_ms)}</title>${stitch}</svg>`;
 
 const ending = (bar: AttemptStory, { place }: Timeline): Html =>
   bar.end === "broke"
@@ -142,9 +142,9 @@ const legend = ({ bars, gaps }: Timeline): ReadonlyArray<Html> => {
     [has("shown", "reasoning"), "reasoning", "reasoning shown"],
     [has("shown", "text"), "text", "text shown"],
     [bars.some(({ end }) => end === "broke"), "break", "broke"],
-    [evidence.some((it) => it.event === "seam" && isProof(it.detail)), "seam", "goes on behind what was shown"],
+    [evidence.some((it) => it.event === "seam" && isProof(it.detail)), "seam", "continues the shown text"],
     [has("terminal_candidate"), "terminal", "provider’s end marker"],
-    [has("watchdog"), "clock", `a clock ran out: ${clocksOf(evidence)}`],
+    [has("watchdog"), "clock", `a clock expired: ${clocksOf(evidence)}`],
     [gaps.some(({ what }) => what === "wait"), "wait", "waited"],
     [gaps.some(({ what }) => what === "question"), "question", "asked a person"],
   ];

@@ -152,7 +152,7 @@ export class ClientResponse {
   /** Counts written bytes. Returns false if the client has left. */
   #tryCount(chunks: ReadonlyArray<Bytes>): boolean {
     if (this.#gone) return false;
-    if (this.#over) throw new Error("A response was written to after its end");
+    if (this.#over) throw new Error("Something wrote to a response after its end");
     for (const { byteLength } of chunks) this.access.wrote(byteLength);
     return true;
   }
@@ -297,7 +297,7 @@ const never = (): boolean => false;
 const defect: Refused = {
   status: 500,
   reason: "defect",
-  message: "A defect of the gateway ended this request; its log has the place.",
+  message: "A defect in the gateway ended this request. See the gateway's log.",
 };
 
 /**

@@ -56,10 +56,7 @@ export const serve = (
     const served = Effect.gen(function* () {
       const response = yield* page?.handle(requestOf(request, asked)) ?? Effect.undefined;
       if (response === undefined)
-        return client.refuse(
-          { status: 404, reason: "not_found", message: "There is nothing at this path." },
-          undefined,
-        );
+        return client.refuse({ status: 404, reason: "not_found", message: "This path does not exist." }, undefined);
       const { status, statusText } = response;
       const headers = [...response.headers];
       client.head({ status, statusText, headers });
@@ -71,7 +68,7 @@ export const serve = (
     return served.pipe(
       Effect.catchCause((cause) =>
         Effect.andThen(
-          logged("the page has failed", cause),
+          logged("the page failed", cause),
           client.begun ? client.break : Effect.sync(() => client.refuse(failed, undefined)),
         ),
       ),
@@ -111,4 +108,4 @@ const requestOf = (request: IncomingMessage, { body, headers, target }: PageRequ
   });
 };
 
-const failed = { status: 503, reason: "page", message: "The page has failed." } as const;
+const failed = { status: 503, reason: "page", message: "The page failed." } as const;

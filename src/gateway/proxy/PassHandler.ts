@@ -58,7 +58,7 @@ export const pass = (
         const { code, kind: failure } = classify(error);
         client.access.addFacts({ code, failure });
         return Effect.andThen(
-          Effect.logWarning(`a request that passes through failed: ${reason}`, {
+          Effect.logWarning(`a request passed through without recovery failed: ${reason}`, {
             ...labelsOf(error),
             ...(code === undefined ? {} : { code }),
           }),
@@ -136,6 +136,6 @@ const refusalOf = (reason: PassFailed["reason"], code: string | undefined): Refu
 
 const words: Readonly<Record<PassFailed["reason"], Refused>> = {
   unreachable: { status: 502, reason: "upstream_failed", message: "The provider could not be reached." },
-  broken: { status: 502, reason: "upstream_failed", message: "The provider's response broke off." },
-  too_long: { status: 413, reason: "body", message: "The request's body is longer than the gateway takes." },
+  broken: { status: 502, reason: "upstream_failed", message: "The provider's response broke." },
+  too_long: { status: 413, reason: "body", message: "The request's body is longer than the gateway accepts." },
 };

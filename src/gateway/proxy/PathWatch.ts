@@ -13,7 +13,7 @@ import { isDisturbed } from "../api/PathList.ts";
 
 /** Cooldowns that have begun, by `kind`: `rate_limited` or `overloaded`. */
 export const cooldowns = Metric.counter("stream_recovery.gateway.cooldowns", {
-  description: "Waits that providers have announced to runs",
+  description: "Waits that providers announced to runs",
   incremental: true,
 });
 
@@ -125,7 +125,7 @@ class Watcher {
         if (this.#cooling.has(scope)) continue;
         measure(cooldowns, 1, { kind }, this.#context);
         yield [
-          "a provider asks to wait, and runs do so",
+          "a provider announced a cooldown, and runs wait for its end",
           { path, model, credential, kind, until: new Date(until).toISOString() },
         ];
       }

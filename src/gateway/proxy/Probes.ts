@@ -93,5 +93,5 @@ const noMethod: Refused = {
 const noHost: Refused = {
   status: 403,
   reason: "host",
-  message: "The gateway does not serve this Host; --allow-host names others.",
+  message: "The gateway does not serve this Host; --allow-host permits more.",
 };

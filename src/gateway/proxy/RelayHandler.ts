@@ -126,7 +126,7 @@ const leaving = (
   services: Context.Context<never>,
 ): (() => void) => {
   const leave = Effect.flatMap(cancel, (cancelled) => (cancelled ? Effect.void : Scope.close(scope, Exit.void)));
-  const left = Effect.catchCause(leave, (cause) => logged("a request whose client left could not be given up", cause));
+  const left = Effect.catchCause(leave, (cause) => logged("cannot abandon a request whose client left", cause));
   return () => void Effect.runForkWith(services)(left);
 };
 

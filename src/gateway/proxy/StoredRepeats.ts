@@ -45,8 +45,8 @@ const toldOf = Schema.decodeUnknownOption(Schema.fromJsonString(Told));
 /** Creates the memory that the processes of a store share. */
 export const make = (facts: SharedFacts): RepeatsElsewhere => {
   const outage = new OutageLog({
-    away: "what other gateways know of repeats is not known now",
-    back: "what other gateways know of repeats is known again",
+    away: "cannot read the repeats recorded by other gateways",
+    back: "the repeats recorded by other gateways can be read again",
   });
   const tried = <A>(asked: Effect.Effect<A, FactsFault>) => outage.tried(asked, storeWaitMs);
   return {

@@ -76,14 +76,14 @@ const isReference = ({ outermost, protocol, record }: Held): boolean =>
 export const boundRows: ReadonlyArray<BoundRow> = [
   {
     field: "previous_response_id",
-    refersTo: "a response that the account keeps",
+    refersTo: "a response stored in the account",
     protocols: [responses, gemini],
     binds: hasText("previous_response_id", "previous_interaction_id", "previousInteractionId"),
     marks: ["previous_response_id", "previous_interaction_id", "previousInteractionId"],
   },
   {
     field: "conversation",
-    refersTo: "a conversation that the account keeps, and that grows with each response",
+    refersTo: "a conversation stored in the account, which grows with each response",
     protocols: [responses],
     binds: ({ outermost, record }) =>
       outermost && (isText(record.conversation) || Json.record(record.conversation) !== undefined),
@@ -91,7 +91,7 @@ export const boundRows: ReadonlyArray<BoundRow> = [
   },
   {
     field: "store",
-    refersTo: "the response is kept in the account: where it is true, and in Responses where it is left out",
+    refersTo: "the response is stored in the account: if true and, in Responses, if omitted",
     protocols: [responses, chat],
     binds: ({ outermost, protocol, record }) =>
       outermost && (protocol === responses ? record.store !== false : record.store === true),
@@ -120,7 +120,7 @@ export const boundRows: ReadonlyArray<BoundRow> = [
   },
   {
     field: "signature",
-    refersTo: "thinking that its provider has signed",
+    refersTo: "thinking signed by its provider",
     protocols: [anthropic, chat],
     binds: isSigned,
     marks: ["signature"],
@@ -134,14 +134,14 @@ export const boundRows: ReadonlyArray<BoundRow> = [
   },
   {
     field: "thoughtSignature",
-    refersTo: "thinking that its provider has signed",
+    refersTo: "thinking signed by its provider",
     protocols: [gemini, chat],
     binds: hasText("thoughtSignature", "thought_signature"),
     marks: ["thoughtSignature", "thought_signature"],
   },
   {
     field: "item_reference",
-    refersTo: "an item that the account keeps (also a drawn image without its data)",
+    refersTo: "an item stored in the account (also a generated image without its data)",
     protocols: [responses],
     binds: either(isReference, (held) => isOf("image_generation_call")(held) && !isText(held.record.result)),
     marks: ["id"],
@@ -191,14 +191,13 @@ export const boundRows: ReadonlyArray<BoundRow> = [
   },
   {
     field: "audio.id",
-    refersTo: "a spoken answer that the account keeps",
+    refersTo: "an audio response stored in the account",
     protocols: [chat],
     binds: ({ outermost, record }) => !outermost && isText(Json.record(record.audio)?.id),
   },
   {
     field: "mcp",
-    refersTo:
-      "a server that the provider calls, with what was approved there (`mcp_servers`, `connector_id`, approvals)",
+    refersTo: "a server that the provider calls, and its approvals (`mcp_servers`, `connector_id`, approvals)",
     protocols: [responses, anthropic],
     binds: either(
       hasList("mcp_servers", "mcpServers"),
@@ -214,7 +213,7 @@ export const toolRow: Omit<BoundRow, "binds"> & {
 } = {
   field: "tools",
   refersTo:
-    "tools that the provider runs with state: code in a container, a shell, and every tool that is not known to look up only",
+    "stateful tools of the provider: code in a container, a shell, and every tool that is not known to be read-only",
   protocols: [responses, anthropic, gemini],
   binds: ({ effect, executor, name }, protocol) =>
     executor === "provider" && (effect !== "read_only" || (protocol !== gemini && inContainer.has(name))),
@@ -226,5 +225,5 @@ const inContainer: ReadonlySet<string> = new Set(["code_interpreter", "code_exec
 /** The row for a body that exceeds the limits of the search. */
 export const unsearched: Pick<BoundRow, "field" | "refersTo"> = {
   field: "size",
-  refersTo: "a body that is deeper or has more parts than what is searched",
+  refersTo: "a body that is deeper or has more parts than the gateway searches",
 };

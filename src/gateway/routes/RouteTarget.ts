@@ -56,21 +56,21 @@ export const targetOf = (
   const { headers } = plan.request;
   const model = modelSet(request, route);
   if (!servesModel(route, plan)) return { reason: "the route does not serve the model" };
-  if (model === "unclear") return { reason: "the model stands where it cannot be set" };
+  if (model === "unclear") return { reason: "the model is in a place where it cannot be set" };
   const changes = {
     set: route.set.body.filter(([field]) => model === undefined || field !== "model"),
     drop: route.drop.body,
   };
   const changesBody = changes.set.length > 0 || changes.drop.length > 0;
   if (changesBody && isEncoded(headerOf(headers, "content-encoding") ?? ""))
-    return { reason: "the body is compressed, and cannot be changed" };
+    return { reason: "the body is compressed and cannot be changed" };
   if (changesBody && body.isOutline && members === undefined) return { reason: "the body is too large to be changed" };
   const inTheWay = obstacle(body.json, changes);
   if (inTheWay !== undefined) return { reason: `the body's ${inTheWay} cannot be changed` };
   const asked = { url: model ?? request.target, headers };
   const shown = canShareCredential(from, server) ? asked : withoutClientCredentials(asked);
   const found = namedRouteOf(shown.url, shown.headers, server, upstreams);
-  if ("refused" in found) return { reason: "the upstream is not asked such a request" };
+  if ("refused" in found) return { reason: "the upstream does not accept such requests" };
   const claimed = protocolAt(found.url, headers);
   if (claimed !== plan.protocol.id) return { reason: "the upstream does not speak the request's protocol" };
   const named = route.set.body.find(([field]) => field === "model")?.[1];
@@ -148,7 +148,7 @@ const bodyOf = (body: RelayRequest["body"], changes: BodyChanges, read: ReadBody
   if (body === undefined) return body;
   const bytes = typeof body === "string" ? Buffer.from(body) : body;
   const members = bytes === read?.of ? read.members : membersOf(bytes);
-  if (members === undefined) throw new Error("a body that is to be changed is not a JSON object");
+  if (members === undefined) throw new Error("a body that must be changed is not a JSON object");
   return edited(bytes, members, changes);
 };
 

@@ -26,10 +26,10 @@ export const wishOf = (headers: RelayHeaders): RouteWish | Refused => {
 const notRead: Refused = {
   status: 400,
   reason: "route",
-  message: `${routeHeader} names one route: 1 to 32 of a-z, 0-9 and -.`,
+  message: `${routeHeader}: expected one route name of 1 to 32 of a-z, 0-9 and -.`,
 };
 
-const neverOnly: Refused = { status: 400, reason: "route", message: `${moveHeader} says never, or is left out.` };
+const neverOnly: Refused = { status: 400, reason: "route", message: `${moveHeader}: expected never, or no header.` };
 
 /**
  * Refuses a route that the request cannot use. The message does not reveal if the route exists for others.
@@ -42,6 +42,6 @@ export const noSuchRoute = (pinned: string, reason?: string): Refused => ({
   reason: "route",
   message:
     reason === undefined
-      ? `There is no route ${pinned} for this request (${routeHeader}).`
-      : `The route ${pinned} does not take this request (${routeHeader}): ${reason}.`,
+      ? `This request has no route ${pinned} (${routeHeader}).`
+      : `The route ${pinned} cannot serve this request (${routeHeader}): ${reason}.`,
 });

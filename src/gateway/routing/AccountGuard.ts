@@ -70,15 +70,15 @@ export const refusalOf = ({ name }: UpstreamSettings, why: "path" | "query"): Re
   reason: "path",
   message:
     why === "query"
-      ? `The query asks the upstream ${name} to take another method than the request's own, so the gateway has not sent it.`
-      : `The upstream ${name} has the operator's credential. Only model requests of its protocols, GET /models and token counting are sent with it, written plainly; the configuration permits others by paths of the upstream or of the token.`,
+      ? `The query asks the upstream ${name} to use a different method than the request's, so the gateway did not send it.`
+      : `The upstream ${name} uses the operator's credential. The gateway sends only plainly written model requests of its protocols, GET /models and token counting with it; \`paths\` of the upstream or of the token permits more.`,
 });
 
 /** Builds the refusal of a stored response, as if it did not exist. */
 export const noSuchStored = (what: keyof typeof codes): Refused => ({
   status: 404,
   reason: "not_found",
-  message: `${what} not found: there is none of this id that your token has made.`,
+  message: `${what} not found: your token has not created one with this id.`,
   ...(codes[what] === undefined ? {} : { code: codes[what] }),
 });
 
@@ -94,5 +94,5 @@ export const unreadBody: Refused = {
   status: 400,
   reason: "body",
   message:
-    "The gateway cannot read this body, and must check whose stored response it names. Send it as a JSON object, plain or compressed once.",
+    "The gateway must check who owns the stored response that this body names, but cannot read the body. Send it as a JSON object, uncompressed or compressed once.",
 };

@@ -57,7 +57,7 @@ const readPrefixes = (target: string): Address | NoAddress => {
   const path = end === -1 ? target : target.slice(0, end);
   if (!path.startsWith("/")) return { refused: noProxy };
   const token = tokenIn(path);
-  if (token === "") return noAddress("A token stands behind /t/, as in /t/TOKEN/v1.");
+  if (token === "") return noAddress("A token follows /t/, as in /t/TOKEN/v1.");
   const behindToken = token === undefined ? path : path.slice("/t/".length + token.length);
   const reveal = /^\/(live|on_complete)(?=\/|$)/.exec(behindToken)?.[1];
   const behindReveal = reveal === undefined ? behindToken : behindToken.slice(1 + reveal.length);
@@ -80,7 +80,7 @@ const readPrefixes = (target: string): Address | NoAddress => {
 export const noProxy: Refused = {
   status: 400,
   reason: "target",
-  message: "The gateway is no forward proxy: set it as the client's base URL.",
+  message: "The gateway is not a forward proxy: set it as the client's base URL.",
 };
 
 /** The token of a path that begins with `/t`; undefined for any other path. */
@@ -105,15 +105,14 @@ const problemOf = (rest: string, prefixed: boolean): string | undefined => {
 };
 
 const order =
-  "The gateway's own prefixes stand before the provider's path in this order, each once and as written here: /t/TOKEN, then /live or /on_complete, then /u/NAME.";
+  "The gateway's prefixes precede the provider's path, each at most once, in this order and spelling: /t/TOKEN, then /live or /on_complete, then /u/NAME.";
 
-const ownOnly = "The gateway's own pages stand behind /t/TOKEN at most: no mode and no upstream has any.";
+const ownOnly = "The gateway's own pages accept only the prefix /t/TOKEN, no mode and no upstream.";
 
-const ownPlain =
-  "The gateway's own paths are taken as they are written, in small letters and without escapes or dot segments.";
+const ownPlain = "The gateway's own paths are lower case, without escapes or dot segments.";
 
-const probe = "A probe asks for /livez or /readyz, as written here and without a token.";
+const probe = "A probe requests /livez or /readyz, in this spelling and without a token.";
 
-const badName = `An upstream's name stands behind /u/, as in /u/NAME/v1: ${upstreamNameWords}.`;
+const badName = `An upstream's name follows /u/, as in /u/NAME/v1: ${upstreamNameWords}.`;
 
 const noAddress = (message: string): NoAddress => ({ refused: { status: 404, reason: "address", message } });

@@ -88,19 +88,19 @@ export const admit = (
     return {
       status: 401,
       reason: "token",
-      message: `The gateway's token is missing or wrong: send it as ${tokenHeader}.`,
+      message: `The gateway's token is missing or wrong: send it in ${tokenHeader}.`,
     };
   if (!isKnownHost(request.headers, settings))
     return {
       status: 403,
       reason: "host",
-      message: "The gateway does not serve this Host; --allow-host names others.",
+      message: "The gateway does not serve this Host; --allow-host permits more.",
     };
   if (isCrossSite(request))
     return {
       status: 403,
       reason: "origin",
-      message: "The gateway takes no requests that a browser sends for another site.",
+      message: "The gateway refuses requests that a browser sends for another site.",
     };
   return unserved(request) ?? { token };
 };
@@ -130,7 +130,8 @@ const noMethod: Refused = { status: 405, reason: "method", message: "The gateway
 const noCoding: Refused = {
   status: 501,
   reason: "coding",
-  message: "The gateway takes bodies in chunks and with a length: send this one without another Transfer-Encoding.",
+  message:
+    "The gateway accepts chunked bodies and bodies with a length: send this one without any other Transfer-Encoding.",
 };
 
 const noUpgrade: Refused = {
@@ -175,14 +176,14 @@ const isKeyed = (headers: RelayHeaders, query: string): boolean =>
 const onlyPrograms: Refused = {
   status: 403,
   reason: "browser",
-  message: "A browser may open the gateway's own page, /recovery/, and nothing that a provider sends.",
+  message: "A browser may open only the gateway's own page, /recovery/, and no provider's response.",
 };
 
 /** Paths that begin with `/t/` are never forwarded, even without tokens, because they contain a secret. */
 const noToken: Refused = {
   status: 404,
   reason: "address",
-  message: "This gateway has no tokens: nothing stands behind /t/.",
+  message: "This gateway has no tokens: /t/ leads nowhere.",
 };
 
 /** Finds the matching token. Every token is compared, in constant time. */
@@ -259,7 +260,7 @@ export const hasPlainHost = (headers: RelayHeaders): boolean =>
 export const strangeHost: Refused = {
   status: 400,
   reason: "host",
-  message: "The Host is a name or an address, with a port at most.",
+  message: "Host: expected one name or address, with an optional port.",
 };
 
 const nameOf = (host: string | undefined): string | undefined =>

@@ -102,7 +102,7 @@ const mayCarry = ({ claim, owner, server, upstreams }: Asked, { at, vendor }: Si
 const foreign = ({ name }: UpstreamSettings, { at, vendor }: Sign): Refused => ({
   status: 400,
   reason: "vendor",
-  message: `The request carries a credential or a header of ${vendorWords[vendor]} (${at}) and would go to the upstream ${name}, so the gateway has not sent it. Check the client's key and base URL; an upstream takes the credentials of its host's owner, and those of the protocols that it is configured for.`,
+  message: `The request carries a credential or a header of ${vendorWords[vendor]} (${at}) and would go to the upstream ${name}, so the gateway did not send it. Check the client's key and base URL; an upstream accepts the credentials of the vendor that owns its host, and those of its configured protocols.`,
 });
 
 const notAsked = ({ claim, server }: Asked): Refused => {
@@ -112,6 +112,6 @@ const notAsked = ({ claim, server }: Asked): Refused => {
   return {
     status: 400,
     reason: "vendor",
-    message: `This is a path of ${whose}, which the upstream ${server.name} is not asked, so the gateway has not sent it.${only}`,
+    message: `This path belongs to ${whose}, which the upstream ${server.name} does not serve, so the gateway did not send it.${only}`,
   };
 };

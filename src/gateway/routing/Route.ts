@@ -155,16 +155,16 @@ const foreign = (claim: PathClaim, signs: ReadonlyArray<Sign>, upstreams: Upstre
   const strange = signs.find((sign) => !mayCarry(claim, sign, target, upstreams));
   const carried =
     strange === undefined
-      ? `This is a path of ${vendorWords[claim.foreign ?? target]}`
+      ? `This path belongs to ${vendorWords[claim.foreign ?? target]}`
       : `The request carries a credential or a header of ${vendorWords[strange.vendor]} (${strange.at})`;
-  const message = `${carried} and would go to the upstream of ${vendorWords[target]} (--${target}-url), so the gateway has not sent it. Check the client's key and base URL; where one server takes both, configure it for both.`;
+  const message = `${carried} and would go to the upstream of ${vendorWords[target]} (--${target}-url), so the gateway did not send it. Check the client's key and base URL; if one server accepts both, configure it for both.`;
   const upstream =
     claim.upstreams.length === 1 ? target : (signs.map(({ vendor }) => vendor).find(isUpstream) ?? target);
   return { refused: { status: 400, reason: "vendor", message }, upstream };
 };
 
 /** Refuses a path that cannot be parsed or leaves its upstream's base address. */
-export const nowhere: Refused = { status: 404, reason: "target", message: "The path leaves the configured address." };
+export const nowhere: Refused = { status: 404, reason: "target", message: "The path leaves the configured base URL." };
 
 /**
  * Joins an upstream's base address and a request's path.

@@ -98,24 +98,24 @@ const groupPattern = /^[!-~]{1,64}$/;
 const noSuchGroup: Refused = {
   status: 400,
   reason: "group",
-  message: `${groupHeader} names one group: 1 to 64 letters, digits and signs without a blank.`,
+  message: `${groupHeader}: expected one group name of 1 to 64 letters, digits and signs, without spaces.`,
 };
 
 const noSuchReveal: Refused = {
   status: 400,
   reason: "reveal",
-  message: `${revealHeader} says live or on_complete, once.`,
+  message: `${revealHeader}: expected live or on_complete, once.`,
 };
 
 const noSuchContinueText: Refused = {
   status: 400,
   reason: "continue_text",
-  message: `${continueTextHeader} says auto or ask, once.`,
+  message: `${continueTextHeader}: expected auto or ask, once.`,
 };
 
 /** Quotes the name unescaped: its characters were validated. */
 const noSuchUpstream = (name: string): Refused => ({
   status: 404,
   reason: "address",
-  message: `There is no upstream ${name} here: the gateway's configuration names its upstreams.`,
+  message: `The gateway's configuration has no upstream ${name}.`,
 });

@@ -96,7 +96,7 @@ const remembering = (make: (origin: string) => Path): Upstream["pathOf"] => {
 /** Sends a request. An abandoned one leaves no connection open, not even one that is still being opened. */
 const send = async (wire: HttpConnections, request: PassedRequest, signal: AbortSignal): Promise<PassedResponse> => {
   const waiting: Waiting = { connecting: undefined };
-  const abandon = (): unknown => waiting.connecting?.destroy(new Error("The request was given up"));
+  const abandon = (): unknown => waiting.connecting?.destroy(new Error("The request was abandoned"));
   signal.addEventListener("abort", abandon);
   try {
     return await wire.connector.dispatching(waiting, () => responseOf(wire.agent, request, signal));

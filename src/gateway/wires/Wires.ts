@@ -178,7 +178,7 @@ const passes: ReadonlyArray<Wire> = [
     name: "A stored response",
     examples: [get("/v1/responses/ID?stream=true&starting_after=7")],
     treatment: "passed",
-    note: "read by GET. A streaming POST with `background: true` is recovered by its cursor and never sent twice",
+    note: "read with GET. A streaming POST with `background: true` is recovered by its cursor and never sent twice",
   },
   {
     name: "Audio, images, videos, files, batches, threads",

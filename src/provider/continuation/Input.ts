@@ -125,7 +125,7 @@ export const prepare = (protocol: string, input: ContinuationInput): Result.Resu
     const whole = received.whole === true;
     // The rest of the response would begin with content that the caller has already seen.
     if (!whole && received.items.some(isUntold))
-      return yield* refusal("not_text", "received", "something was shown that cannot be sent back");
+      return yield* refusal("not_text", "received", "a shown part cannot be sent back");
     const items = received.items
       .filter((item) => !isUntold(item))
       .map((item): KeptItem => {
@@ -169,7 +169,7 @@ const readReceived = (protocol: string, value: unknown): Result.Result<ReceivedA
   const received = decoded.success;
   if (received.protocol !== protocol)
     return refusal("invalid", "received.protocol", `expected ${protocol}, got ${received.protocol}`);
-  if (received.overflow) return refusal("too_large", "received", "more came than was held");
+  if (received.overflow) return refusal("too_large", "received", "the response exceeded the limit of what is kept");
   if (received.choices > 1)
     return refusal("several_choices", "received.choices", `expected one choice, got ${received.choices}`);
   return Result.succeed(received);

@@ -53,7 +53,7 @@ export const closingWords = (
  */
 export const freeText = (spoken: boolean, field: string | undefined): Result.Result<void, ContinuationError> =>
   spoken && field !== undefined
-    ? refusal("structured_output", field, "a cut answer cannot go on as a whole JSON document")
+    ? refusal("structured_output", field, "a cut answer cannot continue as a whole JSON document")
     : Result.void;
 
 /** True if a text is not blank. Providers refuse blank ones. */

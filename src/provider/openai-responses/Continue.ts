@@ -25,9 +25,9 @@ export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, Contin
   Result.gen(function* () {
     const { body, items, seam, whole } = prepared;
     if (body.conversation !== undefined && body.conversation !== null)
-      return yield* refusal("server_state", "conversation", "which part of the response it holds is unknown");
+      return yield* refusal("server_state", "conversation", "we do not know which part of the response it holds");
     const input = inputOf(body.input);
-    if (input === undefined) return yield* refusal("invalid", "input", "expected a text or a list");
+    if (input === undefined) return yield* refusal("invalid", "input", "expected a string or a list");
     const { answer, lost, outputs } = itemsOf(items, input);
     const spoken = answer.length > 0 && outputs.length === 0;
     yield* freeText(!whole && spoken && answer.some((item) => item.type === "message"), structured(body));

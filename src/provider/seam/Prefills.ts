@@ -61,7 +61,7 @@ const moonshot = ["https://api.moonshot.ai", "https://api.moonshot.cn"];
 /** The known behaviour of providers, as of late 2026. The first matching row applies; without a match the anchor is used. */
 export const declared: ReadonlyArray<DeclaredPrefills> = [
   {
-    provider: "Claude to 4.5",
+    provider: "Claude up to 4.5",
     origins: anthropic,
     models: [
       "claude-3*",
@@ -72,11 +72,11 @@ export const declared: ReadonlyArray<DeclaredPrefills> = [
       "claude-opus-4-1*",
     ],
     form: "trailing",
-    note: "without white space at its end; not with thinking, not with an output format",
+    note: "without trailing white space; not with thinking, not with an output format",
     sources: ["claude-code#18731", "opencode#48846", "CLIProxyAPI#5319"],
   },
   {
-    provider: "Claude from 4.6 on",
+    provider: "Claude 4.6 and later",
     origins: anthropic,
     models: ["claude-*"],
     form: "none",
@@ -122,7 +122,7 @@ export const declared: ReadonlyArray<DeclaredPrefills> = [
     origins: ["https://api.deepseek.com/beta"],
     models: ["deepseek-chat", "deepseek-coder"],
     form: "prefix",
-    note: "`prefix: true`; with thinking unclear",
+    note: "`prefix: true`; unclear with thinking",
     sources: ["api-docs.deepseek.com, chat_prefix_completion", "opencode#27915"],
   },
   {
@@ -131,7 +131,7 @@ export const declared: ReadonlyArray<DeclaredPrefills> = [
     models: ["deepseek-v*"],
     form: "prefix",
     thinking: "unless_off",
-    note: "`prefix: true`; not while it thinks",
+    note: "`prefix: true`; not with thinking",
     sources: ["api-docs.deepseek.com, chat_prefix_completion", "opencode#27915"],
   },
   {
@@ -140,7 +140,7 @@ export const declared: ReadonlyArray<DeclaredPrefills> = [
     models: ["mistral-*", "open-mistral-*", "ministral-*", "codestral-*", "devstral-*", "pixtral-*"],
     form: "prefix",
     echo: true,
-    note: "`prefix: true`; says the prefill once more",
+    note: "`prefix: true`; repeats the prefill",
     sources: ["SillyTavern#2557", "vercel/ai#3256"],
   },
   {
@@ -165,7 +165,7 @@ export const declared: ReadonlyArray<DeclaredPrefills> = [
     origins: ["https://openrouter.ai"],
     models: ["*"],
     form: "none",
-    note: "depends on the server behind it: of one model, one takes it and one answers 400",
+    note: "depends on the server: for the same model, one accepts it and another answers 400",
     sources: ["llmgateway#3278"],
   },
 ];

@@ -55,7 +55,8 @@ export const exportRun = (record: RunRecord, options: ExportOptions = {}): RunEx
 
 const incomplete = new IncidentExportError({
   reason: "incomplete",
-  message: "the process of this run was gone before its record was complete, so it says too little for a report",
+  message:
+    "the process of this run was lost before its record was complete, so the record says too little for a report",
 });
 
 /**
@@ -182,7 +183,7 @@ const checked = <A>(decode: (value: unknown) => Result.Result<A, Schema.SchemaEr
   Result.getOrThrowWith(decode(value), () => exportError("not_a_record"));
 
 const sentences = {
-  not_a_record: "this is no record of a run or an incident, and nothing of it is exported",
+  not_a_record: "this is not a record of a run or an incident, so nothing of it is exported",
   too_large: "the record holds more calls or choices than one attempt can have",
 } as const;
 

@@ -68,21 +68,20 @@ export const parse = (address: string): PostgresAddress | RecorderError => {
   }
   if (url.password !== "" || url.searchParams.has("password")) {
     return addressError(
-      "it holds a password, which anyone who sees the list of processes could read. Leave it out, and put the password into $PGPASSWORD or into the file that $PGPASSWORD_FILE names",
+      "it contains a password, which anyone who can list processes could read. Remove it, and put the password into $PGPASSWORD or into the file that $PGPASSWORD_FILE names",
     );
   }
   const unknown = [...url.searchParams.keys()].find((key) => !parameters.some((known) => known === key));
-  if (unknown !== undefined) return addressError(`expected only ${parameters.join(", ")} behind the question mark`);
+  if (unknown !== undefined) return addressError(`expected only ${parameters.join(", ")} after the question mark`);
   // libpq uses the last of several values, and others use the first.
   const twice = parameters.find((name) => url.searchParams.getAll(name).length > 1);
-  if (twice !== undefined) return addressError(`${twice} stands there twice`);
+  if (twice !== undefined) return addressError(`${twice} is given twice`);
   const said = (name: (typeof parameters)[number]) => url.searchParams.get(name) ?? undefined;
   const [hostname, role, database] = [url.hostname, url.username, url.pathname.slice(1)].map(decoded);
   if (hostname === undefined || role === undefined || database === undefined)
-    return addressError("a % is not followed by a code");
+    return addressError("a % is not followed by a valid code");
   const host = said("host") ?? (hostname === "" ? "localhost" : hostname.replace(/^\[(.*)\]$/, "$1"));
-  if (host === "" || host.includes(","))
-    return addressError("host: expected one name, IP address or folder of a socket");
+  if (host === "" || host.includes(",")) return addressError("host: expected one name, IP address or socket folder");
   const port = Number(said("port") ?? (url.port === "" ? portDefault : url.port));
   if (!Number.isInteger(port) || port < 1 || port > 65_535) return addressError("port: expected 1 to 65535");
   const schema = said("schema");
@@ -137,4 +136,4 @@ const decoded = (text: string): string | undefined => {
 };
 
 const addressError = (why: string): RecorderError =>
-  new RecorderError({ reason: "bad_option", run_id: "", message: `the address of PostgreSQL: ${why}` });
+  new RecorderError({ reason: "bad_option", run_id: "", message: `the PostgreSQL address: ${why}` });

@@ -60,16 +60,16 @@ export class Sockets {
   /** Tracks a socket and its timeout. */
   watch(socket: Socket): void {
     if (this.#isOver)
-      return void socket.destroy(new Error("this process is about to end, and uses its server no more"));
+      return void socket.destroy(new Error("this process is about to exit and no longer uses its server"));
     this.#open.add(socket);
     socket.once("close", () => this.#open.delete(socket));
-    socket.setTimeout(this.#quietMs, () => socket.destroy(new Error("nothing came from the server for too long")));
+    socket.setTimeout(this.#quietMs, () => socket.destroy(new Error("the server sent nothing for too long")));
   }
 
   /** Closes all sockets at once, even with statements in flight, and refuses new ones. */
   end(): void {
     this.#isOver = true;
-    for (const socket of this.#open) socket.destroy(new Error("the server was waited for long enough"));
+    for (const socket of this.#open) socket.destroy(new Error("the server did not answer in time"));
   }
 
   /** Shortens all timeouts, because the process is about to exit. */
@@ -222,14 +222,14 @@ const unreadable = (cause: unknown): RecorderError =>
   new RecorderError({
     reason: "bad_option",
     run_id: "",
-    message: `the address of PostgreSQL: ${cause instanceof Error ? cause.message : String(cause)}`,
+    message: `the PostgreSQL address: ${cause instanceof Error ? cause.message : String(cause)}`,
   });
 
 const unusable = (error: SqlError): RecorderError =>
   new RecorderError({
     reason: "bad_option",
     run_id: "",
-    message: `the address of PostgreSQL: ${isSqlError(error) ? error.reason.message : "it cannot be used"}`,
+    message: `the PostgreSQL address: ${isSqlError(error) ? error.reason.message : "it cannot be used"}`,
   });
 
 /**

@@ -49,9 +49,9 @@ export const retentionOf = ({ keepRuns, keepRunsMax }: Kept): Required<Retention
   const isForever = keepRuns === "forever";
   const ageMs = isForever ? foreverMs : keepRuns === undefined ? retentionDefault.ageMs : parseDuration(keepRuns);
   if (ageMs === undefined || ageMs < keptLeastMs)
-    return { name: "keepRuns", expected: "expected a duration from 1m on, such as 30d, 12h or 2w, or forever" };
+    return { name: "keepRuns", expected: "expected a duration of at least 1m, for example 30d, 12h or 2w, or forever" };
   if (keepRunsMax !== undefined && !(Number.isSafeInteger(keepRunsMax) && keepRunsMax >= 0))
-    return { name: "keepRunsMax", expected: `expected a whole number from 0 on, got ${keepRunsMax}` };
+    return { name: "keepRunsMax", expected: `expected a whole number, not below 0, got ${keepRunsMax}` };
   return { ...retentionDefault, ageMs, runs: keepRunsMax ?? (isForever ? everyRun : retentionDefault.runs) };
 };
 

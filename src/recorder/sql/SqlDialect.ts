@@ -66,7 +66,7 @@ export const problem = (sql: SqlClient.SqlClient): RecorderError | undefined => 
     new RecorderError({
       reason: "bad_option",
       run_id: "",
-      message: "the client speaks to neither SQLite nor PostgreSQL, and the recorder knows no other database",
+      message: "the client is for neither SQLite nor PostgreSQL, and the recorder supports no other database",
     });
   return sql.onDialectOrElse({ sqlite: () => undefined, pg: () => undefined, orElse: other });
 };
@@ -88,7 +88,7 @@ const sqlite = (sql: SqlClient.SqlClient): SqlDialect => ({
   kept: (text) => text,
   // SQLite stores UTF-8, which cannot represent an unpaired surrogate, so two ids would become one.
   keeps: (text) => text.isWellFormed(),
-  keepable: "a text without half of a pair, which SQLite does not keep",
+  keepable: "a string without lone surrogates, which SQLite cannot keep",
   ordinal: sql.literal("INTEGER PRIMARY KEY AUTOINCREMENT"),
 });
 
@@ -113,6 +113,6 @@ const postgres = (sql: SqlClient.SqlClient, prefix: string): SqlDialect => ({
   row: sql.literal("seq, shelf, run_id, version, owner, record, changed"),
   kept: (text) => text.replaceAll("\0", "\uFFFD"),
   keeps: (text) => !text.includes("\0") && text.isWellFormed(),
-  keepable: "a text without NUL and without half of a pair, which PostgreSQL does not keep",
+  keepable: "a string without NUL and without lone surrogates, which PostgreSQL cannot keep",
   ordinal: sql.literal("BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"),
 });

@@ -21,7 +21,7 @@ export class ConnectionHeld extends Error {
 
 /** Counts the commits of the SQL recorder. */
 export const commits = Metric.counter("stream_recovery.recorder_commits", {
-  description: "Transactions that the recorder has committed for writes",
+  description: "Write transactions that the recorder committed",
   incremental: true,
 });
 
@@ -34,80 +34,83 @@ export const failures = Metric.counter("stream_recovery.recorder_failures", {
 /** Messages about the store as a whole, with advice. */
 const ofStore = {
   locked:
-    "is locked by another program for longer than this one waits; nothing was written. Close what holds it open, or try again",
-  held: "is inside of a transaction of this program, which the record must not wait for or be undone with; nothing was written. Run the stream outside of that transaction, or give the recorder a database of its own",
-  disk_full: "has no room left on its disk; nothing was written. Free some space or prune old runs, then go on",
+    "is locked by another program for longer than this one waits; nothing was written. Close the program that holds it open, or retry",
+  held: "is inside a transaction of this program, and the record must neither wait for it nor be rolled back with it; nothing was written. Run the stream outside that transaction, or give the recorder its own database",
+  disk_full: "has no room left on its disk; nothing was written. Free some space or prune old runs, then retry",
   read_only: "cannot be written: the file, its folder or its disk is read-only. Make it writable, or name another file",
   corrupt:
-    "is damaged or no database of stream-recovery. Move it away (a new one is made) or put a backup in its place; nothing was changed",
-  gone: "was deleted, moved or replaced while it was open; nothing was written. From now on the file at that path is used",
-  unavailable: "could not be used; nothing was written. Look at the cause",
+    "is damaged or is not a database of stream-recovery; nothing was changed. Move it away (a new one is created), or restore a backup",
+  gone: "was deleted, moved or replaced while it was open; nothing was written. We now use the file at that path",
+  unavailable: "could not be used; nothing was written. Check the cause",
 } as const;
 
 /** Reasons and messages for failures of a server. */
 const ofServer: Readonly<Record<ServerFailure, readonly [reason: RecorderError["reason"], said: string]>> = {
   conflicted: [
     "locked",
-    "is written by so many at once that this write was undone whenever it was tried; nothing was written. Try again",
+    "has so many concurrent writers that every try of this write was rolled back; nothing was written. Retry",
   ],
   server_locked: [
     "locked",
-    "is locked by another program for longer than this one waits; nothing was written. Look into pg_locks, or try again",
+    "is locked by another program for longer than this one waits; nothing was written. Check pg_locks, or retry",
   ],
   server_disk_full: [
     "disk_full",
-    "has no room left on its server's disk; nothing was written. Free some space or prune old runs, then go on",
+    "has no room left on its server's disk; nothing was written. Free some space or prune old runs, then retry",
   ],
   exhausted: [
     "unavailable",
-    "has no connection or no memory left for this program; nothing was written. Look at max_connections, and at what else is connected",
+    "has no connection or no memory left for this program; nothing was written. Check max_connections and the other connections",
   ],
-  standby: ["read_only", "takes no writes: its server is a standby, or set to be read-only. Name the primary server"],
+  standby: ["read_only", "accepts no writes: its server is a standby or is set to read-only. Name the primary server"],
   forbidden: [
     "read_only",
     "refuses its role: a right on the tables is missing; nothing was written. docs/postgres.md lists the rights that the role needs",
   ],
   unauthenticated: [
     "unavailable",
-    "refuses this program's role or password, or its certificate. Look at the address, at where the password comes from, and at pg_hba.conf",
+    "refuses this program's role, password or certificate. Check the address, the source of the password, and pg_hba.conf",
   ],
   untrusted: [
     "unavailable",
-    "is not trusted: its certificate is not signed by those trusted or is another host's, or its server speaks no TLS. Look at sslmode and sslrootcert in its address",
+    "is not trusted: its certificate is not signed by a trusted authority or belongs to another host, or its server does not support TLS. Check sslmode and sslrootcert in its address",
   ],
-  no_database: ["unavailable", "is no database or schema of its server. Create it, or name another one"],
-  server_corrupt: ["corrupt", "has damaged files, its server says; nothing was changed. Restore a backup"],
+  no_database: [
+    "unavailable",
+    "does not exist: its server has no such database or schema. Create it, or name another one",
+  ],
+  server_corrupt: ["corrupt", "has damaged files, according to its server; nothing was changed. Restore a backup"],
   slow: [
     "unavailable",
-    "took longer than its server permits, or an operator cancelled it; nothing was written. Look at statement_timeout",
+    "took longer than its server permits, or an operator cancelled its statement; nothing was written. Check statement_timeout",
   ],
   pooled: [
     "bad_option",
-    "is behind a pooler that refuses the parameters of a connection of this program: let its ignore_startup_parameters name them. docs/postgres.md has its settings",
+    "is behind a pooler that refuses this program's connection parameters. Name them in its ignore_startup_parameters: docs/postgres.md has the settings",
   ],
   unprepared: [
     "bad_option",
-    "is behind a pooler that gives each transaction another connection and keeps no prepared statements; nothing was written. Put prepare=false into the address",
+    "is behind a pooler that gives each transaction another connection and keeps no prepared statements; nothing was written. Add prepare=false to the address",
   ],
   away: [
     "unavailable",
-    "cannot be reached, or its server is shutting down or starting; nothing was written. The next write tries again",
+    "cannot be reached, or its server is shutting down or starting; nothing was written. The next write retries",
   ],
   ailing: [
     "unavailable",
-    "has an error of its system, such as a disk or a file that its server cannot read or write; nothing was written. Look into the server's log",
+    "has a system error, for example a disk or a file that its server cannot read or write; nothing was written. Check the server's log",
   ],
   wrapping: [
     "read_only",
-    "takes no writes: its server has no ids of transactions left. Let VACUUM run to its end in every database of it, as the server's log says",
+    "accepts no writes: its server has no transaction ids left. Run VACUUM to completion in each of its databases, as the server's log says",
   ],
   undecided: [
     "unavailable",
-    "has lost track of a statement, and its transaction was undone; nothing was written. The next write tries again",
+    "lost track of a statement and rolled its transaction back; nothing was written. The next write retries",
   ],
   outcome_unknown: [
     "unavailable",
-    "was lost, or lost track, while it committed, and cannot be asked since: whether this write is on record is not known",
+    "was lost, or lost track, during a commit, and cannot be asked since: we cannot tell whether this write is on record",
   ],
 };
 

@@ -90,7 +90,7 @@ export interface Beat {
 const rowless = new RecorderError({
   reason: "bad_option",
   run_id: "",
-  message: "the client gives no rows of a statement with RETURNING, by which the recorder knows what it has changed",
+  message: "the client returns no rows for a statement with RETURNING, from which the recorder learns its changes",
 });
 
 /** Selects a lease if it is not fenced. @param column additional columns */

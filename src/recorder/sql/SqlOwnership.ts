@@ -292,7 +292,7 @@ const standingOf = (
  */
 export const release = ({ database, lease }: Ownership, runId: string): Effect.Effect<void> =>
   Effect.catch(writeRelease(database, lease, runId), ({ reason }) =>
-    Effect.logWarning("a run could not be given back; it will be as soon as the store takes writes", {
+    Effect.logWarning("could not release a run yet; it is released as soon as the store accepts writes", {
       run_id: runId,
       reason,
     }),

@@ -98,7 +98,7 @@ export const SqlRunRecorder = {
     Layer.suspend(() => {
       const file = options.file ?? SqlFile.defaultFile();
       const named = options.file === undefined ? "$STREAM_RECOVERY_DB" : "file";
-      const problem = SqlFile.problem(file, "a file, or PostgresRunRecorder.layer for an address of PostgreSQL");
+      const problem = SqlFile.problem(file, "a file, or PostgresRunRecorder.layer for a PostgreSQL address");
       if (problem !== undefined) return Layer.effect(RunRecorder, Effect.fail(badOption(`${named}: ${problem}`)));
       const shared = { client: false, tables: options.prefix !== undefined };
       return Layer.provide(
@@ -170,7 +170,7 @@ export const make = (
     yield* Effect.addFinalizer(() =>
       lease.id === undefined
         ? Effect.void
-        : reported(releaseLease(database.write(lease.end), closeMs), "the lease was not given up"),
+        : reported(releaseLease(database.write(lease.end), closeMs), "could not release the lease"),
     );
     const inGroups = yield* SqlWriter.make(database, lease, closeMs);
     // Closes before the writer, which still commits what this one could not.
@@ -216,7 +216,7 @@ const badOption = (message: string): RecorderError => new RecorderError({ reason
  * outage a living process is seen before a waiting one may declare it dead.
  */
 const heartbeat = (database: SqlDatabase, beating: SqlDatabase, lease: SqlLease): Effect.Effect<never> => {
-  const outage = new OutageLog({ away: "the lease was not renewed", back: "the lease can be renewed again" });
+  const outage = new OutageLog({ away: "could not renew the lease", back: "renewing the lease again" });
   const renewed = Effect.suspend(() => {
     const { silentMs } = lease;
     // Versions may share a server, and a newer program may have migrated to tables that this one must not write.
@@ -227,15 +227,14 @@ const heartbeat = (database: SqlDatabase, beating: SqlDatabase, lease: SqlLease)
       const { held, id } = beat;
       if (held === undefined) {
         lease.lose(id);
-        return Effect.logWarning("another process has taken over the runs of this one, which was silent for too long");
+        return Effect.logWarning(
+          "another process has taken over the runs of this process, which was silent for too long",
+        );
       }
       lease.adopt(held);
-      const late = Effect.logWarning(
-        "the lease was not renewed in time; it is good again, as no process has taken it over",
-        {
-          silent_ms: Math.round(silentMs),
-        },
-      );
+      const late = Effect.logWarning("the lease was renewed late; no process has taken it over, so it is valid again", {
+        silent_ms: Math.round(silentMs),
+      });
       return Effect.andThen(
         silentMs <= lease.beatMs * beatsInLease ? Effect.void : late,
         SqlOwnership.giveBack(database, lease),
@@ -353,9 +352,7 @@ const retaining = (database: SqlDatabase, now: () => number): Retaining => {
 
 const retain = ({ look }: Retaining, retention: Retention) => {
   const { everyMs } = { ...retentionDefault, ...retention };
-  return Effect.forever(
-    Effect.andThen(reported(look(retention), "old runs were not forgotten"), Effect.sleep(everyMs)),
-  );
+  return Effect.forever(Effect.andThen(reported(look(retention), "could not delete old runs"), Effect.sleep(everyMs)));
 };
 
 /** Starts automatic retention, unless the options disable it. */
@@ -368,7 +365,8 @@ const retainedBy = (looking: Retaining, { retention }: SqlRunRecorderOptions) =>
 const releaseLease = (ends: Effect.Effect<void, RecorderError>, ms: number): Effect.Effect<void, RecorderError> =>
   Effect.flatMap(runWithin(ends, ms), (isDone) => {
     if (isDone) return Effect.void;
-    const message = "the store did not say so in time; open runs of this process are taken over when its lease is over";
+    const message =
+      "the store did not confirm in time; open runs of this process are taken over when its lease expires";
     return Effect.fail(new RecorderError({ reason: "unavailable", run_id: "", message }));
   });
 

@@ -235,4 +235,4 @@ export const pruneLeases = Effect.fnUntraced(function* (database: SqlDatabase, n
 });
 
 const reportSkipped = (error: RecorderError): Effect.Effect<void> =>
-  Effect.andThen(SqlFailure.count(error), Effect.logError(`${error.message}; it is left out`));
+  Effect.andThen(SqlFailure.count(error), Effect.logError(`${error.message}; it is skipped`));

@@ -151,7 +151,7 @@ const instead: Readonly<Record<SqlTables.SqlTables["dialect"]["name"], string>> 
 
 /** Programs of a server are updated one by one, so an older one continues as well as it can. */
 const onlyReads: Partial<typeof instead> = {
-  postgres: "Update this program; until then it only reads here, and its streams go on unrecorded",
+  postgres: "Update this program; until then it only reads here, and its streams continue unrecorded",
 };
 
 /** @param then advice for the person */
@@ -159,7 +159,7 @@ const newerSchema = (found: number, place: string, then: string) =>
   new RecorderError({
     reason: "newer_schema",
     run_id: "",
-    message: `${place} has schema version ${found}, and this program knows version ${schemaVersion}: a newer one has written it. ${then}`,
+    message: `${place} has schema version ${found}, but this program knows version ${schemaVersion}: a newer program has written it. ${then}`,
   });
 
 const digestKey = Effect.fnUntraced(function* ({ meta, prefix, sql }: SqlTables.SqlTables) {

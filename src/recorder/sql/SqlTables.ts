@@ -122,6 +122,6 @@ export const prefixProblem = (prefix: string): RecorderError | undefined => {
   return new RecorderError({
     reason: "bad_option",
     run_id: "",
-    message: `prefix: expected 1 to ${prefixCharactersMax} of a-z, 0-9 and _, not beginning with a digit, "sqlite_" or "pg_"; got ${JSON.stringify(prefix.slice(0, 64))}`,
+    message: `prefix: expected 1 to ${prefixCharactersMax} of a-z, 0-9 and _, not starting with a digit, "sqlite_" or "pg_", got ${JSON.stringify(prefix.slice(0, 64))}`,
   });
 };

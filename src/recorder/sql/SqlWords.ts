@@ -106,7 +106,7 @@ export const make = Effect.fnUntraced(function* (
   };
   const look = Effect.sync(() => listeners.say({ _tag: "Look" }));
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(lookMs), look)));
-  const outage = new OutageLog({ away: "what is over is not forgotten", back: "what is over is forgotten again" });
+  const outage = new OutageLog({ away: "cannot delete expired facts", back: "deleting expired facts again" });
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(forgetMs), forgetting(options, outage))));
   if (ear !== undefined) yield* Effect.forkScoped(listenOn(ear.beating, channel, ear.listen, listeners, hearing));
   const facts = SqlFacts.make(options);
@@ -257,8 +257,8 @@ const listenOn = (
   const { sql } = beating.tables;
   let pauseMs = pauseFirstMs;
   const outage = new OutageLog({
-    away: "what other processes say is not heard",
-    back: "what other processes say is heard again",
+    away: "cannot receive changes from other processes; polling instead",
+    back: "receiving changes from other processes again",
   });
   const once = Effect.suspend(() => {
     const hello = `${helloPrefix}${globalThis.crypto.randomUUID()}`;

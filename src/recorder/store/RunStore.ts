@@ -64,6 +64,6 @@ const notLoaded = (cause: unknown): RecorderError =>
     reason: "bad_option",
     run_id: "",
     message:
-      "a store on PostgreSQL needs the package @effect/sql-pg, which could not be loaded: npm install @effect/sql-pg",
+      "a store on PostgreSQL needs the package @effect/sql-pg, which could not be loaded. Run npm install @effect/sql-pg",
     cause,
   });

@@ -67,10 +67,10 @@ export const spillTo =
     Effect.gen(function* () {
       const file = join(folder, `${prefix}${randomUUID()}.jsonl`);
       const { kept, problem } = write(folder, file, unwritten);
-      if (problem !== undefined) yield* Effect.logError(`entries of runs could not be kept on disk: ${problem}`);
+      if (problem !== undefined) yield* Effect.logError(`could not keep entries of runs on disk: ${problem}`);
       if (kept > 0)
         yield* Effect.logWarning(
-          "the store did not take all entries; the rest is on disk, and the next start writes it",
+          "the store did not accept all entries; the rest is on disk, and the next start writes it",
           {
             runs: kept,
             file,
@@ -144,7 +144,7 @@ const claimed = (queue: Queue, file: string): Effect.Effect<void> =>
     }
     const read = readRuns(mine);
     if (typeof read === "string")
-      return Effect.logError(`entries of runs that an earlier process left on disk cannot be read: ${read}`, {
+      return Effect.logError(`cannot read the entries of runs that an earlier process left on disk: ${read}`, {
         file: mine,
       });
     for (const { entries, runId } of read) queue.add(runId, entries);
@@ -153,10 +153,10 @@ const claimed = (queue: Queue, file: string): Effect.Effect<void> =>
       done.every((it) => it)
         ? Effect.andThen(
             Effect.sync(() => rmSync(mine, { force: true })),
-            Effect.logInfo("entries of runs that an earlier process left on disk are on record", { runs: read.length }),
+            Effect.logInfo("recorded the entries of runs that an earlier process left on disk", { runs: read.length }),
           )
         : Effect.logWarning(
-            "entries of runs that an earlier process left on disk are not all on record; the file stays",
+            "could not record all entries of runs that an earlier process left on disk; the file is kept",
             {
               file: mine,
             },

@@ -84,7 +84,7 @@ const readEnd = Schema.decodeUnknownResult(FileEnd, strict);
 /** Parses the first line. */
 export const parseHead = (text: string): Result.Result<FileHead, RunFileError> => {
   const document = Json.record(Json.parse(text)?.json);
-  if (document?.format !== format) return fail("not_runs", 1, "", "this is no file of `runs export --all`");
+  if (document?.format !== format) return fail("not_runs", 1, "", "this is not a file of `runs export --all`");
   if (Number(document.version) > fileVersion) {
     const versions = `its format is version ${Number(document.version)}, and this program knows version ${fileVersion}`;
     return fail("newer_format", 1, "version", `${versions}: update this program`);

@@ -96,15 +96,13 @@ class Reading {
       return Effect.void;
     }
     if (text === "") return Effect.void;
-    if (this.#isOver) return Effect.fail(fileError("bad_line", number, "", "expected nothing behind the last line"));
+    if (this.#isOver) return Effect.fail(fileError("bad_line", number, "", "expected nothing after the last line"));
     const parsed = parseLine(number, text);
     if (Result.isFailure(parsed)) return Effect.fail(parsed.failure);
     if (parsed.success._tag === "run") return this.#run(this.#head.digest_key, parsed.success.run, text.length);
     const { left_out, runs } = parsed.success.end;
     if (runs !== this.#runs) {
-      return Effect.fail(
-        fileError("cut", number, "end.runs", `expected ${this.#runs}, as so many runs stand before it`),
-      );
+      return Effect.fail(fileError("cut", number, "end.runs", `expected ${this.#runs}, the number of runs before it`));
     }
     this.#isOver = true;
     this.#read = { ...this.#read, leftOut: left_out };
@@ -115,7 +113,7 @@ class Reading {
     if (this.#head === undefined) return Effect.fail(fileError("not_runs", 1, "", "the file is empty"));
     if (this.#isOver) return Effect.succeed(this.#read);
     return Effect.fail(
-      fileError("cut", this.#lastLine, "", "the file was cut off behind this line: its last one is missing"),
+      fileError("cut", this.#lastLine, "", "the file was cut off after this line: its last line is missing"),
     );
   }
 

@@ -285,7 +285,7 @@ export class LingeringRun<P> {
       rule: "caller_interrupted",
       failure: { kind: "cancelled", by: "caller" },
       attempts: this.#run?.attempts ?? 0,
-      message: "Another reader has attached to this run and takes its place. The run goes on; nothing was repeated.",
+      message: "Another reader attached to this run and took over. The run continues, and nothing was repeated.",
     });
   }
 }

@@ -127,11 +127,11 @@ export class LingeringRuns {
 
 /** Messages for the caller. */
 const sentences: Readonly<Record<Reason, string>> = {
-  unknown: "No run of this id can be attached to here: there never was one, or its time is over.",
-  not_lingering: "The run was started without `lingerMs`, and ends with its consumer.",
-  evicted: "What the run has said did not fit into the bounds of what is kept for a reader.",
-  ended: "The run was cancelled, or its reader had all that it wanted.",
-  ahead: "`after` names something that the run has not handed over.",
+  unknown: "No run with this id is available here: it never existed, or its linger time is over.",
+  not_lingering: "The run was started without `lingerMs` and ends with its consumer.",
+  evicted: "The run's output was evicted because it exceeded the limit of what is kept for a reader.",
+  ended: "The run was cancelled, or its reader had everything that it wanted.",
+  ahead: "`after` names a position that the run has not reached.",
   closed: "The processor is closed.",
 };
 

@@ -117,8 +117,8 @@ export const hearing = Effect.fnUntraced(function* (
     ),
   );
   const outage = new OutageLog({
-    away: "what other processes cancel is not known now",
-    back: "what other processes cancel is known again",
+    away: "cannot receive cancels from other processes",
+    back: "receiving cancels from other processes again",
   });
   const looked = Effect.catch(Effect.andThen(look, outage.worked), ({ message }) => outage.recordFailure(message));
   const bells = yield* Queue.sliding<void>(1);

@@ -179,7 +179,7 @@ export class Watchdog {
           : Effect.raceFirst(woken, Effect.sleep(Duration.millis(Math.ceil(wait))));
       }).pipe(
         // The watch of a listener that throws is already removed. Without this fiber all other attempts would wait for ever.
-        Effect.catchDefect((defect) => Effect.logError("an attempt could not be told of its clock", defect)),
+        Effect.catchDefect((defect) => Effect.logError("cannot notify an attempt that its clock expired", defect)),
       ),
     );
   }

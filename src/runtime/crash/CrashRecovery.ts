@@ -183,7 +183,7 @@ export const answer = (
     return yield* Effect.andThen(tend(recorder, run_id, options), recorder.run(run_id)).pipe(
       Effect.map((record) => record ?? taken),
       Effect.catch(({ reason }) =>
-        Effect.as(Effect.logWarning("an answer could not be carried out yet", { run_id, reason }), taken),
+        Effect.as(Effect.logWarning("could not carry out an answer yet", { run_id, reason }), taken),
       ),
     );
   });
@@ -233,7 +233,7 @@ export interface SweepOptions extends RecoverOptions {
 
 /** Counts sweeps that failed because the store could not be read or written. The next sweep tries again. */
 export const sweepFailures = Metric.counter("stream_recovery.sweep_failures", {
-  description: "Sweeps for orphaned runs that failed",
+  description: "Failed sweeps for orphaned runs",
   incremental: true,
 });
 
@@ -264,8 +264,8 @@ export const layer = (options: SweepOptions = {}): Layer.Layer<never, never, Run
 };
 
 const sweepWords = {
-  away: "orphaned runs cannot be looked for; each sweep tries again",
-  back: "orphaned runs are looked for again",
+  away: "cannot look for orphaned runs; every sweep retries",
+  back: "looking for orphaned runs again",
 };
 
 /** Logs a failed sweep: a store error in one sentence, a defect once with its cause. */

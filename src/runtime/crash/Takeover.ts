@@ -206,7 +206,7 @@ const isElsewhere = (reason: RecorderError["reason"]): boolean =>
 /** Releases a run. If that fails, the end of this process's lease releases it. */
 const releaseRun = (recorder: RunRecorder["Service"], runId: string): Effect.Effect<void> =>
   Effect.catch(recorder.release(runId), ({ reason }) =>
-    isElsewhere(reason) ? Effect.void : Effect.logWarning("a run could not be given back", { run_id: runId, reason }),
+    isElsewhere(reason) ? Effect.void : Effect.logWarning("could not release a run", { run_id: runId, reason }),
   );
 
 /**

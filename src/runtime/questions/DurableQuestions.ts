@@ -201,8 +201,8 @@ const notRead = (recorder: RunRecorder["Service"], { message, reason }: Recorder
   outageOf(recorder).recordFailure(message === "" ? reason : message);
 
 const outageOf = outageLogs({
-  away: "answers to questions cannot be looked up",
-  back: "answers to questions are looked up again",
+  away: "cannot look up answers to questions",
+  back: "looking up answers to questions again",
 });
 
 const hang = (recorder: RunRecorder["Service"], runId: string): Bell => {

@@ -90,10 +90,9 @@ const withoutIncident = <P, E, R>({ attempts, loss, routes, runId }: Run<P, E, R
 
 const sentences = {
   record_failed:
-    "The response is complete, but its last tool call could not be recorded, so the call was not handed over. Nothing was repeated. Ask again when the store of runs takes writes.",
-  taken_over:
-    "Another process has taken this run over and goes on with it. Look it up by its id; do not start it again.",
-  refused: "runId: expected a new id; the store of runs knows it as another run. Start again with a new id.",
+    "The response is complete, but its last tool call could not be recorded, so the call was not handed over. Nothing was repeated. Ask again when the store accepts writes.",
+  taken_over: "Another process has taken this run over and continues it. Look it up by its id; do not start it again.",
+  refused: "runId: expected a new id; the store knows it as another run. Start again with a new id.",
 } as const;
 
 /** Ends a run whose consumer has taken all that it wanted. Nothing broke, and the consumer keeps its parts. */

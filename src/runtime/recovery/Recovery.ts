@@ -178,7 +178,7 @@ const decideAndAct = Effect.fnUntraced(function* <P, E, R>(
 });
 
 const endless = (runId: string): string =>
-  `run ${runId}: more than ${decisionsMax} decisions about one attempt to retry it led to no request; the run was ended`;
+  `run ${runId}: more than ${decisionsMax} retry decisions about one attempt led to no request; the run was ended`;
 
 /**
  * Returns true if only the run's own clock prevents its next attempt. If anything else ends the run, its own failure is kept
@@ -468,10 +468,7 @@ const refreshed = <P, E, R>(run: Run<P, E, R>): Effect.Effect<boolean, never, R>
     Effect.as(Deferred.await(run.stopped), false),
   ).pipe(
     Effect.catchCause((cause) =>
-      Effect.as(
-        Effect.logWarning("credentials could not be refreshed", { run_id: run.runId }, cause.reasons.length),
-        false,
-      ),
+      Effect.as(Effect.logWarning("could not refresh credentials", { run_id: run.runId }, cause.reasons.length), false),
     ),
   );
 };

@@ -69,7 +69,7 @@ const rebuilt = Effect.fnUntraced(function* <P, E, R>(
   const stands = refused === undefined && (yield* cancelStands(run));
   if (stands === "unknown") {
     yield* releaseRun(run);
-    return "whether its user has cancelled the run cannot be read now";
+    return "we cannot read whether its user cancelled the run";
   }
   const revived = due === undefined || refused !== undefined ? undefined : restore(run, record, due, cursor);
   const recorded = revived !== undefined && (yield* run.writeIntent([{ _tag: "RunResumed" }]));
@@ -129,15 +129,15 @@ const releaseRun = <P, E, R>({ runId, shared }: Run<P, E, R>): Effect.Effect<voi
 
 const refusal = Effect.fnUntraced(
   function* (recorder: RunRecorder["Service"], record: RunRecord, due: Orphan.Due | undefined, transcript: string) {
-    if (due === undefined) return "the record has no attempt to go on from";
+    if (due === undefined) return "the record has no attempt to continue from";
     if (record.transcript === undefined) {
-      return "transcript: the run was started without one, so it cannot be told whether this is its request";
+      return "transcript: the run was started without one, so we cannot tell whether this is its request";
     }
     if ((yield* recorder.digest(transcript)) !== record.transcript) {
-      return "transcript: expected the one that the run was started with, got another";
+      return "transcript: expected the transcript that the run was started with, got another";
     }
     if (Orphan.isSpent(record) && due._tag !== "answered") {
-      return `the run was resumed ${record.resumes} times, at most ${resumesMax} go without an answer of a person`;
+      return `the run was resumed ${record.resumes} times; at most ${resumesMax} are allowed without a person's answer`;
     }
     return undefined;
   },

@@ -83,7 +83,7 @@ export const wordOf = (
         Effect.catchCause((cause) =>
           Effect.as(
             Effect.logWarning(
-              "a tool could not say whether its call happened",
+              "a tool could not report whether its call ran",
               { run_id: call.run_id, tool: call.tool },
               cause,
             ),

@@ -60,7 +60,7 @@ export class Backlog {
   #closed = false;
   readonly #services: Context.Context<never>;
   readonly #outage = new OutageLog({
-    away: "runs cannot be recorded; what happens is kept until the store takes it",
+    away: "cannot record runs; entries are kept until the store accepts them",
     back: "runs are recorded again",
   });
   /** Entries that were abandoned for lack of room and are not logged yet. `saidAt` is in monotonic milliseconds. */
@@ -222,7 +222,7 @@ interface Lost {
 }
 
 const logAbandoned = (why: "overflow" | "shutdown", lost: Lost): Effect.Effect<void> =>
-  Effect.logError("entries of runs could not be recorded and are given up", { why, ...lost });
+  Effect.logError("could not record entries of runs; they are lost", { why, ...lost });
 
 /** Selects the entries to keep for later. Only the newest facts of an attempt are kept, because facts only grow (L1). */
 export const waiting = (entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> => {

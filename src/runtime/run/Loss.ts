@@ -17,6 +17,6 @@ export const losses: ReadonlyMap<RecorderError["reason"], Loss> = new Map([
 
 /** The log message for each loss. */
 export const lossSentences = {
-  taken_over: "another process has taken this run over; nothing more of it starts here",
-  refused: "the run's id belongs to another run on record; it stops here",
+  taken_over: "another process has taken this run over, so nothing more of it starts here",
+  refused: "the run's id belongs to another recorded run, so this run stops here",
 } as const;

@@ -62,28 +62,31 @@ const seconds = (name: string, description: string): Metric.Metric<number, Metri
   );
 
 /** Ended streams of runs, by `stream_recovery.end` (completed, recovered, stopped, parked) and, unless completed, the rule. */
-export const runs = counter("runs", "Runs that have ended");
+export const runs = counter("runs", "Ended runs");
 
 /** Ended attempts, by mode and, if they failed, the kind of failure (`error.type`). */
-export const attempts = counter("attempts", "Attempts that have ended");
+export const attempts = counter("attempts", "Ended attempts");
 
 /** Decisions, by rule, action and kind of failure. */
-export const decisions = counter("decisions", "Decisions of the policy about failed attempts");
+export const decisions = counter("decisions", "Policy decisions about failed attempts");
 
-/** Attempts that a clock has ended, by clock. */
-export const watchdogFires = counter("watchdog_fires", "Attempts that a clock has ended");
+/** Attempts that a clock ended, by clock. */
+export const watchdogFires = counter("watchdog_fires", "Attempts that a clock ended");
 
 /** Attempts that did not close within their grace period. */
-export const abandonedAttempts = counter("abandoned_attempts", "Attempts that did not close in time and were left");
+export const abandonedAttempts = counter(
+  "abandoned_attempts",
+  "Attempts that did not close in time and were abandoned",
+);
 
 /** Bytes of attempts that a replay has replaced, if the transport reports bytes. */
-export const discardedBytes = counter("discarded_bytes", "Bytes of attempts that were thrown away", "bytes");
+export const discardedBytes = counter("discarded_bytes", "Bytes of discarded attempts", "bytes");
 
 /** Visible characters of attempts that a replay has replaced. */
-export const discardedCharacters = counter("discarded_characters", "Characters of attempts that were thrown away");
+export const discardedCharacters = counter("discarded_characters", "Characters of discarded attempts");
 
 /** Output tokens of attempts that a replay has replaced, if the provider reported them. */
-export const discardedTokens = counter("discarded_tokens", "Output tokens of attempts that were thrown away");
+export const discardedTokens = counter("discarded_tokens", "Output tokens of discarded attempts");
 
 /**
  * Tokens of responses, by `stream_recovery.outcome` (`used` if the response was kept, `wasted` if it broke) and
@@ -93,39 +96,42 @@ export const discardedTokens = counter("discarded_tokens", "Output tokens of att
 export const tokens = counter("tokens", "Tokens of responses, used or wasted");
 
 /** Cost of these tokens if the model has a price, by `stream_recovery.outcome`. */
-export const cost = counter("cost", "What responses cost, used or wasted", "usd");
+export const cost = counter("cost", "Cost of responses, used or wasted", "usd");
 
 /** Writes that the store did not take when they were due, by reason (`error.type`). From then on the run continues unrecorded. */
-export const unrecorded = counter("unrecorded", "Writes of runs that the store did not take when they were due");
+export const unrecorded = counter("unrecorded", "Run writes that the store did not accept in time");
 
 /** Entries of runs that will never be on record, by `stream_recovery.reason` (overflow, shutdown). */
-export const lostEntries = counter("lost_entries", "Entries of runs that could not be recorded and were given up");
+export const lostEntries = counter("lost_entries", "Run entries that could not be recorded and were lost");
 
 /**
  * Shown texts that broke, by outcome (`stream_recovery.outcome`: joined, unproven, refused) and its reason
  * (`stream_recovery.reason`: a proof, a fault, a refusal).
  */
-export const seams = counter("seams", "Texts that were shown and broke, by what became of them");
+export const seams = counter("seams", "Shown texts that broke, by outcome");
 
 /** Waits of runs before a request, by their cause (`stream_recovery.for`: path, cooldown). */
-export const waits = counter("waits", "Waits of runs for a path or for the end of a cooldown");
+export const waits = counter("waits", "Waits for a path or for the end of a cooldown");
 
 /** Runs that are waiting now, by the same attribute. */
 export const waitingRuns = known((attributes) =>
   Metric.counter("stream_recovery.waiting_runs", {
-    description: "Runs that wait for a path or for the end of a cooldown",
+    description: "Runs waiting for a path or for the end of a cooldown",
     attributes,
   }),
 );
 
 /** Duration of such a wait, in seconds. */
-export const waitTime = seconds("wait_time", "From the begin of a wait to its end");
+export const waitTime = seconds("wait_time", "Time from the start of a wait to its end");
 
 /** Time from the start of an attempt to its first progress, in seconds. */
-export const timeToFirstProgress = seconds("time_to_first_progress", "From an attempt's start to its first progress");
+export const timeToFirstProgress = seconds(
+  "time_to_first_progress",
+  "Time from an attempt's start to its first progress",
+);
 
 /** Time from a failure to the next progress of the run, in seconds. It spans all attempts, waits and questions between them. */
-export const recoveryTime = seconds("recovery_time", "From a failure to the next progress of its run");
+export const recoveryTime = seconds("recovery_time", "Time from a failure to the next progress of its run");
 
 /**
  * Maximum pairs of provider and model with their own series in one registry. Beyond it the least recently used pair is evicted,

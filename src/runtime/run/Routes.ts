@@ -91,7 +91,7 @@ export class Routes<P, E, R> {
     const id = record.attempts.at(-1)?.route;
     return id === undefined || routes.some((route) => route.id === id)
       ? undefined
-      : `routes: expected one with the id "${id}", by which the run goes`;
+      : `routes: expected one with the id "${id}", which the run uses`;
   }
 
   /** The id of the current route; undefined for the first. */

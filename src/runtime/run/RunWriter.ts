@@ -395,7 +395,7 @@ export class RunWriter implements Unwritten, Committer {
     if (sending.isNews) this.#owner.unrecorded(reason, false);
     const others = (entries: ReadonlyArray<Entry>) => entries.filter((it) => it !== misfit);
     this.#fork(
-      Effect.logError(`an entry of a run could not be recorded, and will not be: ${message}`, {
+      Effect.logError(`could not record an entry of a run, and will not retry: ${message}`, {
         run_id: this.runId,
         entry: misfit._tag,
       }),
@@ -444,7 +444,7 @@ export class RunWriter implements Unwritten, Committer {
     const told = { run_id: this.runId, reason, entries: inOrder(sending).length };
     if (loss === undefined) {
       this.#owner.unrecorded(reason, false);
-      this.#fork(Effect.logError("a run could not be recorded, and will not be: its record is gone", told));
+      this.#fork(Effect.logError("could not record a run, and will not retry: its record is gone", told));
       return "gone";
     }
     this.#loss = loss;

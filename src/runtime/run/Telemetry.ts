@@ -252,13 +252,13 @@ export class RunTelemetry<R> {
     const last = this.#last;
     const about = last === undefined ? { run_id: this.#run.runId } : logAnnotations(last);
     if (how === "recovered") {
-      this.#log("debug", "The response is complete; an earlier attempt had failed and was recovered.", about);
+      this.#log("debug", "The response is complete. An earlier attempt failed and was recovered.", about);
     } else if (how === "completed") {
       if (last !== undefined) this.#log("debug", last.message, about);
     } else if (how === "parked") {
-      this.#log("info", "The stream ends here; the run is kept, and goes on when it is resumed.", about);
+      this.#log("info", "This stream ends here. The run is kept and continues when it is resumed.", about);
     } else if (end.reason === "defect") {
-      this.#log("error", "The recovery of a run has failed itself; the run was stopped.", about);
+      this.#log("error", "The recovery of a run failed, so the run was stopped.", about);
     } else if (last !== undefined && end.reason !== "consumer_finished") {
       const level = wanted.has(end.reason) ? "debug" : "warning";
       this.#log(level, sentenceOfStop(last, end.reason), about);
@@ -314,7 +314,7 @@ export class RunTelemetry<R> {
       return report();
     } catch {
       this.#off = true;
-      this.#log("error", "The telemetry of a run has failed and is off; the run goes on.", {
+      this.#log("error", "The telemetry of a run failed and is off. The run continues.", {
         run_id: this.#run.runId,
       });
       return undefined;
@@ -366,7 +366,7 @@ const logAnnotations = ({ attempt, decision, failure, run_id }: RunIncident) => 
 const sentenceOfStop = ({ decision, message }: RunIncident, reason: string): string => {
   if (reason === "accepted_partial") return `${message} The part that had been shown is kept as the response.`;
   if (reason === "record_failed")
-    return `${message} It could not be recorded, so nothing is repeated and the run stops.`;
+    return `${message} We could not record this, so nothing is repeated and the run stops.`;
   return decision.action === "ask_user" ? `${message} The run stops here.` : message;
 };
 

@@ -36,7 +36,7 @@ export const isRecordNeeded = (
 export const unrecordedCallEnd = (
   runId: string,
 ): { readonly _tag: "failed"; readonly failure: Failure; readonly cause: RecorderError } => {
-  const message = `${runId}: a tool call could not be put on record, so it was not handed over`;
+  const message = `${runId}: a tool call could not be recorded, so it was not handed over`;
   return {
     _tag: "failed",
     failure: { kind: "unknown" },

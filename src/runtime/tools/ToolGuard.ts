@@ -206,11 +206,11 @@ const forgetOldestEnded = (ledgers: Roster<string, ToolLedger>): void => {
 };
 
 const sentences = {
-  superseded: "its attempt was given up, so it did not start",
-  already_dispatched: "the call, or an unsettled one with the same id, has been started before",
+  superseded: "its attempt was abandoned, so it did not start",
+  already_dispatched: "this call, or an unsettled call with the same id, has already started",
   unknown_call: "no such call was handed over",
-  another_tool: "the call is another tool's",
-  unknown_run: "no such run is known",
+  another_tool: "the call belongs to another tool",
+  unknown_run: "the run is unknown",
   not_recorded: "the dispatch could not be recorded, so it did not start",
 } as const;
 

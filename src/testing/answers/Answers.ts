@@ -42,7 +42,7 @@ export const answerProtocols: ReadonlyArray<AnswerProtocol> = [
 /** Looks up a built-in protocol by its id. */
 export const answerProtocol = (id: ProtocolId): AnswerProtocol => {
   const found = answerProtocols.find((protocol) => protocol.id === id);
-  if (found === undefined) throw new TypeError(`protocol: nothing is known of how ${id} answers`);
+  if (found === undefined) throw new TypeError(`protocol: expected a protocol with scripted responses, got ${id}`);
   return found;
 };
 

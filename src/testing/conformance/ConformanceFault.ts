@@ -105,7 +105,7 @@ export const conformanceFaults: ReadonlyArray<ConformanceFault> = [
     content: text,
     first_delay_ms,
   })),
-  fault("stall", "silence for ever in the text", {}, (protocol) => inText(protocol, "stall")),
+  fault("stall", "endless silence in the text", {}, (protocol) => inText(protocol, "stall")),
   fault("rate_limited", "429, Retry-After 1 s", {}, () => ({ status: 429, headers: { "retry-after": "1" } })),
   fault("overload_first", "overload event at once", {}, () => ({ content: [{ error: "overloaded" }] })),
   fault("overload_in_text", "overload event in the text", {}, () => ({

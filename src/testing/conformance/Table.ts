@@ -8,9 +8,9 @@ import type { ConformanceCell, ConformanceScoreboard, ConformanceTotals } from "
 
 /** Explains the letters of a table in one paragraph. */
 export const conformanceLegend =
-  "R recovered · D the user sees text twice · T silent truncation or lost call, told as success · E error · M broken call " +
-  "given back to the model · X tool ran twice · XT tool ran with truncated arguments · H nothing until the kit gave up. " +
-  "The number is the requests that the provider saw; ! marks a healthy stream that was aborted or asked again.";
+  "R recovered · D the user sees text twice · T silent truncation or lost call, reported as success · E error · M broken call " +
+  "given back to the model · X tool ran twice · XT tool ran with truncated arguments · H no end before the kit's timeout. " +
+  "The number counts the requests that the provider received; ! marks a healthy stream that was aborted or requested again.";
 
 /**
  * Renders scoreboards: a column for each runtime and protocol, a row for each fault, then the totals and the legend.
@@ -32,7 +32,7 @@ export const conformanceTable = (boards: ReadonlyArray<ConformanceScoreboard>): 
     ...played.map(({ id, title }) => [title, ...columns.map(({ board, protocol }) => letter(board, id, protocol))]),
   ];
   const sums = [
-    ["in all", ...boards.map(({ runtime }) => runtime)],
+    ["total", ...boards.map(({ runtime }) => runtime)],
     ...totals.map(([title, field]) => [title, ...boards.map((board) => String(board.totals[field]))]),
   ];
   return [markdown(faults), markdown(sums), conformanceLegend, ...versions(boards)].join("\n\n");
@@ -41,10 +41,10 @@ export const conformanceTable = (boards: ReadonlyArray<ConformanceScoreboard>): 
 const totals: ReadonlyArray<readonly [title: string, field: keyof ConformanceTotals]> = [
   ["turns", "cells"],
   ["recovered", "recovered"],
-  ["errors told", "errors"],
+  ["errors reported", "errors"],
   ["hung", "hung"],
-  ["turns with text twice", "duplicated_text"],
-  ["tool runs too many", "duplicated_tool_runs"],
+  ["turns with repeated text", "duplicated_text"],
+  ["excess tool runs", "duplicated_tool_runs"],
   ["tool runs with cut arguments", "truncated_tool_runs"],
   ["silent truncations", "silent_truncations"],
   ["false aborts", "false_aborts"],

@@ -105,7 +105,7 @@ describe("a call that ends without its answer", () => {
       await failureOf(streamText(ask(model)).text);
       const again = streamText(ask(model));
       const warnings = (await again.warnings) ?? [];
-      assert.match(JSON.stringify(warnings), /failed here .* ms ago and is sent again.*set maxRetries to 0/);
+      assert.match(JSON.stringify(warnings), /failed here .* ms ago and was sent again.*set maxRetries to 0/);
       const other = streamText({ ...ask(model), prompt: "something else" });
       assert.deepEqual(await other.warnings, []);
     }),

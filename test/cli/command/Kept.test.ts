@@ -59,12 +59,12 @@ describe("the retention of a demo and an agent", () => {
       yield* inVariable(number, "");
       assert.deepStrictEqual(retentionByVariables(), retentionDefault);
       yield* inVariable(number, "-1");
-      const said = `$${number}: expected a whole number from 0 on, got -1`;
+      const said = `$${number}: expected a whole number, not below 0, got -1`;
       assert.strictEqual(retentionByVariables(), said);
       const opened = Effect.scoped(DemoStore.open(Option.some("x.db"), true));
       assert.deepStrictEqual(failure(yield* printed(Effect.asVoid(opened))), ["refused", `demo: ${said}`]);
       yield* inVariable(number, "many");
-      assert.strictEqual(retentionByVariables(), `$${number}: expected a whole number from 0 on, got NaN`);
+      assert.strictEqual(retentionByVariables(), `$${number}: expected a whole number, not below 0, got NaN`);
       yield* inVariable(time, "59s");
       assert.match(String(retentionByVariables()), /^\$STREAM_RECOVERY_KEEP_RUNS: expected a duration/);
     }).pipe(Effect.scoped),

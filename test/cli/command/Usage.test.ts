@@ -13,7 +13,7 @@ describe("a wrong command line", () => {
       new CliError.MissingArgument({ argument: "id" }),
     ];
     const line = usageLine(["stream-recovery", "runs"], two);
-    assert.match(line, /^runs: there is no flag "--x+…"\. 1 more error\. See stream-recovery runs --help$/);
+    assert.match(line, /^runs: unknown flag "--x+…"\. 1 more error\. See stream-recovery runs --help$/);
     const odd = new CliError.InvalidValue({ option: "db", value: "a\nb\u001b", expected: "a file", kind: "flag" });
     const said = usageLine(["stream-recovery"], [odd]);
     assert.isFalse(said.includes("\n") || said.includes("\u001b"));
@@ -25,9 +25,9 @@ describe("a wrong command line", () => {
         ["stream-recovery", "serve"],
         [new CliError.UnrecognizedOption({ option, suggestions: ["--log-format"] })],
       );
-    const instead = "give each gateway the address at which the others reach it by --advertise instead";
+    const instead = "set --advertise to the address at which other gateways reach this one";
     for (const flag of ["--delivery-log", "--delivery-log=true"])
-      assert.strictEqual(said(flag), `serve: there is no flag "${flag}": ${instead}. See stream-recovery serve --help`);
+      assert.strictEqual(said(flag), `serve: unknown flag "${flag}": ${instead}. See stream-recovery serve --help`);
     assert.include(said("--delivery-logs"), "did you mean --log-format?");
     assert.include(said("--constructor"), "did you mean --log-format?");
   });
@@ -46,7 +46,7 @@ describe("a wrong command line", () => {
     }
     for (const name of ["postgres:runs", "postgres://u:secret@h/d", "postgres://h/d?sslmode=prefer"]) {
       const said = foreignStore(name) ?? "";
-      assert.match(said, /^--db: the address of PostgreSQL: /, name);
+      assert.match(said, /^--db: the PostgreSQL address: /, name);
       assert.notInclude(said, "secret");
     }
   });

@@ -61,7 +61,7 @@ describe("stream-recovery over PostgreSQL", () => {
     Effect.gen(function* () {
       const db = yield* Databases.empty;
       const { response, run, served } = yield* driving(db, ["--workers", "2"]);
-      yield* logged(served, /a worker serves/, 2);
+      yield* logged(served, /a worker is ready/, 2);
       const watching = yield* Effect.acquireRelease(
         Effect.sync(() => start(["runs", "watch", run, "--db", db, "--every", "100"])),
         (child) => Effect.sync(() => child.kill("SIGKILL")),

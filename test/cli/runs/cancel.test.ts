@@ -26,7 +26,7 @@ describe("stream-recovery runs cancel", () => {
       Effect.gen(function* () {
         const db = join(yield* folder, "runs.db");
         const { response, run, served } = yield* driving(db, more);
-        if (more.length > 0) yield* logged(served, /a worker serves/, 2);
+        if (more.length > 0) yield* logged(served, /a worker is ready/, 2);
         const { code, stderr, stdout } = yield* cancel(db, run);
         assert.deepStrictEqual([code, stderr], [0, ""]);
         const [, driver = ""] = /\((\d+@[^)]+)\) was told/.exec(stdout) ?? [];
@@ -39,10 +39,10 @@ describe("stream-recovery runs cancel", () => {
         );
         const again = yield* cancel(db, run);
         assert.strictEqual(again.code, 1);
-        assert.include(again.stderr, `runs cancel: ${run}: The run had ended before: stopped (user_cancelled)`);
+        assert.include(again.stderr, `runs cancel: ${run}: The run had already ended: stopped (user_cancelled)`);
         const unknown = yield* cancel(db, "none");
         assert.deepStrictEqual([unknown.code, unknown.stdout], [1, ""]);
-        assert.include(unknown.stderr, 'no run is or begins with "none"');
+        assert.include(unknown.stderr, 'no run has the id or prefix "none"');
       }).pipe(Effect.scoped),
     );
 

@@ -47,14 +47,14 @@ describe("runs export --all and runs import", () => {
       [
         1,
         "",
-        "runs export: 2 runs\nruns export: 1 left out, as a process drives them: end it and export again, or take them with --include-live\n",
+        "runs export: 2 runs\nruns export: 1 skipped, because a process owns them: end it and export again, or include them with --include-live\n",
       ],
     );
     assert.strictEqual((statSync(file).mode & 0o777).toString(8), "600");
     const first = await run(["import", "--db", next, file]);
     assert.deepStrictEqual(
       [first.code, first.stdout],
-      [0, "2 runs added, 1 not in the file, as a process drove them\n"],
+      [0, "2 runs added, 1 not in the file, because a process owned them\n"],
     );
     const whole = await run(["export", "--all", "--db", old]);
     assert.deepStrictEqual([whole.code, whole.stderr], [0, "runs export: 3 runs\n"]);
@@ -69,10 +69,10 @@ describe("runs export --all and runs import", () => {
     assert.strictEqual((await run(["answer", "asks", "stop", "--db", next])).code, 0);
     const third = await run(["import", "--db", next], whole.stdout);
     assert.strictEqual(third.code, 1);
-    assert.strictEqual(third.stdout, "0 runs added, 2 there already\n");
+    assert.strictEqual(third.stdout, "0 runs added, 2 already present\n");
     assert.strictEqual(
       third.stderr,
-      "runs import: asks: another record of this id is there, and stays\nruns import: one run not taken\n",
+      "runs import: asks: a different record with this id exists and stays\nruns import: one run not imported\n",
     );
   });
 
@@ -93,7 +93,7 @@ describe("runs export --all and runs import", () => {
     const again = await KilledImport.killed(db, count);
     assert.deepStrictEqual(
       [again.code, again.stdout],
-      [0, `${KilledImport.runs - KilledImport.committed} runs added, ${KilledImport.committed} there already\n`],
+      [0, `${KilledImport.runs - KilledImport.committed} runs added, ${KilledImport.committed} already present\n`],
     );
     const { stdout } = await run(["export", "--all", "--db", db]);
     assert.deepStrictEqual(KilledImport.said([stdout]), KilledImport.said(KilledImport.lines));
@@ -114,26 +114,26 @@ describe("runs export --all and runs import", () => {
     writeFileSync(file, `${lines.slice(0, -1).join("\n")}\n`);
     const to = ["--db", at("to.db")];
     const cases: ReadonlyArray<readonly [number, RegExp, ReadonlyArray<string>, string?]> = [
-      [2, /^runs export: name a run, or say --all [^\n]+\n$/, ["export", "--db", db]],
-      [2, /^runs export: name a run, or --all [^\n]+\n$/, ["export", "asks", "--all", "--db", db]],
-      [2, /^runs export: --name is for one run[^\n]+\n$/, ["export", "--all", "--name", "bash", "--db", db]],
+      [2, /^runs export: expected a run, or --all [^\n]+\n$/, ["export", "--db", db]],
+      [2, /^runs export: expected a run or --all, [^\n]+\n$/, ["export", "asks", "--all", "--db", db]],
+      [2, /^runs export: --name applies to one run[^\n]+\n$/, ["export", "--all", "--name", "bash", "--db", db]],
       [1, /^runs export: no run is on record: \S+none\.db does not exist\n$/, ["export", "--all"]],
       [
         2,
-        /^runs export: \S+\/no\/x cannot be written: [^\n]+\n$/,
+        /^runs export: cannot write \S+\/no\/x: [^\n]+\n$/,
         ["export", "--all", "--db", db, "--out", at("no/x"), "--include-live"],
       ],
       [
         2,
-        /rest of the file was not taken\nruns import: \S+none\.jsonl: it cannot be read: [^\n]+\n$/,
+        /rest of the file was not imported\nruns import: \S+none\.jsonl: cannot be read: [^\n]+\n$/,
         ["import", ...to, at("none.jsonl")],
       ],
       [
         2,
-        /^runs import: 0 runs added, 0 there already; [^\n]+\nruns import: \S+wrong\.jsonl: line 4: the file was cut off/,
+        /^runs import: 0 runs added, 0 already present; [^\n]+\nruns import: \S+wrong\.jsonl: line 4: the file was cut off/,
         ["import", ...to, file],
       ],
-      [2, /\nruns import: stdin: line 1: this is no file of /, ["import", ...to], "SQLite format 3"],
+      [2, /\nruns import: stdin: line 1: this is not a file of /, ["import", ...to], "SQLite format 3"],
       [
         2,
         /\nruns import: stdin: line 2: run\.state: expected [^\n]+\n$/,

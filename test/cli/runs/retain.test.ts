@@ -59,11 +59,11 @@ describe("stream-recovery runs retain", () => {
         before.filter((id) => id !== "old"),
       );
       const again = yield* printed(retain({ ...defaults, json: false }));
-      assert.strictEqual(again.stdout, "forgot 0 ended runs");
+      assert.strictEqual(again.stdout, "deleted 0 ended runs");
       const everything = { ...defaults, keepRuns: Option.some("1m"), keepRunsMax: Option.some(0), json: false };
       const said = (yield* printed(retain({ ...everything, dryRun: true }))).stdout;
-      assert.strictEqual(said, "one ended run would be forgotten");
-      assert.strictEqual((yield* printed(retain(everything))).stdout, "forgot one ended run");
+      assert.strictEqual(said, "one ended run would be deleted");
+      assert.strictEqual((yield* printed(retain(everything))).stdout, "deleted one ended run");
       assert.deepStrictEqual(yield* ids, Object.keys(undecided).sort());
     }).pipe(Effect.provide(layer("age"))),
   );
@@ -122,7 +122,7 @@ describe("stream-recovery runs retain", () => {
       const most = { ...defaults, keepRunsMax: Option.some(-1) };
       assert.deepStrictEqual(failure(yield* printed(retain(most))), [
         "refused",
-        "runs retain: --keep-runs-max: expected a whole number from 0 on, got -1",
+        "runs retain: --keep-runs-max: expected a whole number, not below 0, got -1",
       ]);
     }).pipe(Effect.provide(layer("refused"))),
   );
@@ -133,9 +133,9 @@ describe("stream-recovery runs retain", () => {
     await Effect.runPromise(Effect.provide(runs, layer("typed")));
     const env = { ...process.env, STREAM_RECOVERY_DB: file, STREAM_RECOVERY_KEEP_RUNS: "2d" };
     const kept = await CommandLine.run(["runs", "retain", "--keep-runs", "4d"], { env });
-    assert.deepStrictEqual([kept.code, kept.stdout, kept.stderr], [0, "forgot 0 ended runs\n", ""]);
+    assert.deepStrictEqual([kept.code, kept.stdout, kept.stderr], [0, "deleted 0 ended runs\n", ""]);
     const { code, stderr, stdout } = await CommandLine.run(["runs", "retain"], { env });
-    assert.deepStrictEqual([code, stdout, stderr], [0, "forgot one ended run\n", ""]);
+    assert.deepStrictEqual([code, stdout, stderr], [0, "deleted one ended run\n", ""]);
     const missing = await CommandLine.run(["runs", "retain", "--db", join(folder, "none.db")], { env });
     assert.strictEqual(missing.code, 1);
     assert.match(missing.stderr, /^runs retain: no run is on record: .*none\.db does not exist\n$/);

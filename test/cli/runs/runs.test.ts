@@ -139,10 +139,10 @@ describe("stream-recovery runs show", () => {
         "Attempt 1: the first request.",
         "was handed over and had not been started",
         "It broke: The connection to the model provider was lost.",
-        "auto_retry_once by rule tool_calls_fenced, the same request once more after 375 ms",
+        "auto_retry_once by rule tool_calls_fenced, the same request again after 375 ms",
         "failure=transport, guarded=true, dispatched=none, shown=nothing",
-        "Attempt 2: the same request once more.",
-        "Calls that were handed over",
+        "Attempt 2: the same request again.",
+        "Delivered calls",
         "Completed (end_turn) after 2 attempts and 4.2 s.",
       ].map((words) => [stdout.replace(/\n {10,}/g, " ").indexOf(words), words] as const);
       for (const [at, words] of order) assert.isAtLeast(at, 0, words);
@@ -157,8 +157,11 @@ describe("stream-recovery runs show", () => {
     Effect.gen(function* () {
       yield* having({ sewn: Seams.joined("sewn") });
       const shown = (yield* printed(show("sewn", false, screen))).stdout.replace(/\n {10,}/g, " ");
-      assert.match(shown, /Attempt 2: a request that goes on where the text was cut\./);
-      assert.match(shown, /Seam +It goes on after 412 characters: the new text began with the end of what was shown\./);
+      assert.match(shown, /Attempt 2: a request that continues the text where it was cut\./);
+      assert.match(
+        shown,
+        /Seam +It continues after 412 characters: the new text began with the end of the shown text\./,
+      );
       const listed = (yield* printed(list(every, screen))).stdout;
       assert.include(listed, "continue_text, joined 2 times");
     }).pipe(Effect.provide(layer)),
@@ -170,8 +173,8 @@ describe("stream-recovery runs show", () => {
       const { stdout } = yield* printed(show("plain", false, narrow));
       for (const line of stdout.split("\n")) assert.isAtMost([...line].length, 80, line);
       const shown = stdout.replace(/\s+/g, " ");
-      assert.include(shown, "Not joined The answer has to be one whole JSON document");
-      assert.include(shown, "It does not go on by itself. The answer has to be one whole JSON document");
+      assert.include(shown, "Not joined The answer must be one whole JSON document");
+      assert.include(shown, "It does not continue automatically. The answer must be one whole JSON document");
     }).pipe(Effect.provide(layer)),
   );
 
@@ -182,7 +185,7 @@ describe("stream-recovery runs show", () => {
       for (const line of stdout.split("\n")) assert.isAtMost([...line].length, 80, line);
       assert.match(
         stdout,
-        /retry +ask again from the start; what was shown is withdrawn. May\n +run again: bash \(0\.0\)/,
+        /retry +ask again from the start; shown output is withdrawn. May run\n +again: bash \(0\.0\)/,
       );
       assert.match(stdout, /it_did_not_run +the tool did nothing/);
       assert.include(stdout, "npx stream-recovery runs answer run-b-asking CHOICE");
@@ -198,7 +201,7 @@ describe("stream-recovery runs show", () => {
       ]);
       assert.deepStrictEqual(failure(yield* printed(show("x", true, screen))), [
         "negative",
-        'runs show: no run is or begins with "x"',
+        'runs show: no run has the id or prefix "x"',
       ]);
       // A whole id denotes that run, even if other ids begin with it.
       yield* having({ "run-b": S.stopped("run-b") });
@@ -225,7 +228,7 @@ describe("stream-recovery runs answer", () => {
         assert.deepStrictEqual(failure(again), ["refused", `runs answer: ${id}: the run has ended (given_up)`]);
       }
       const living = failure(yield* printed(answer("run-living", say("stop"), screen)));
-      assert.match(living.join(" "), /^refused runs answer: run-living: a living process drives the run/);
+      assert.match(living.join(" "), /^refused runs answer: run-living: a living process owns the run/);
       assert.isUndefined((yield* (yield* RunRecorder).run("run-living"))?.end);
     }).pipe(Effect.provide(layer)),
   );
@@ -243,7 +246,7 @@ describe("stream-recovery runs answer", () => {
     Effect.gen(function* () {
       yield* having(mixed);
       const question = yield* printed(answer("run-b", noAnswer, screen));
-      assert.include(question.stdout, "it_ran          the tool did its work: go on from there");
+      assert.include(question.stdout, "it_ran          the tool did its work: continue from there");
       const taken = yield* printed(answer("run-b", say("accept"), screen));
       assert.strictEqual(taken.stdout, "✓ run-b-asking: accept. The run has ended: stopped (accepted_partial).");
       const again = yield* printed(answer("run-b", say("stop"), screen));
@@ -263,12 +266,12 @@ describe("stream-recovery runs answer", () => {
       yield* having(mixed);
       assert.deepStrictEqual(failure(yield* printed(answer("run-b", say("yes"), screen))), [
         "refused",
-        'runs answer: "yes" is no answer: retry, continue, it_ran, it_did_not_run, accept, stop',
+        'runs answer: "yes" is not an answer: expected one of retry, continue, it_ran, it_did_not_run, accept, stop',
       ]);
       const stale = { ...say("stop"), revision: Option.some(7) };
       assert.deepStrictEqual(failure(yield* printed(answer("run-b", stale, screen))), [
         "refused",
-        "runs answer: run-b-asking: that question was replaced by a newer one (it is revision 1 now)",
+        "runs answer: run-b-asking: a newer question has replaced this one (the current revision is 1)",
       ]);
       assert.strictEqual((yield* (yield* RunRecorder).run("run-b-asking"))?.questions[0]?.answer, undefined);
     }).pipe(Effect.provide(layer)),
@@ -279,7 +282,7 @@ describe("stream-recovery runs answer", () => {
       yield* having(mixed);
       assert.deepStrictEqual(failure(yield* printed(answer("run-b", say("retry"), screen))), [
         "refused",
-        "runs answer: retry may run again: bash (0.0). Add --yes to say that this is fine",
+        "runs answer: retry may run again: bash (0.0). Add --yes to confirm",
       ]);
       const sure = yield* printed(answer("run-b", { ...say("retry"), yes: true }, screen));
       assert.include(sure.stdout, "✓ run-b-asking: retry. Your program takes it up with StreamProcessor.takeUp");
@@ -291,7 +294,7 @@ describe("stream-recovery runs answer", () => {
       yield* having({ "run-u": S.unprovable("run-u") });
       assert.deepStrictEqual(failure(yield* printed(answer("run-u", say("retry"), screen))), [
         "refused",
-        "runs answer: retry may run again: tools that the provider runs. Add --yes to say that this is fine",
+        "runs answer: retry may run again: tools that the provider runs. Add --yes to confirm",
       ]);
       const told = yield* printed(answer("run-u", { ...noAnswer, json: true }, screen));
       assert.deepStrictEqual(Json.record(Json.parse(told.stdout)?.json)?.may_repeat, ["tools that the provider runs"]);
@@ -383,9 +386,9 @@ describe("stream-recovery runs watch, export and prune", () => {
       });
       const options = { keep: Option.none(), olderThan: Option.none(), giveUp: Option.some("2h"), json: false };
       const dry = yield* printed(prune({ ...options, dryRun: true }));
-      assert.strictEqual(dry.stdout, "3 runs that wait would be ended");
+      assert.strictEqual(dry.stdout, "3 waiting runs would be ended");
       const wet = yield* printed(prune({ ...options, dryRun: false }));
-      assert.strictEqual(wet.stdout, "ended 3 runs that wait");
+      assert.strictEqual(wet.stdout, "ended 3 waiting runs");
       const recorder = yield* RunRecorder;
       const ends = yield* Effect.forEach(["old-asking", "old-offered", "old-interrupted"], (id) =>
         Effect.map(recorder.run(id), (record) => `${record?.end?.state} ${record?.end?.reason}`),

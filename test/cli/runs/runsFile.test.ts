@@ -69,11 +69,11 @@ describe("the command line on a file of runs", () => {
       ],
       [
         2,
-        /^runs list: --db memory holds nothing here: name a file or postgres:\/\/…\n$/,
+        /^runs list: --db memory is empty here: name a file or postgres:\/\/…\n$/,
         ["runs", "list", "--db", "memory"],
       ],
       [3, /^runs list: \S*damaged\.db [^\n]+\n$/, ["runs", "list", "--db", damaged]],
-      [2, /^runs: there is no command "lst"; did you mean list\? See [^\n]+\n$/, ["runs", "lst"]],
+      [2, /^runs: unknown command "lst"; did you mean list\? See [^\n]+\n$/, ["runs", "lst"]],
     ];
     for (const [expected, line, args] of cases) {
       const { code, stderr } = await run("", ...args);
@@ -132,6 +132,6 @@ describe("the command line on a file of runs", () => {
     assert.match(recovered.stdout, /in-a-tool +\? asks you +tool_outcome_unknown/);
     const { stdout } = await run(db, "runs", "answer", "in-a-tool", "it_ran");
     assert.match(stdout, /^✓ in-a-tool: it_ran\. /);
-    assert.match((await run(db, "runs", "show", "in-a-tool")).stdout, /has run +it ran, says a person/);
+    assert.match((await run(db, "runs", "show", "in-a-tool")).stdout, /has run +it ran, according to a person/);
   });
 });

@@ -57,8 +57,8 @@ describe("runs show --html", () => {
     Effect.gen(function* () {
       const refused: ReadonlyArray<readonly [ReadonlyArray<string>, string]> = [
         [["--html", "--json"], "--html and --json"],
-        [["--out", "FOLDER/x"], "--out goes with --html"],
-        [["--html", "--out", "FOLDER/none/x.html"], "cannot be written"],
+        [["--out", "FOLDER/x"], "--out needs --html"],
+        [["--html", "--out", "FOLDER/none/x.html"], "cannot write"],
       ];
       for (const [flags, why] of refused) {
         const { err, exit, out } = yield* typed("run_a", ...flags);

@@ -73,7 +73,7 @@ describe("the metrics", () => {
       Measures.measure(Measures.recoveryTime, 0.3, { "gen_ai.provider.name": "openai" }, context);
       const families = yield* scraped(context);
       const runs = families.get("stream_recovery_runs_total");
-      assert.deepStrictEqual([runs?.type, runs?.help], ["counter", "Runs that have ended"]);
+      assert.deepStrictEqual([runs?.type, runs?.help], ["counter", "Ended runs"]);
       assert.deepStrictEqual(runs?.samples, [
         { name: "stream_recovery_runs_total", labels: { stream_recovery_end: "recovered" }, value: 2 },
       ]);

@@ -98,7 +98,7 @@ describe("the API of paths", () => {
     Effect.gen(function* () {
       assert.deepStrictEqual(JSON.parse((yield* asked("/recovery/api/paths")).text), { paths: [] });
       assert.strictEqual((yield* trying({ path: "https://api.openai.com" })).status, 404);
-      assert.notInclude((yield* asked("/recovery/")).text, "Ways to providers");
+      assert.notInclude((yield* asked("/recovery/")).text, "Paths to providers");
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 });
@@ -172,7 +172,7 @@ describe("the page's section of paths", () => {
   it.effect("is absent if all is well, and bounded if nothing is", () => {
     let list: ReadonlyArray<PathStatus> = [Paths.up];
     return Effect.gen(function* () {
-      assert.notInclude((yield* asked("/recovery/")).text, "Ways to providers");
+      assert.notInclude((yield* asked("/recovery/")).text, "Paths to providers");
       list = Array.from({ length: 500 }, (_, n) => ({ ...Paths.down, path: `https://host-${n}` }));
       const { text } = yield* asked("/recovery/");
       assert.include(text, "490 ways more");
@@ -202,8 +202,8 @@ describe("the page's section of paths", () => {
       ]);
       for (const path of ["/recovery/", "/recovery/?run=run_w"]) {
         const { text } = yield* asked(path);
-        assert.include(text, "waits, as ", path);
-        assert.include(text, "for 5.0 s, until in 9 s at the latest", path);
+        assert.include(text, "waits at the request of ", path);
+        assert.include(text, "for 5.0 s, ends in 9 s at the latest", path);
       }
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );

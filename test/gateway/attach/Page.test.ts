@@ -19,17 +19,17 @@ describe("The page of a run that goes on without its client", () => {
       yield* Effect.promise(() => first.head);
       const run = yield* it.lingers("read");
       const pages = ["/recovery/", `/recovery/?run=${run}`];
-      for (const path of pages) assert.notInclude(yield* shown(path), "goes on without its client", path);
+      for (const path of pages) assert.notInclude(yield* shown(path), "continues without its client", path);
       first.leave();
       assert.strictEqual(yield* it.lingers("left"), run);
       for (const path of pages) {
-        assert.match(yield* shown(path), /goes on without its client, until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/, path);
-        assert.match(yield* shown(path), /may come back for \d+ (s|min)/, path);
+        assert.match(yield* shown(path), /continues without its client until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/, path);
+        assert.match(yield* shown(path), /can return for another \d+ (s|min)/, path);
       }
       const second = ask(it, "openai-chat", again);
       yield* Effect.promise(() => second.head);
       assert.strictEqual(yield* it.lingers("read"), run);
-      for (const path of pages) assert.notInclude(yield* shown(path), "goes on without its client", path);
+      for (const path of pages) assert.notInclude(yield* shown(path), "continues without its client", path);
       (yield* it.nth(0)).finish();
       assert.isFalse((yield* whole(second)).broken);
     }).pipe(Effect.scoped),

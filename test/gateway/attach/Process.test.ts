@@ -116,7 +116,7 @@ describe("The process of a gateway that is killed while runs go on without their
         const named = yield* whole(attach(second, names[index] ?? "", headers));
         assert.strictEqual(named.head?.statusCode, 404, note);
         assert.strictEqual(named.head?.headers["x-recovery-refused"], "stream");
-        assert.include(named.body.toString(), "started anew", note);
+        assert.include(named.body.toString(), "has restarted", note);
       }
       assert.lengthOf(provider.asked, lost.length, "nothing is paid for behind its client's back");
 

@@ -65,10 +65,10 @@ describe("the message of a failed run", () => {
     const away = told({ kind: "transport", operation: "connect", code: "path_down" });
     assert.strictEqual(
       away.message,
-      "stream-recovery gateway: the model provider could not be reached (path_down). It was waited for as long as is allowed. Nothing more is tried.",
+      "stream-recovery gateway: the model provider could not be reached (path_down). The gateway waited as long as the limit allows. There are no further attempts.",
     );
     const cooling = told({ kind: "rate_limited", code: "announced_cooldown" });
-    assert.include(cooling.message, "takes no more requests for now (announced_cooldown). It asks for a longer wait");
+    assert.include(cooling.message, "accepts no more requests for now (announced_cooldown). It asks for a longer wait");
     for (const { code, headers } of [away, cooling]) assert.strictEqual(headerOf(headers, "x-recovery-code"), code);
   });
 
@@ -168,7 +168,7 @@ describe("isGivenUp", () => {
       if (rules[rule].action === "auto_retry_once") continue;
       assert.match(
         finalFailureOf(interruptedRun({ rule, attempts: 2 })).message,
-        /2 attempts were made\. Nothing more is tried\.$/,
+        /2 attempts were made\. There are no further attempts\.$/,
       );
     }
   });

@@ -10,7 +10,7 @@ export const interruptedRun = (fields: Partial<RelayInterrupted> = {}, response?
     rule: fields.rule ?? "budget_exhausted",
     failure,
     attempts: fields.attempts ?? 4,
-    message: "The model provider is overloaded; it was tried as often as is allowed. No tool was called.",
+    message: "The model provider is overloaded; the retry budget is used up. No tool was called.",
     cause: relayError(failure, response),
   });
 };

@@ -85,7 +85,7 @@ describe("the judge of the agents' turns", () => {
     });
   }
 
-  const told = "400 stream-recovery gateway: the model provider did not answer. Nothing more is tried.";
+  const told = "400 stream-recovery gateway: the model provider did not answer. There are no further attempts.";
   const endless: ReadonlyArray<readonly [Letter, string, Partial<Seen>]> = [
     ["E", "the gateway's reason is an error of the agent", { code: 1, error: told, gateway: true }],
     ["E", "the gateway's reason is printed", { code: 1, stderr: told, gateway: true }],

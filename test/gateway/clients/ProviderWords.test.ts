@@ -23,7 +23,7 @@ describe("a provider's words", () => {
   it("come first, followed by the gateway's own", () => {
     assert.strictEqual(
       sentenceOf(told("Weekly limit reached, resets 12am (UTC)", "weekly_limit"), verbatim),
-      `stream-recovery gateway: the model provider says "Weekly limit reached, resets 12am (UTC)" (weekly_limit): the model provider takes no more requests for now. 4 attempts were made. Nothing more is tried.`,
+      `stream-recovery gateway: the model provider says "Weekly limit reached, resets 12am (UTC)" (weekly_limit): the model provider accepts no more requests for now. 4 attempts were made. There are no further attempts.`,
     );
   });
 
@@ -81,7 +81,7 @@ describe("a provider's words", () => {
     for (const words of [verbatim, careful])
       assert.include(
         sentenceOf(given, words),
-        '(text/html) came in place of the model provider\'s response, with the title "Sign in as blue"',
+        '(text/html) arrived instead of the model provider\'s response, with the title "Sign in as blue"',
       );
   });
 

@@ -15,14 +15,14 @@ describe("newer versions of pinned agents", () => {
   it("are named with both versions, and a package in its newest version is not", () => {
     const { found, unknown } = successorsOf(["one", "two"], versions({ one: "1.0.0", two: "1.0.1" }));
     assert.lengthOf(found, 1);
-    assert.match(found[0] ?? "", /^two is pinned at 1\.0\.0 and has the successor 1\.0\.1.*--newest/);
+    assert.match(found[0] ?? "", /^two is pinned at 1\.0\.0, and 1\.0\.1 is available.*--newest/);
     assert.isUndefined(unknown);
   });
 
   it("are unknown without a network, which is reported in one sentence", () => {
     const { found, unknown } = successorsOf(["one", "two"], versions({ two: "1.0.1" }));
     assert.deepStrictEqual(found, []);
-    assert.match(unknown ?? "", /cannot ask for the newest version of one: without a network/);
+    assert.match(unknown ?? "", /cannot look up the newest version of one: without a network/);
   });
 
   it("are searched for with exact versions", () => {

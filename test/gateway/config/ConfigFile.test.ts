@@ -210,14 +210,14 @@ describe("readConfig", () => {
       { env: (name) => (name === "TOKEN" ? "SECRET-of-24-characters-" : "a-token-of-24-characters") },
     );
     assert.deepStrictEqual(said, [
-      "$.tokens.c.token: expected another secret than that of the token a",
-      "$.tokens.d.token: expected another secret than that of the token a",
+      "$.tokens.c.token: expected a different secret than that of the token a",
+      "$.tokens.d.token: expected a different secret than that of the token a",
     ]);
     const twice = settingsOf({
       token: "a-token-of-24-characters",
       tokens: [{ name: "a", token: Redacted.make("a-token-of-24-characters"), page: false, metrics: false }],
     });
-    assert.deepInclude(twice, { message: "token a: expected another secret than that of the token default" });
+    assert.deepInclude(twice, { message: "token a: expected a different secret than that of the token default" });
   });
 
   it("reads paths, and says which one has another form", () => {
@@ -229,7 +229,7 @@ describe("readConfig", () => {
     });
     assert.deepStrictEqual([named[0]?.paths, tokens[0]?.paths], [paths, paths]);
     const form =
-      "expected METHOD /path, or /path for every method, where * stands for a text without a slash, as in GET /v1/files/*";
+      "expected METHOD /path, or /path for every method, in which * matches any text without a slash, as in GET /v1/files/*";
     assert.deepStrictEqual(
       problemsIn({
         upstreams: { a: { url, credential: { env: "KEY" }, paths: ["/v1", "get /v1"] } },
@@ -243,7 +243,7 @@ describe("readConfig", () => {
         tokens: { t: { token, paths: ["/v1/**"] } },
       }),
       [
-        "$.upstreams.a.paths: expected beside a credential: without one the client's own credential decides",
+        "$.upstreams.a.paths: expected only with a credential: without one, the client's own credential decides",
         `$.upstreams.b.paths[0]: ${form}`,
         `$.tokens.t.paths[0]: ${form}`,
       ],
@@ -277,7 +277,11 @@ describe("readConfig", () => {
 
   it("refuses what is no JSON without repeating it", () => {
     for (const text of ["", "{", '{"tokens": {"t": {"token": SECRET}}}', '{"a": "SECRET', "SECRET", '{"a":1,}'])
-      assert.match(problemsIn(text).join(), /^\$: expected JSON(?:, and line \d+ column \d+ is none)?$/, text);
+      assert.match(
+        problemsIn(text).join(),
+        /^\$: expected JSON(?:, got a syntax error at line \d+, column \d+)?$/,
+        text,
+      );
     for (const text of ["[]", "null", '"SECRET"', "7"]) {
       assert.lengthOf(problemsIn(text), 1);
       assert.notInclude(problemsIn(text).join(), "SECRET");
@@ -287,13 +291,13 @@ describe("readConfig", () => {
 
   it("refuses HTTP/2 with a sentence", () => {
     assert.deepStrictEqual(problemsIn({ upstreams: { a: { url, http: 2 } } }), [
-      "$.upstreams.a.http: expected 1: the gateway speaks HTTP/1.1 to providers; leave `http` out",
+      "$.upstreams.a.http: expected 1: the gateway speaks HTTP/1.1 to providers; omit `http`",
     ]);
   });
 
   it("refuses the delivery log with a sentence that says what replaces it", () => {
     assert.deepStrictEqual(problemsIn({ delivery_log: true }), [
-      "$.delivery_log: expected no such key: give each gateway the address at which the others reach it by `advertise` instead",
+      "$.delivery_log: expected a known key: set `advertise` to the address at which other gateways reach this one",
     ]);
   });
 

@@ -160,7 +160,7 @@ describe("each option", () => {
           assert.deepStrictEqual(read, { program: filed(entry, 7), warnings: [] }, entry.name);
         }
         const read = yield* typed({}, { [key]: ["none=7"] });
-        assert.deepStrictEqual(read, { wrong: [`--${flag} none: expected no such key`] });
+        assert.deepStrictEqual(read, { wrong: [`--${flag} none: expected a known key`] });
       }
     }),
   );
@@ -235,7 +235,7 @@ describe("the address that a gateway advertises", () => {
 
   it("needs a store that other gateways can share", () => {
     const advertised = { advertise: "https://gateway-1.internal:8787" };
-    assert.match(problemOf({ ...advertised, db: "memory" }) ?? "", /^advertise: .* name one by --db/);
+    assert.match(problemOf({ ...advertised, db: "memory" }) ?? "", /^advertise: .* name one with --db/);
     for (const db of ["runs.db", "postgres://h/d"]) assert.isUndefined(problemOf({ ...advertised, db }));
   });
 
@@ -248,7 +248,7 @@ describe("the address that a gateway advertises", () => {
         );
       assert.deepStrictEqual(yield* given("true"), {
         wrong: [
-          "$STREAM_RECOVERY_DELIVERY_LOG: expected no such variable: give each gateway the address at which the others reach it by STREAM_RECOVERY_ADVERTISE instead",
+          "$STREAM_RECOVERY_DELIVERY_LOG: expected this variable to be unset: set STREAM_RECOVERY_ADVERTISE to the address at which other gateways reach this one",
         ],
       });
       assert.property(yield* given(""), "program");

@@ -82,53 +82,53 @@ describe("routes of a configuration file", () => {
       [{ routes: { openai: [] } }, "$.routes.openai: expected 1 to 15 routes"],
       [route({ upstream: "nobody" }), "$.routes.openai[0].upstream: expected the name of an upstream"],
       [route({ upstream: undefined }), "$.routes.openai[0].upstream: expected this key"],
-      [route({ url }), "$.routes.openai[0].url: expected no such key"],
+      [route({ url }), "$.routes.openai[0].url: expected a known key"],
       [route({ id: "EU" }), "$.routes.openai[0].id: expected a name of 1 to 32 of a-z, 0-9 and -"],
       [
         route({ id: "openai" }),
-        "$.routes.openai[0].id: expected another id: this one is the upstream's own, the first route",
+        "$.routes.openai[0].id: expected a different id: this one is the upstream's own, which is the first route",
       ],
       [
         { routes: { openai: [{ upstream: "plain" }, { upstream: "plain" }] } },
-        "$.routes.openai[1].id: expected each id once in a list",
+        "$.routes.openai[1].id: expected each id once per list",
       ],
       [
         route({ id: "azure" }),
-        "$.routes.openai[0].id: expected an id that is of no other upstream, and no other upstream's name",
+        "$.routes.openai[0].id: expected an id that no other upstream uses as an id or as its name",
       ],
       [
         { routes: { openai: [{ id: "eu", upstream: "plain" }], gemini: [{ id: "eu", upstream: "chat" }] } },
-        "$.routes.gemini[0].id: expected an id that is of no other upstream, and no other upstream's name",
+        "$.routes.gemini[0].id: expected an id that no other upstream uses as an id or as its name",
       ],
       [
         { routes: { azure: [{ upstream: "claude" }] } },
-        "$.routes.azure[0].upstream: expected an upstream of one of its protocols (openai-chat)",
+        "$.routes.azure[0].upstream: expected an upstream with one of these protocols (openai-chat)",
       ],
       [
         { routes: { openai: [{ id: "again", upstream: "openai" }] } },
-        "$.routes.openai[0].upstream: expected another upstream, or something that is set or dropped",
+        "$.routes.openai[0].upstream: expected a different upstream, or fields in `set` or `drop`",
       ],
       [route({ models: [] }), "$.routes.openai[0].models: expected 1 to 64 models"],
       [route({ models: [""] }), "$.routes.openai[0].models[0]: expected 1 to 128 characters"],
       [
         route({ set: { headers: { Host: "x" } } }),
-        "$.routes.openai[0].set.headers.Host: expected the name of a header that a client sends",
+        "$.routes.openai[0].set.headers.Host: expected the name of a request header",
       ],
       [
         route({ set: { headers: { "Content-Encoding": "gzip" } } }),
-        "$.routes.openai[0].set.headers.Content-Encoding: expected the name of a header that a client sends",
+        "$.routes.openai[0].set.headers.Content-Encoding: expected the name of a request header",
       ],
       [
         route({ set: { headers: { "x-recovery-token": "x" } } }),
-        "$.routes.openai[0].set.headers.x-recovery-token: expected the name of a header that a client sends",
+        "$.routes.openai[0].set.headers.x-recovery-token: expected the name of a request header",
       ],
       [
         route({ set: { headers: { Authorization: "Bearer x" } } }),
-        "$.routes.openai[0].set.headers.Authorization: expected a header that holds no credential: the upstream has it",
+        "$.routes.openai[0].set.headers.Authorization: expected a header without a credential: the upstream holds the credential",
       ],
       [
         route({ set: { headers: { "x-a": "a\nb" } } }),
-        "$.routes.openai[0].set.headers.x-a: expected a text that a header can hold",
+        "$.routes.openai[0].set.headers.x-a: expected a valid header value",
       ],
       [
         route({ set: { headers: { "x-a": "1" } }, drop: { headers: ["X-A"] } }),
@@ -136,24 +136,24 @@ describe("routes of a configuration file", () => {
       ],
       [
         route({ set: { body: { "a.b.c": 1 } } }),
-        '$.routes.openai[0].set.body["a.b.c"]: expected a field of the body, or two with a dot between',
+        '$.routes.openai[0].set.body["a.b.c"]: expected a field of the body, or two names joined by a dot',
       ],
       [
         route({ set: { body: { stream: false } } }),
-        "$.routes.openai[0].set.body.stream: expected a field that leaves what is asked for, and how it comes",
+        "$.routes.openai[0].set.body.stream: expected a field that does not change the prompt or the form of the response",
       ],
       [
         route({ set: { body: { "prompt.id": "p" } } }),
-        '$.routes.openai[0].set.body["prompt.id"]: expected a field that leaves what is asked for, and how it comes',
+        '$.routes.openai[0].set.body["prompt.id"]: expected a field that does not change the prompt or the form of the response',
       ],
       [
         route({ drop: { body: ["conversation.id"] } }),
-        "$.routes.openai[0].drop.body[0]: expected a field that leaves what is asked for, and how it comes",
+        "$.routes.openai[0].drop.body[0]: expected a field that does not change the prompt or the form of the response",
       ],
       [route({ set: { body: { model: 1 } } }), "$.routes.openai[0].set.body.model: expected the name of a model"],
       [
         route({ set: { body: { a: 1 } }, drop: { body: ["a.b"] } }),
-        "$.routes.openai[0].set.body.a: expected each field once, and no part of another",
+        "$.routes.openai[0].set.body.a: expected each field once, and no field inside another",
       ],
       [{ moves_on: { openai: ["refused"] } }, "$.moves_on.openai: expected the name of an upstream with routes"],
       [
@@ -188,7 +188,7 @@ describe("settingsOf, of routes", () => {
       { ...eu, headers: [["x-api-key", "secret-of-the-operator"] as const] },
     ]) {
       const said = refusal({ routes, named: [own] });
-      assert.match(said, /^routes: the route eu has a credential of its own \(upstream eu\), so clients need a token/);
+      assert.match(said, /^routes: the route eu has its own credential \(upstream eu\), so clients need a token/);
       assert.notInclude(said, "secret");
       assert.strictEqual(refusal({ routes, named: [own], token: "a-token-of-24-characters" }), "");
     }

@@ -164,7 +164,7 @@ describe.skipIf(missing !== undefined)("the page in a browser", { timeout: brows
       assert.isAtLeast(yield* steps(() => contrast(page, "#cancel")), 4.5);
       yield* steps(() => button.click());
       yield* steps(() => page.getByRole("button", { name: "Cancel the run" }).click());
-      yield* steps(() => page.locator("#said", { hasText: "Cancelled by the process that you asked" }).waitFor());
+      yield* steps(() => page.locator("#said", { hasText: "The process that you asked owns the run" }).waitFor());
       yield* steps(() => page.locator(".run-head .chip", { hasText: "stopped" }).waitFor());
       assert.strictEqual(yield* steps(() => button.count()), 0);
       assert.strictEqual((yield* recorder.runs())[0]?.end?.reason, "user_cancelled");
@@ -189,7 +189,7 @@ describe.skipIf(missing !== undefined)("the page in a browser", { timeout: brows
       );
       yield* steps(() => page.goto(`${server.url}recovery/?run=run_a`));
       yield* steps(() => page.getByRole("button", { name: "It ran", exact: true }).click());
-      yield* steps(() => page.locator("#said[data-bad=true]", { hasText: "answered before" }).waitFor());
+      yield* steps(() => page.locator("#said[data-bad=true]", { hasText: "already answered" }).waitFor());
       yield* steps(() => page.getByRole("button", { name: "It ran", exact: true }).waitFor({ state: "detached" }));
       assert.strictEqual((yield* recorder.run("run_a"))?.questions[0]?.answer, "stop");
     }).pipe(Effect.scoped, Effect.provide(memory)),

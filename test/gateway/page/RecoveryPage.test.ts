@@ -132,7 +132,7 @@ describe("the page", () => {
       assert.include(first, '<option value="completed" selected>');
       const [, older = ""] = /href="\.\/\?([^"]+)#runs">Older/.exec(first) ?? [];
       assert.deepStrictEqual(rows((yield* got(`/recovery/?${older.replaceAll("&amp;", "&")}`))?.text).length, 5);
-      assert.include((yield* got("/recovery/?q=none"))?.text, "No run on record fits the search.");
+      assert.include((yield* got("/recovery/?q=none"))?.text, "No run on record matches the search.");
       const bad = yield* got("/recovery/?since=%3Cscript%3E&q=run");
       assert.deepStrictEqual([bad?.status, rows(bad?.text)], [400, []]);
       assert.include(bad?.text, 'name="since" value="&lt;script&gt;"');
@@ -163,7 +163,7 @@ describe("the page", () => {
           got(path).pipe(Effect.provideService(Traffic, { status: Effect.succeed(status), changes: Stream.empty })),
           (it) => it?.text ?? "",
         );
-      const words = "goes on without its client, until 2026-11-22 09:30:48 UTC";
+      const words = "continues without its client until 2026-11-22 09:30:48 UTC";
       const list = yield* shown("/recovery/");
       assert.strictEqual(list.split(words).length, 2);
       assert.include(list.slice(list.indexOf('id="run-run_alone"')).split("</li>")[0], words);
@@ -196,7 +196,7 @@ describe("the page", () => {
         assert.include(card, words);
       }
       assert.include(card, 'data-of="gpt-5.1-codex, run run_new"');
-      assert.include(text, "then it takes “Stop”");
+      assert.include(text, "then it chooses “Stop”");
     }).pipe(Effect.scoped, Effect.provide(memory)),
   );
 
@@ -220,7 +220,7 @@ describe("the page", () => {
             Effect.provideService(StoreHealth, { state: Effect.succeed(failing), now: () => failing }),
             Effect.provideService(Traffic, { status: Effect.succeed(draining), changes: Stream.empty }),
           );
-          assert.include(told?.text, "takes no writes now (<code>disk_full</code>)");
+          assert.include(told?.text, "does not accept writes (<code>disk_full</code>)");
           assert.include(told?.text, "The gateway is shutting down");
         }
       }).pipe(Effect.scoped, Effect.provide(memory)),

@@ -26,7 +26,7 @@ describe("the file of a run", () => {
       '<code title="The rule that decided">tool_calls_fenced</code>',
       "shown=reasoning",
       "stalled · silence",
-      "a clock ran out: silence",
+      "a clock expired: silence",
       "changes something",
       "1\u202f840 characters",
       "It was carried out, and a later attempt completed the run.",
@@ -41,11 +41,11 @@ describe("the file of a run", () => {
     // Two in the rows and two in the text, each with its background.
     assert.strictEqual(sewn.match(/<path class="stitch"/g)?.length, 4);
     for (const words of [
-      "Where the text goes on",
-      "goes on after 412 characters at 9.8 s",
+      "Where the text continues",
+      "continues after 412 characters at 9.8 s",
       "seam after 1\u202f204 characters",
-      "It goes on after 412 characters: the new text began with the end of what was shown.",
-      "the provider goes on behind the text that it is given, as it declares",
+      "It continues after 412 characters: the new text began with the end of the shown text.",
+      "the provider declares that it continues the text that it is given",
       "The text in pieces: attempt 1; attempt 2 after 412 characters, by anchor; attempt 3 after 1\u202f204 characters, by prefill",
     ]) {
       assert.include(sewn, words);
@@ -58,17 +58,17 @@ describe("the file of a run", () => {
     const ends = places.map(([x = 0, width = 0]) => x + width);
     for (const [index, [x = -1]] of places.entries()) assert.closeTo(x, ends[index - 1] ?? 0, 0.01);
     assert.closeTo(ends.at(-1) ?? 0, 100, 0.01);
-    assert.notInclude(text, "Where the text goes on");
+    assert.notInclude(text, "Where the text continues");
     assert.notInclude(text, 'stitch" d=');
   });
 
   it("says why a text was not continued, and why new text was not joined", () => {
     const refused = runDocument(folded(Seams.refused("logprobs", "run_a")), Runs.now);
-    assert.include(refused, "<code>logprobs</code> It does not go on by itself.");
-    assert.include(refused, 'text not gone on with: <bdi class="label">logprobs</bdi>');
+    assert.include(refused, "<code>logprobs</code> It does not continue automatically.");
+    assert.include(refused, 'text not continued: <bdi class="label">logprobs</bdi>');
     const unproven = runDocument(folded(Seams.unproven("run_a")), Runs.now);
-    assert.include(unproven, "the new text did not begin with the end of what was shown");
-    assert.include(unproven, "; nothing of it was shown that is not proven");
+    assert.include(unproven, "the new text did not begin with the end of the shown text");
+    assert.include(unproven, "; none of the unproven text was shown");
   });
 
   it("names the calls that the provider may run again, if the stream did not show them", () => {

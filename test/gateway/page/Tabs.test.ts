@@ -203,7 +203,7 @@ describe.skipIf(missing !== undefined)("tabs of the page", { timeout: browserTes
       yield* steps(() => page.goto(`${server.url}recovery/`));
       const words = page.locator("#feed-words");
       yield* steps(() => page.locator("#feed[data-feed=silent]").waitFor());
-      assert.strictEqual(yield* steps(() => words.textContent()), "the live feed is silent; looking every 3 s");
+      assert.strictEqual(yield* steps(() => words.textContent()), "the live feed is silent; polling every 3 s");
       assert.match((yield* steps(() => page.locator("#feed-age").textContent())) ?? "", /^last news \d s ago$/);
       yield* put([Runs.recovered("run_new")]);
       yield* shows(page, "run_new");

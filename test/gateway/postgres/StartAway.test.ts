@@ -70,10 +70,7 @@ describe("serve whose PostgreSQL is away when it starts", () => {
         const it = yield* whileAway(
           Effect.gen(function* () {
             const begun = yield* start(cluster.address(database), ...more);
-            yield* untilLogged(
-              begun,
-              /WARN +the store cannot be opened, and it is tried again for up to 60 s: \S+ cannot/,
-            );
+            yield* untilLogged(begun, /WARN +cannot open the store, retrying for up to 60 s: \S+ cannot/);
             yield* refuses(begun);
             assert.strictEqual(begun.stdout(), "");
             return begun;
@@ -95,7 +92,7 @@ describe("serve whose PostgreSQL is away when it starts", () => {
       yield* whileAway(
         Effect.gen(function* () {
           process.kill(workersOf(it).get(2) ?? 0, "SIGKILL");
-          yield* untilLogged(it, /the store cannot be opened, .* worker=2/);
+          yield* untilLogged(it, /cannot open the store, .* worker=2/);
           const said = yield* Effect.all(Array.from({ length: 20 }, () => ready(it)));
           for (const one of said) assert.match(one, /^200 \{"status":"(?:ok|degraded)"/);
         }),
@@ -108,7 +105,7 @@ describe("serve whose PostgreSQL is away when it starts", () => {
       const proxy = yield* SilentProxy.make(cluster.address("silent"), cluster.socket);
       yield* proxy.silence;
       const [one, other] = [yield* start(proxy.address), yield* start(proxy.address)];
-      for (const it of [one, other]) yield* untilLogged(it, /the store cannot be opened/);
+      for (const it of [one, other]) yield* untilLogged(it, /cannot open the store/);
       // A reload is kept until it serves: without that it would end the process.
       one.child.kill("SIGHUP");
       other.child.kill("SIGTERM");
@@ -116,7 +113,7 @@ describe("serve whose PostgreSQL is away when it starts", () => {
       assert.strictEqual(other.stdout(), "");
       yield* proxy.speak;
       assert.strictEqual(yield* Effect.promise(() => one.listens), one.url);
-      yield* untilLogged(one, /the configuration was read again/);
+      yield* untilLogged(one, /the configuration was reloaded/);
     }),
   );
 
@@ -126,7 +123,7 @@ describe("serve whose PostgreSQL is away when it starts", () => {
       assert.deepStrictEqual(yield* Effect.promise(() => it.exited), [2, null]);
       assert.match(
         it.stderr(),
-        /^serve: \S+ is no database or schema of its server\. Create it, or name another one\n$/,
+        /^serve: \S+ does not exist: its server has no such database or schema\. Create it, or name another one\n$/,
       );
     }),
   );

@@ -243,7 +243,7 @@ describe("requests that the gateway does not serve", () => {
         const got = yield* ask(coding);
         assert.match(got, /^HTTP\/1\.1 501 /, coding);
         assert.match(got, /\r\nx-recovery-refused: coding\r\n/i);
-        assert.match(got, /"message":"stream-recovery gateway: .*without another Transfer-Encoding/);
+        assert.match(got, /"message":"stream-recovery gateway: .*without any other Transfer-Encoding/);
       }
       assert.lengthOf(seen, 0);
       assert.match(yield* ask("Chunked"), /^HTTP\/1\.1 200 /);

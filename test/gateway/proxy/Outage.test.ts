@@ -78,7 +78,7 @@ describe("Gateway, a provider that goes down", () => {
         assert.strictEqual(got.headers["x-should-retry"], "true");
         assert.strictEqual(recovery(got, "refused"), "unavailable");
         const { error, type } = JSON.parse(got.text);
-        assert.match(error.message, /cannot be reached now.*ask again/);
+        assert.match(error.message, /cannot be reached now.*Ask again/);
         if (protocol === "google-gemini") assert.deepStrictEqual([error.code, error.status], [503, "UNAVAILABLE"]);
         else assert.strictEqual(error.type, "gateway_unavailable");
         if (protocol === "anthropic-messages") assert.strictEqual(type, "error");

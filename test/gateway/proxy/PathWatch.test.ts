@@ -82,7 +82,7 @@ describe("the watch over the paths", () => {
         const told = lines();
         assert.deepStrictEqual(
           told.map(([said]) => said),
-          Array.from({ length: 2 }, () => "a provider asks to wait, and runs do so"),
+          Array.from({ length: 2 }, () => "a provider announced a cooldown, and runs wait for its end"),
         );
         assert.deepStrictEqual(told[0]?.[1], {
           ...{ path: Cases.cooling.path, model: "gpt-5.6-mini", credential: "0123abcd", kind: "rate_limited" },

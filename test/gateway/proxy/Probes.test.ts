@@ -126,7 +126,7 @@ describe("probes", () => {
       );
       assert.isString(said.store.reason);
       const page = yield* Effect.promise(() => send(`${url}/recovery/`));
-      assert.match(page.text, /The store takes no writes now/);
+      assert.match(page.text, /The store does not accept writes/);
       const scraped = yield* Effect.promise(() => send(`${url}/metrics`));
       assert.match(scraped.text, /^stream_recovery_gateway_store_failing 1$/m);
       lock.exec("ROLLBACK");

@@ -105,12 +105,12 @@ describe.concurrent("a body that is too long, while its client still sends it", 
           } as RequestInit),
         );
         assert.strictEqual(`${fetched.status} ${fetched.headers.get("x-recovery-refused")}`, "413 body");
-        assert.include(yield* Effect.promise(() => fetched.text()), "longer than the gateway takes");
+        assert.include(yield* Effect.promise(() => fetched.text()), "longer than the gateway accepts");
         const got = yield* Effect.promise(() =>
           undiciRequest(`${url}${path}`, { method: "POST", body: Readable.from(pieces(upload)) }),
         );
         assert.strictEqual(got.statusCode, 413);
-        assert.include(yield* Effect.promise(() => got.body.text()), "longer than the gateway takes");
+        assert.include(yield* Effect.promise(() => got.body.text()), "longer than the gateway accepts");
         assert.strictEqual(yield* nodeClient(`${url}${path}`), 413);
       }),
     );

@@ -85,7 +85,7 @@ describe("addressOf", () => {
 
   it("sends no misspelt probe to a provider", () => {
     for (const target of ["/livez/", "/LIVEZ", "//readyz", "/%6civez", "/readyz/x?verbose", `/t/${tokens[0]}/livez`])
-      assert.match(refusal(target).message, /^A probe asks/, target);
+      assert.match(refusal(target).message, /^A probe requests/, target);
     assert.isFalse(read("/v1/livez").own);
   });
 
@@ -104,7 +104,7 @@ describe("addressOf", () => {
   it("refuses /t without a token", () => {
     for (const target of ["/t", "/t/", "/t?x=1", "/t//v1/x"]) {
       assert.strictEqual(refusal(target).status, 404);
-      assert.match(refusal(target).message, /A token stands behind/);
+      assert.match(refusal(target).message, /A token follows/);
     }
   });
 

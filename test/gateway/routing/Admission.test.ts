@@ -117,8 +117,8 @@ describe("settingsOf", () => {
   it("wants a token of some length for any address but this machine's own, and never prints it", () => {
     assert.isUndefined(said({}));
     assert.isUndefined(said({ host: "::1" }));
-    assert.match(said({ host: "0.0.0.0" }) ?? "", /^token: needed/);
-    assert.match(said({ host: "192.168.0.2" }) ?? "", /^token: needed/);
+    assert.match(said({ host: "0.0.0.0" }) ?? "", /^token: required/);
+    assert.match(said({ host: "192.168.0.2" }) ?? "", /^token: required/);
     assert.isUndefined(said({ host: "0.0.0.0", token }));
     for (const bad of ["short", "with/slash-and-more-of-it"]) {
       assert.match(said({ token: bad }) ?? "", /^token: expected/);

@@ -116,7 +116,7 @@ describe("a named upstream", () => {
       assert.strictEqual(goes(path, headers, { url: "https://api.openai.com/v1" }), "400 vendor");
       const way = wayOn(`/u/a${path}`, headers, [upstream(chat)]);
       const message = "refused" in way ? way.refused.message : "";
-      assert.match(message, /upstream a, so the gateway has not sent it/);
+      assert.match(message, /upstream a, so the gateway did not send it/);
       assert.notMatch(message, /secret|AIza|sk-ant/);
     });
 

@@ -155,7 +155,7 @@ describe("routeOf, where another vendor's credential or path is carried", () => 
     const route = routeOf(chat, [["x-api-key", "sk-ant-EXAMPLE"], ...bearer("sk-proj-OTHER")], upstreamsDefault);
     assert.isTrue("refused" in route);
     const said = "refused" in route ? route.refused.message : "";
-    assert.match(said, /OpenAI \(authorization\).*Anthropic \(--anthropic-url\).*not sent it/);
+    assert.match(said, /OpenAI \(authorization\).*Anthropic \(--anthropic-url\).*not send it/);
     assert.notMatch(said, /EXAMPLE|OTHER/);
   });
 

@@ -49,25 +49,25 @@ const kept: Partial<GatewayRemains> = { fault: "reset", tries: [whole], again: u
 const nothing: Readonly<Record<string, readonly [Partial<GatewayRemains>, RegExp]>> = {
   "a stream that was over before its gateway was killed": [
     { wasIn: false },
-    /kill -9, shown: missed: .*in its state no more/,
+    /kill -9, shown: missed: .*had left its state/,
   ],
-  "a signal that no process got": [{ hasMet: false }, /the fault met nothing/],
+  "a signal that no process got": [{ hasMet: false }, /the fault hit nothing/],
   "a killed gateway's stream of which no other one has taken a run": [
     { records: [recordOf(100, E.ended())] },
     /no other gateway took/,
   ],
   "a clock that was right": [
     { ...kept, fault: "clock ahead", records: [recordOf(100, E.ended())], hasMet: false },
-    /clock ahead, shown: missed: the fault met nothing/,
+    /clock ahead, shown: missed: the fault hit nothing/,
   ],
 };
 
 const bad: Readonly<Record<string, readonly [Partial<GatewayRemains>, RegExp]>> = {
   "a stream that is lost": [{ tries: [broken, broken], again: undefined }, /lost: 2 tries, the last broken/],
-  "a stream that nobody has asked for": [{ tries: [], asked: 0, again: undefined }, /nobody has asked/],
+  "a stream that nobody has asked for": [{ tries: [], asked: 0, again: undefined }, /no client sent a request/],
   "a client that notices a reset": [
     { ...kept, tries: [broken, whole], asked: 2, records: [recordOf(100, E.ended())] },
-    /has noticed: broken/,
+    /its client noticed: broken/,
   ],
   "a delta that came twice": [{ tries: [{ ...broken, text: "r1.0·r1.0·" }, whole] }, /a client has "r1/],
   "a delta that is missing": [{ tries: [{ ...broken, text: "r1.0·r1.2·" }, whole] }, /a client has "r1/],
@@ -85,26 +85,26 @@ const bad: Readonly<Record<string, readonly [Partial<GatewayRemains>, RegExp]>> 
       ],
       again: undefined,
     },
-    /handed over 2 times/,
+    /delivered 2 times/,
   ],
-  "a call that did not come": [{ state: "called" }, /handed over 0 times/],
-  "a request without a reason": [{ asked: 3 }, /asked 3 times, of which 2/],
+  "a call that did not come": [{ state: "called" }, /delivered 0 times/],
+  "a request without a reason": [{ asked: 3 }, /received 3 requests, of which 2/],
   "a request for a response that was there": [
     { tries: [broken, { ...whole, isAttached: true }] },
-    /asked 2 times, of which 1/,
+    /received 2 requests, of which 1/,
   ],
-  "a repeat that is a run of its own": [{ again: { ...attached, isAttached: false } }, /another response: whole/],
-  "a repeat that has something else": [{ again: { ...attached, text: text(0) } }, /another response: whole/],
+  "a repeat that is a run of its own": [{ again: { ...attached, isAttached: false } }, /a different response: whole/],
+  "a repeat that has something else": [{ again: { ...attached, text: text(0) } }, /a different response: whole/],
   "a stream of which nothing is on record": [{ records: [] }, /no run is on record/],
   "a run without an end": [{ records: [recordOf(undefined)] }, /has no end: live/],
-  "a run that is decided late": [{ records: [recordOf(8_001, E.ended(gone))] }, /decided behind 8001 ms/],
+  "a run that is decided late": [{ records: [recordOf(8_001, E.ended(gone))] }, /decided after 8001 ms/],
   "a run that is decided twice": [
     { records: [recordOf(1, E.opened("r", 1, crashed), E.opened("r", 2, crashed), E.ended(gone))] },
     /decided twice/,
   ],
   "a run that was taken from a gateway that lives": [
     { ...kept, records: [recordOf(1, E.ended(gone))] },
-    /taken from a gateway that lives/,
+    /taken from a living gateway/,
   ],
 };
 

@@ -32,8 +32,8 @@ const good: NodeRemains = {
 
 /** What tells nothing of a run under its fault. */
 const nothing: Readonly<Record<string, readonly [Partial<NodeRemains>, RegExp]>> = {
-  "a run that was over before its node was killed": [{ wasIn: false }, /kill -9, held: missed: .*in its state no more/],
-  "a signal that no process got": [{ hasMet: false }, /the fault met nothing/],
+  "a run that was over before its node was killed": [{ wasIn: false }, /kill -9, held: missed: .*had left its state/],
+  "a signal that no process got": [{ hasMet: false }, /the fault hit nothing/],
   "a killed node's run that no other one has taken": [{ record: recordOf(E.ended()) }, /no other node took/],
   "a node that went on before its lease was over": [
     { fault: "stopped", record: recordOf(E.ended()) },
@@ -41,22 +41,22 @@ const nothing: Readonly<Record<string, readonly [Partial<NodeRemains>, RegExp]>>
   ],
   "connections that were not there to be reset": [
     { fault: "reset", record: recordOf(E.ended()), hasMet: false },
-    /reset, held: missed: the fault met nothing/,
+    /reset, held: missed: the fault hit nothing/,
   ],
 };
 
 const bad: Readonly<Record<string, readonly [Partial<NodeRemains>, RegExp]>> = {
   "a tool that ran twice": [{ marks: ["start", "done", "start"] }, /the tool ran twice/],
-  "a request too many": [{ asked: [3, 0] }, /asked 3 times$/],
-  "a continuation too many": [{ asked: [2, 1] }, /asked 1 times to go on/],
+  "a request too many": [{ asked: [3, 0] }, /received 3 requests$/],
+  "a continuation too many": [{ asked: [2, 1] }, /received 1 requests to continue/],
   "a run that is lost": [{ record: undefined }, /lost/],
   "a run without an end": [{ record: recordOf(E.attempt(2, "replay")) }, /no end: live/],
-  "a run that is decided late": [{ lateMs: 7_001 }, /decided behind 7001 ms/],
+  "a run that is decided late": [{ lateMs: 7_001 }, /decided after 7001 ms/],
   "two answers on one screen": [{ diaries: [[saw(1)], [saw(2), well], []] }, /text of 2 answers/],
   "two completions": [{ diaries: [[well], [saw(2), well], []] }, /2 completions/],
   "a run that a clock took from its living node": [
     { fault: "clock ahead", record: recordOf(crashed, E.ended()) },
-    /a living node has lost it/,
+    /a living node lost it/,
   ],
 };
 

@@ -106,12 +106,15 @@ const bad: Readonly<Record<string, readonly [Partial<WorkersRemains>, RegExp]>> 
   "a stream that is lost": [{ ...struck, tries: [broken, broken] }, /lost: 2 tries, the last broken/],
   "a client that notices a sibling's death": [
     { tries: [broken, whole], again: undefined, asked: 2, records: [ended, ended] },
-    /has noticed: broken/,
+    /its client noticed: broken/,
   ],
-  "a survivor's text that ends early": [{ tries: [{ ...whole, text: textOf(59) }], again: undefined }, /has noticed/],
+  "a survivor's text that ends early": [
+    { tries: [{ ...whole, text: textOf(59) }], again: undefined },
+    /its client noticed/,
+  ],
   "a survivor's answered question that is not acted on": [
     { ...asking, tries: [{ ...broken, outcome: "told", text: "" }], asked: 1 },
-    /has noticed: told/,
+    /its client noticed: told/,
   ],
   "a delta that came twice": [{ ...struck, tries: [{ ...broken, text: "r1.0·r1.0·" }, repeat] }, /a client has "r1/],
   "a call that was handed over twice": [
@@ -122,71 +125,74 @@ const bad: Readonly<Record<string, readonly [Partial<WorkersRemains>, RegExp]>> 
         { ...whole, text: "", calls: 1 },
       ],
     },
-    /handed over 2 times/,
+    /delivered 2 times/,
   ],
   "a request without a reason": [
     { ...struck, asked: 3, records: [taken, recordOf(1, 2, E.ended())] },
-    /3 times, of which 2/,
+    /3 requests, of which 2/,
   ],
   "a request for what no gateway had taken": [
     { ...struck, tries: [broken, refused], stream: { ...streamOf("shown"), client: "never" } },
-    /2 times, of which 1 have/,
+    /2 requests, of which 1 have/,
   ],
   "a request for a response that was there": [
     { ...struck, tries: [broken, { ...attached, text: textOf(3, 2) }] },
-    /2 times, of which 1 have/,
+    /2 requests, of which 1 have/,
   ],
   "an order that a dead worker's run carries out": [
     { ...late, asked: 3, records: [{ ...orphan, attempts: 2 }, next] },
-    /3 times, of which 2 have a reason/,
+    /3 requests, of which 2 have a reason/,
   ],
   "an order that is carried out twice": [
     { ...asking, asked: 3, records: [recordOf(1, 3, ...retried, E.ended())] },
-    /3 times, of which 2/,
+    /3 requests, of which 2/,
   ],
-  "a request that no record tells of": [{ records: [{ ...ended, attempts: 0 }] }, /1 times, of which 0 are on record/],
-  "a repeat that is a run of its own": [{ again: { ...attached, isAttached: false } }, /another response: whole/],
+  "a request that no record tells of": [
+    { records: [{ ...ended, attempts: 0 }] },
+    /1 requests, of which 0 are on record/,
+  ],
+  "a repeat that is a run of its own": [{ again: { ...attached, isAttached: false } }, /a different response: whole/],
   "a key that is taken for its request": [{ other: attached }, /another request under its key had its response/],
   "a key that is used again in vain": [{ other: broken }, /another request under its key had no response/],
   "a stream of which nothing is on record": [{ records: [] }, /no run is on record/],
   "a run without an end": [{ records: [recordOf(undefined, 1)] }, /has no end: live/],
   "a dead worker's run that is decided late": [
     { ...struck, records: [{ ...taken, lateMs: 8_001 }, next] },
-    /decided behind 8001 ms/,
+    /decided after 8001 ms/,
   ],
   "a run that is decided twice": [
     { ...struck, records: [recordOf(1, 2, E.opened("r", 1, crashed), E.opened("r", 2, crashed), E.ended(gone))] },
     /decided twice/,
   ],
-  "a run that was taken from a worker that lives": [{ records: [taken] }, /taken from a gateway that lives/],
+  "a run that was taken from a worker that lives": [{ records: [taken] }, /taken from a living gateway/],
   "two answers to one question": [
     { ...asking, answers: [...(asking.answers ?? []), ...(asking.answers ?? [])] },
-    /r, question 1: 2 answers were taken/,
+    /r, question 1: 2 answers were accepted/,
   ],
   "an answer that was taken and is on no record": [
     { ...asking, records: [recordOf(100, 2, E.asked("r", 1), E.ended())] },
-    /r, question 1: retry was taken, and its record says nothing/,
+    /r, question 1: retry was accepted, but its record says nothing/,
   ],
   "an answer that was taken of a run that is on no record": [
     { ...late, records: [{ ...orphan, run_id: "other" }, next] },
-    /retry was taken, and its record says nothing/,
+    /retry was accepted, but its record says nothing/,
   ],
   "another answer than the one that was taken": [
     { ...asking, records: [recordOf(100, 2, E.asked("r", 1), answeredBy("stop", "person"), E.ended())] },
-    /retry was taken, and its record says stop/,
+    /retry was accepted, but its record says stop/,
   ],
   "a default where a person's answer was taken": [
     { ...asking, records: [recordOf(100, 2, E.asked("r", 1), answeredBy("retry", "expiry"), E.ended())] },
-    /retry was taken, and its record says retry by expiry/,
+    /retry was accepted, but its record says retry by expiry/,
   ],
 };
 
 const end: WorkersEnd = { leftBehind: [], exit: "0", succeededMs: [4_000], files: [], integrity: "ok", slowness: 1 };
 
 const badEnds: Readonly<Record<string, readonly [Partial<WorkersEnd>, RegExp]>> = {
-  "a process that is left behind": [{ leftBehind: [7] }, /process 7 lives/],
+  "a process that is left behind": [{ leftBehind: [7] }, /process 7 is alive/],
   "a supervisor that fails": [{ exit: "1" }, /ended with 1/],
-  "a successor that waits for the port": [{ succeededMs: [4_000, 20_001] }, /listened behind 20001 ms/],
+  "a successor that waits for the port": [{ succeededMs: [4_000, 20_001] }, /listened after 20001 ms/],
   "a socket that is left behind": [{ files: ["stream-recovery-workers-1"] }, /is left in the temporary directory/],
   "a damaged file": [{ integrity: "row 7 missing" }, /the file: row 7 missing/],
 };

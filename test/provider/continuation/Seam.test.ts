@@ -150,7 +150,7 @@ describe.each(ids)("%s: a request that goes on behind shown text", (protocol) =>
     const call = { type: "call", whole: true, attempt: 1, call: "0.0", json: { id: "c1", name: "f", input: "{}" } };
     for (const before of [call, { ...call, whole: false }]) {
       const given = { ...input(protocol, anchor), received: received(protocol, shown, [before]) };
-      assert.include(refusedFor(protocol, given), "a call stands open");
+      assert.include(refusedFor(protocol, given), "a call is open");
     }
   });
 
@@ -259,7 +259,7 @@ describe("A request that goes on behind shown text", () => {
     const next = built("anthropic-messages", given([of("hosted", true, call), of("result", true, result)]));
     assert.include(JSON.stringify(next), "web_search_tool_result");
     assert.deepStrictEqual(checks["anthropic-messages"](next), []);
-    assert.include(refusedFor("anthropic-messages", given([of("hosted", true, call)])), "a call stands open");
+    assert.include(refusedFor("anthropic-messages", given([of("hosted", true, call)])), "a call is open");
   });
 });
 

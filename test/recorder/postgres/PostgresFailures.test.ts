@@ -8,30 +8,30 @@ import * as Databases from "./Databases.ts";
 
 /** Codes of the server, the reason for programs, and a phrase of the message for people. */
 const codes: ReadonlyArray<readonly [code: string, reason: RecorderError["reason"], words: RegExp]> = [
-  ["40001", "locked", /undone whenever it was tried/],
-  ["40P01", "locked", /undone whenever it was tried/],
-  ["40000", "locked", /undone whenever it was tried/],
-  ["72000", "locked", /undone whenever it was tried/],
-  ["40003", "unavailable", /has lost track of a statement, and its transaction was undone; nothing was written/],
+  ["40001", "locked", /every try of this write was rolled back/],
+  ["40P01", "locked", /every try of this write was rolled back/],
+  ["40000", "locked", /every try of this write was rolled back/],
+  ["72000", "locked", /every try of this write was rolled back/],
+  ["40003", "unavailable", /lost track of a statement and rolled its transaction back; nothing was written/],
   ["55P03", "locked", /locked by another program/],
   ["53100", "disk_full", /no room left on its server's disk/],
-  ["25006", "read_only", /a standby, or set to be read-only/],
+  ["25006", "read_only", /a standby or is set to read-only/],
   ["42501", "read_only", /a right on the tables is missing/],
   ["XX001", "corrupt", /damaged files/],
   ["XX002", "corrupt", /damaged files/],
-  ["28000", "unavailable", /role or password/],
-  ["28P01", "unavailable", /role or password/],
-  ["3D000", "unavailable", /no database or schema/],
-  ["3F000", "unavailable", /no database or schema/],
-  ["57P04", "unavailable", /no database or schema/],
+  ["28000", "unavailable", /role, password or certificate/],
+  ["28P01", "unavailable", /role, password or certificate/],
+  ["3D000", "unavailable", /no such database or schema/],
+  ["3F000", "unavailable", /no such database or schema/],
+  ["57P04", "unavailable", /no such database or schema/],
   ["53200", "unavailable", /no connection or no memory/],
   ["53300", "unavailable", /max_connections/],
   ["53400", "unavailable", /no connection or no memory/],
-  ["57000", "unavailable", /an operator cancelled it/],
+  ["57000", "unavailable", /an operator cancelled its statement/],
   ["57014", "unavailable", /statement_timeout/],
-  ["58000", "unavailable", /an error of its system, such as a disk/],
-  ["58030", "unavailable", /an error of its system, such as a disk/],
-  ["58P01", "unavailable", /an error of its system, such as a disk/],
+  ["58000", "unavailable", /a system error, for example a disk/],
+  ["58030", "unavailable", /a system error, for example a disk/],
+  ["58P01", "unavailable", /a system error, for example a disk/],
   ["25P04", "unavailable", /shutting down or starting/],
   ["25P03", "unavailable", /shutting down or starting/],
   ["57P01", "unavailable", /shutting down or starting/],
@@ -78,7 +78,7 @@ describe("PostgresRunRecorder reports problems of its server, and continues afte
       });
       const { message, reason } = SqlFailure.explained(cause, "the database");
       assert.strictEqual(reason, "read_only");
-      assert.match(message, /^the database takes no writes: its server has no ids of transactions left/);
+      assert.match(message, /^the database accepts no writes: its server has no transaction ids left/);
     }
   });
 
@@ -169,11 +169,11 @@ describe("PostgresRunRecorder reports problems of its server, and continues afte
       const role = `full_${process.pid}`;
       yield* admin.unsafe(`CREATE ROLE ${role} LOGIN CONNECTION LIMIT 0`);
       const cases = [
-        [address.replace("/postgres?", "/nothing?"), /is no database or schema/],
+        [address.replace("/postgres?", "/nothing?"), /has no such database or schema/],
         [address.replace("user=postgres", "user=nobody"), /refuses this program's role/],
         [address.replace("user=postgres", `user=${role}`), /max_connections/],
         [address.replace("/postgres?", "/postgres?port=1&"), /cannot be reached/],
-        [`${address}&sslmode=verify-full`, /its server speaks no TLS/],
+        [`${address}&sslmode=verify-full`, /its server does not support TLS/],
         [`${address}&sslmode=verify-full&sslrootcert=/none/there.pem`, /ENOENT.*there\.pem/],
       ] as const;
       for (const [wrong, words] of cases) {

@@ -167,7 +167,7 @@ describe("writes of several runs to PostgreSQL", () => {
       const write = Effect.callback<string>((resume) => {
         its.commit("r", [E.attempt(2)], { services }, (why) => resume(Effect.succeed(why?.message ?? "taken")));
       });
-      assert.match(yield* write, /the recorder's write did not come back within/);
+      assert.match(yield* write, /the recorder's write did not return within/);
       yield* held.release;
       yield* recorder.write("r", [E.attempt(2)]);
       assert.strictEqual((yield* record(recorder, "r")).attempts.length, 2);

@@ -127,7 +127,7 @@ describe("a server backend that is killed during a commit", () => {
             else
               assert.match(
                 String(Exit.isFailure(written) && Cause.squash(written.cause)),
-                /is on record is not known$/,
+                /we cannot tell whether this write is on record$/,
               );
             assert.deepStrictEqual(yield* record(recorder, "before"), E.folded([E.begun("before"), E.attempt(1)]));
             assert.deepStrictEqual(yield* record(recorder, "held"), E.folded(entries));

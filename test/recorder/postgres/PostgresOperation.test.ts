@@ -160,11 +160,11 @@ describe("the commands that the PostgreSQL docs give an operator", () => {
       yield* recorder.write("asks long", E.life("asks long").slice(0, 7));
       const served = yield* serve(["--port", "0", "--db", as("recovery"), "--keep-runs", "60d"]);
       assert.match(served.url, /^http/, served.stderr());
-      assert.strictEqual(done(dry), "one ended run would be forgotten\n");
+      assert.strictEqual(done(dry), "one ended run would be deleted\n");
       assert.isDefined(yield* recorder.run("old"));
-      assert.strictEqual(done(wet), "forgot one ended run\n");
+      assert.strictEqual(done(wet), "deleted one ended run\n");
       assert.isUndefined(yield* recorder.run("old"));
-      assert.strictEqual(done(wet, "postgres"), "forgot 0 ended runs\n");
+      assert.strictEqual(done(wet, "postgres"), "deleted 0 ended runs\n");
       assert.notStrictEqual((yield* record(recorder, "asks long")).state, "ended");
       cluster.psql("recovery", "REVOKE DELETE ON stream_recovery_runs FROM recovery");
       yield* recorder.write("last", [E.begun("last"), E.ended()]);
@@ -222,7 +222,7 @@ describe("the commands that the PostgreSQL docs give an operator", () => {
         `stream-recovery runs export --all --out runs.jsonl; stream-recovery runs import ${db} runs.jsonl
         stream-recovery runs export --all ${db} > again.jsonl; stream-recovery runs import again.jsonl`,
       );
-      assert.match(out, /^\d+ runs added\n0 runs added, \d+ there already\n$/);
+      assert.match(out, /^\d+ runs added\n0 runs added, \d+ already present\n$/);
     }),
   );
 
@@ -281,7 +281,7 @@ describe("a gateway whose server answers nothing any more", () => {
           assert.isBelow(performance.now() - began, 11_000, served.stderr());
           assert.match(served.stderr(), /finishing 1 requests/);
           assert.match(served.stderr(), /the rest is on disk, and the next start writes it/);
-          assert.match(served.stderr(), /the lease was not given up: /);
+          assert.match(served.stderr(), /could not release the lease: /);
           yield* Effect.promise(() => read.cancel().catch(() => undefined));
         }).pipe(Effect.scoped),
     );

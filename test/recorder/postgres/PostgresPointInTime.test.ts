@@ -99,7 +99,7 @@ describe("a server that is restored to a moment between two writes", () => {
       const env = { ...process.env, STREAM_RECOVERY_DB: db, NO_COLOR: "1" };
       const ended = yield* Effect.promise(() => CommandLine.run(["recover", "--restored"], { env }));
       assert.strictEqual(ended.code, 0, ended.stderr);
-      assert.match(ended.stderr, /recover: these records say less than what happened/);
+      assert.match(ended.stderr, /recover: these records are incomplete/);
       const after = yield* Databases.open({ address: db });
       assert.deepStrictEqual(yield* record(after, "over"), E.folded(E.life("over")));
       assert.isUndefined(yield* after.run("later"));

@@ -92,7 +92,7 @@ describe("SqlRunRecorder.layer over a program's PgClient", () => {
       const { recorder } = yield* shared({ client: plain });
       const error = yield* Effect.flip(recorder.write("r", [E.begun("r")]));
       assert.deepInclude(error, { reason: "bad_option" });
-      assert.match(error.message, /read committed where serializable was asked for.*Use PgClient/);
+      assert.match(error.message, /read committed, but the recorder needs serializable.*Use PgClient/);
     }).pipe(Effect.scoped),
   );
 
@@ -101,7 +101,7 @@ describe("SqlRunRecorder.layer over a program's PgClient", () => {
       const { recorder } = yield* shared({ rowless: /\bRETURNING\b/ });
       const error = yield* Effect.flip(recorder.write("r", [E.begun("r")]));
       assert.deepInclude(error, { reason: "bad_option" });
-      assert.match(error.message, /gives no rows of a statement with RETURNING/);
+      assert.match(error.message, /returns no rows for a statement with RETURNING/);
       assert.isUndefined(yield* recorder.run("r"));
     }).pipe(Effect.scoped),
   );
@@ -111,8 +111,8 @@ describe("SqlRunRecorder.layer over a program's PgClient", () => {
     () =>
       Effect.gen(function* () {
         for (const [settings, words] of [
-          [{ server_version_num: "120022" }, /version 12, and the recorder needs PostgreSQL 13 or newer$/],
-          [{}, /no known version, and the recorder needs PostgreSQL 13 or newer$/],
+          [{ server_version_num: "120022" }, /version 12, but the recorder needs PostgreSQL 13 or newer$/],
+          [{}, /no known version, but the recorder needs PostgreSQL 13 or newer$/],
         ] as const) {
           const address = yield* Databases.empty;
           const error = yield* Effect.flip(Effect.scoped(shared({ settings }, address)));
@@ -141,7 +141,7 @@ describe("SqlRunRecorder.layer over a program's PgClient", () => {
         assert.lengthOf(said, 1);
         assert.match(
           said[0] ?? "",
-          /the database of runs acknowledges what is not on its disk \(synchronous_commit is off\)/,
+          /the database of runs acknowledges writes before they are on disk \(synchronous_commit is off\)/,
         );
       }).pipe(Effect.scoped),
   );

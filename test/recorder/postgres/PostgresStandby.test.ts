@@ -64,7 +64,7 @@ describe("a hot standby", () => {
         const recorder = yield* Databases.open({ address: standby.address(place), leaseMs: 600 });
         assert.deepStrictEqual(yield* record(recorder, "over"), E.folded(E.life("over")));
         assert.strictEqual((yield* record(recorder, "r")).state, "live");
-        const words = /takes no writes: its server is a standby, or set to be read-only\. Name the primary server$/;
+        const words = /accepts no writes: its server is a standby or is set to read-only\. Name the primary server$/;
         // A transaction of the store is refused by its kind, a single statement by its effect.
         const inTransaction = yield* Effect.flip(recorder.write("s", [E.begun("s")]));
         const { shared } = recorder;

@@ -57,7 +57,7 @@ describe("runs that are moved between a file and PostgreSQL", () => {
       );
       const onRecord = () => Effect.runPromise(Effect.map(rows, ([row]) => row?.n ?? 0));
       const again = yield* Effect.promise(() => KilledImport.killed(address, onRecord));
-      const said = `${KilledImport.runs - KilledImport.committed} runs added, ${KilledImport.committed} there already\n`;
+      const said = `${KilledImport.runs - KilledImport.committed} runs added, ${KilledImport.committed} already present\n`;
       assert.deepStrictEqual([again.code, again.stdout], [0, said], again.stderr);
       const there = yield* Moves.lines(yield* Databases.open({ address }));
       assert.deepStrictEqual(KilledImport.said(there), KilledImport.said(KilledImport.lines));

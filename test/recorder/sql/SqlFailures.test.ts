@@ -207,7 +207,7 @@ describe("SqlRunRecorder reports problems of its file, and continues after them"
       const before = readFileSync(file);
       const error = yield* Effect.flip(Folder.open({ file }));
       assert.deepInclude(error, { reason: "corrupt" });
-      assert.match(error.message, /no database of stream-recovery/);
+      assert.match(error.message, /is not a database of stream-recovery/);
       assert.deepStrictEqual(readFileSync(file), before);
     }),
   );

@@ -127,7 +127,7 @@ describe("writes of several runs in one step", () => {
         assert.isUndefined(yield* Folder.together(recorder, id, began(id)));
         const refused = yield* Effect.flip(recorder.write(id, began(id)));
         assert.strictEqual(refused.reason, "invalid");
-        assert.match(refused.message, /run_id: expected a text without half of a pair/);
+        assert.match(refused.message, /run_id: expected a string without lone surrogates/);
       }
       for (const id of ["r\u{1F600}", "r\0", "r'; --"]) {
         assert.isTrue(yield* Folder.together(recorder, id, began(id)));

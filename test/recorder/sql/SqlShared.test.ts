@@ -147,7 +147,7 @@ describe("SqlRunRecorder.layer and transactions of its program (L11)", () => {
           for (const [name, write] of Object.entries(writes)) {
             const error = yield* Effect.flip(write as Effect.Effect<unknown, RecorderError>);
             assert.deepInclude(error, { reason: "locked" }, name);
-            assert.match(error.message, /inside of a transaction of this program.*Run the stream outside/, name);
+            assert.match(error.message, /inside a transaction of this program.*Run the stream outside/, name);
           }
           assert.strictEqual((yield* record(recorder, "old")).state, "parked");
           assert.strictEqual((yield* recorder.runs()).length, 1);

@@ -58,8 +58,8 @@ describe("an address of PostgreSQL", () => {
 
   it("is refused with an error that names the expected format and repeats no part of it", () => {
     const cases: ReadonlyArray<readonly [string, RegExp]> = [
-      ["postgres://me:secret@h/d", /holds a password.*\$PGPASSWORD_FILE/],
-      ["postgres://h/d?password=secret", /holds a password/],
+      ["postgres://me:secret@h/d", /contains a password.*\$PGPASSWORD_FILE/],
+      ["postgres://h/d?password=secret", /contains a password/],
       ["postgres:secret", /expected postgres:\/\/ROLE@HOST:PORT\/DATABASE/],
       ["postgres://h:99999/secret", /expected postgres:/],
       ["postgres://h/d?port=secret", /port: expected 1 to 65535/],
@@ -68,12 +68,12 @@ describe("an address of PostgreSQL", () => {
       ["postgres://h/d?sslmode=secret", /sslmode: expected/],
       ["postgres://h/d?sslmod=secret", /expected only host, port, prefix/],
       ["postgres://h/d?schema=a;DROP%20secret", /schema: expected/],
-      ["postgres://h/%zzsecret", /a % is not followed by a code/],
+      ["postgres://h/%zzsecret", /a % is not followed by a valid code/],
       // A password with a character that has another meaning in an address.
       ["postgres://me:12#secret@h/d", /expected postgres:/],
       ["postgres://me:12/secret@h/d", /expected postgres:/],
       ["postgres://h/d#secret", /expected postgres:/],
-      ["postgres://h/d?sslmode=verify-full&sslmode=disable", /sslmode stands there twice/],
+      ["postgres://h/d?sslmode=verify-full&sslmode=disable", /sslmode is given twice/],
       ["postgres://h/d?host=", /host: expected one/],
       ["postgres://secret,other/d", /host: expected one/],
     ];
@@ -179,13 +179,13 @@ describe("a store", () => {
       yield* noMemoryFile;
       yield* inVariable("STREAM_RECOVERY_DB", "memory");
       for (const [program, said] of [
-        [{ workers: 2 }, /^workers: several of them share one store/],
-        [{ advertise: "https://gateway.test" }, /^advertise: gateways find each other in the store that they share/],
+        [{ workers: 2 }, /^workers: several workers need a shared store/],
+        [{ advertise: "https://gateway.test" }, /^advertise: gateways find each other in a shared store/],
         [{ keepRuns: "7d" }, /^keepRuns: a store in memory ends with its process/],
         [{ keepRunsMax: 9 }, /^keepRuns: a store in memory ends with its process/],
         [{ keepRuns: "a week" }, /^keepRuns: expected a duration/],
-        [{ keepRunsMax: -1 }, /^keepRunsMax: expected a whole number from 0 on, got -1$/],
-        [{ keepRunsMax: 1.5 }, /^keepRunsMax: expected a whole number from 0 on, got 1.5$/],
+        [{ keepRunsMax: -1 }, /^keepRunsMax: expected a whole number, not below 0, got -1$/],
+        [{ keepRunsMax: 1.5 }, /^keepRunsMax: expected a whole number, not below 0, got 1.5$/],
       ] as const) {
         const error = yield* Effect.flip(Layer.build(Layer.fresh(GatewayLayers.layer({ ...program, port: 0 }))));
         assert.deepInclude(error, { _tag: "GatewayError", reason: "bad_option" });

@@ -278,7 +278,7 @@ describe("an invalid file", () => {
       name: "without its last line, behind a whole batch",
       change: (file) => file.slice(0, -1),
       error: { reason: "cut", line: 6, field: "" },
-      says: /^line 6: the file was cut off behind this line/,
+      says: /^line 6: the file was cut off after this line/,
       added: 4,
     },
     {
@@ -292,7 +292,7 @@ describe("an invalid file", () => {
       name: "that has lost a line on its way",
       change: (file) => file.toSpliced(2, 1),
       error: { reason: "cut", line: 6, field: "end.runs" },
-      says: /^line 6: end.runs: expected 4, as so many runs stand before it/,
+      says: /^line 6: end.runs: expected 4, the number of runs before it/,
       added: 4,
     },
     {
@@ -327,14 +327,14 @@ describe("an invalid file", () => {
       name: "with something behind its end",
       change: (file) => [...file, file[1] ?? ""],
       error: { reason: "bad_line", line: 8, field: "" },
-      says: /^line 8: expected nothing behind the last line/,
+      says: /^line 8: expected nothing after the last line/,
       added: 5,
     },
     {
       name: "that is another export",
       change: () => ['{"export":"run","export_version":2}'],
       error: { reason: "not_runs", line: 1, field: "" },
-      says: /^line 1: this is no file of `runs export --all`/,
+      says: /^line 1: this is not a file of `runs export --all`/,
       added: 0,
     },
     {

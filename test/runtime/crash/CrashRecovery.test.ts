@@ -519,9 +519,9 @@ describe("layer", () => {
       isAway = false;
       yield* TestClock.adjust("90 seconds");
       assert.deepStrictEqual(said, [
-        "WARN orphaned runs cannot be looked for; each sweep tries again: runs cannot be reached",
-        "WARN orphaned runs cannot be looked for; each sweep tries again: runs cannot be reached away_ms=60000 failures=61",
-        "INFO orphaned runs are looked for again away_ms=91000 failures=91",
+        "WARN cannot look for orphaned runs; every sweep retries: runs cannot be reached",
+        "WARN cannot look for orphaned runs; every sweep retries: runs cannot be reached away_ms=60000 failures=61",
+        "INFO looking for orphaned runs again away_ms=91000 failures=91",
       ]);
     }).pipe(Effect.provide(memory())),
   );

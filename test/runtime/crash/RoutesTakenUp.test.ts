@@ -108,10 +108,7 @@ describe("A run with routes that another process takes up", () => {
       for (const request of [routed([S.hello], { c: [S.hello] }), routed([S.hello], {})]) {
         const seen = yield* it.takenUp(request.options);
         assert.strictEqual(S.errorOf(seen.exit)?.reason, "refused");
-        assert.strictEqual(
-          S.errorOf(seen.exit)?.message,
-          'routes: expected one with the id "b", by which the run goes',
-        );
+        assert.strictEqual(S.errorOf(seen.exit)?.message, 'routes: expected one with the id "b", which the run uses');
         assert.deepStrictEqual(
           request.requests().every((count) => count === 0),
           true,

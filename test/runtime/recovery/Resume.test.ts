@@ -195,7 +195,11 @@ describe("takeUp is refused", () => {
       }).pipe(Effect.provide(layer(["parked"]))),
     );
 
-  refused("for another transcript, and may be tried again", { transcript: "other" }, /^transcript: expected the one/);
+  refused(
+    "for another transcript, and may be tried again",
+    { transcript: "other" },
+    /^transcript: expected the transcript/,
+  );
   refused("for a run that has ended", {}, /has ended/, whole);
 
   it.effect("for a run that was started without a transcript", () =>

@@ -60,7 +60,7 @@ const refusedFor = (runId: string, { exit, lines }: S.Seen): void => {
   const error = S.errorOf(exit);
   assert.strictEqual(error?.reason, "refused");
   assert.include(error?.message, `runId: expected a new id, got "${runId}"`);
-  assert.match(error?.message ?? "", /Take a new id|which is live/);
+  assert.match(error?.message ?? "", /Use a new id|which is live/);
   assert.deepStrictEqual(lines, ["end refused not_retryable"]);
 };
 

@@ -199,7 +199,7 @@ describe("The backlog", () => {
 
 describe("An entry that could never be read back", () => {
   const invalid = (entry: number): Fault => {
-    const message = "r: a value of the write could not be read back";
+    const message = "r: a value of the write cannot be read back";
     return () => Effect.fail(new RecorderError({ reason: "invalid", run_id: "r", message, entry }));
   };
   /** Refuses a write that contains such an entry, and names the first one. */

@@ -55,7 +55,7 @@ describe("a store that is away", () => {
             assert.strictEqual(yield* writer("later").write([...parked], true), "recorded");
           }).pipe(Effect.scoped, Effect.provide(log));
           const levels = said.map((line) => line.replace(/ (?:away_ms|failures)=\d+/g, ""));
-          const away = "WARN runs cannot be recorded; what happens is kept until the store takes it: unavailable";
+          const away = "WARN cannot record runs; entries are kept until the store accepts them: unavailable";
           assert.deepStrictEqual(levels, [away, away, away, "INFO runs are recorded again"]);
         }),
     );
@@ -73,8 +73,8 @@ describe("a store that is away", () => {
       }).pipe(Effect.scoped, Effect.provide(log));
       const lost = said.filter((line) => line.startsWith("ERROR"));
       assert.lengthOf(lost, 2);
-      assert.match(lost[0] ?? "", /are given up.* why=overflow runs=1 entries=2/);
-      assert.match(lost[1] ?? "", /are given up.* why=overflow runs=500 entries=1000/);
+      assert.match(lost[0] ?? "", /they are lost.* why=overflow runs=1 entries=2/);
+      assert.match(lost[1] ?? "", /they are lost.* why=overflow runs=500 entries=1000/);
     }),
   );
 

@@ -149,7 +149,7 @@ describe("spans", () => {
       yield* told.of(cancels);
       assert.deepStrictEqual(told.spans.map(statusOf), ["interrupted", "interrupted"]);
       assert.deepStrictEqual(told.lines, [
-        "Debug The answer was cancelled by the user; it stays stopped, because the user cancelled. r 1 user_cancelled",
+        "Debug The user cancelled the answer; the run stays stopped because the user cancelled it. r 1 user_cancelled",
       ]);
     }),
   );
@@ -295,8 +295,8 @@ describe("log lines", () => {
       const script = scripted([start, reset], [start, text("whole"), done]);
       yield* told.of(StreamProcessor.use((it) => played(it.run(options(script, { runId: "r" })))));
       assert.deepStrictEqual(told.lines, [
-        "Debug The connection to the model provider was lost; nothing had been shown and no tool was called, so it is safely asked again. r 1 nothing_shown",
-        "Debug The response is complete; an earlier attempt had failed and was recovered. r 1 nothing_shown",
+        "Debug The connection to the model provider was lost; nothing had been shown and no tool was called, so a retry is safe. r 1 nothing_shown",
+        "Debug The response is complete. An earlier attempt failed and was recovered. r 1 nothing_shown",
       ]);
     }),
   );
@@ -307,7 +307,7 @@ describe("log lines", () => {
       const script = scripted([start, text("half"), reset]);
       yield* told.of(StreamProcessor.use((it) => played(it.run(options(script, { runId: "r" })))));
       const sentence =
-        "The connection to the model provider was lost; a part of the answer had been shown. No tool was called. Repeating gives a new answer in its place.";
+        "The connection to the model provider was lost; part of the answer had been shown. No tool was called. Repeating gives a new answer in its place.";
       assert.deepStrictEqual(told.lines, [
         `Warn ${sentence} r 1 text_shown`,
         `Warn ${sentence} The run stops here. r 1 text_shown`,
@@ -341,7 +341,7 @@ describe("log lines", () => {
       );
       const stops = told.lines.filter((line) => line.includes("the run stops"));
       assert.lengthOf(stops, 1);
-      assert.match(stops[0] ?? "", /^Warn .* It could not be recorded, so nothing is repeated and the run stops\. r 1/);
+      assert.match(stops[0] ?? "", /^Warn .* We could not record this, so nothing is repeated and the run stops\. r 1/);
     }),
   );
 });
@@ -380,7 +380,7 @@ describe("telemetry never affects a run", () => {
       assert.isTrue(Exit.isSuccess(seen.exit));
       assert.deepStrictEqual(
         told.lines.filter((line) => line.startsWith("Error")),
-        ["Error The telemetry of a run has failed and is off; the run goes on. r"],
+        ["Error The telemetry of a run failed and is off. The run continues. r"],
       );
     }),
   );

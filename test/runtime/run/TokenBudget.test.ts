@@ -85,9 +85,9 @@ describe("Tokens of a run", () => {
         const budget = { max_wasted_tokens: 1_000 };
         const told = yield* play([[S.start, usage(500, 20), S.reset]], { budget });
         assert.deepStrictEqual(told.lines.slice(-3), ["ask token_budget", "answer stop", "end stopped token_budget"]);
-        assert.include(told.incidents[0]?.message, "The number is the provider's own.");
+        assert.include(told.incidents[0]?.message, "The count is the provider's own.");
         const guessed = yield* play([[S.start, S.reset]], { budget, requestTokens: 501 });
-        assert.include(guessed.incidents[0]?.message, "The number is an estimate");
+        assert.include(guessed.incidents[0]?.message, "The count is an estimate");
         assert.include(guessed.incidents[0]?.decision.because ?? [], "tokens=estimated");
       }),
   );

@@ -48,8 +48,8 @@ export const judgeWhole = (
   const served = heard.log[0]?.sent_hash;
   return row(recording, { kind: "whole", at: 0, caller: { name: "" } }, frames, heard, false, [
     ...found,
-    ...(heard.log.length === 1 ? [] : [`expected 1 request, the server counted ${heard.log.length}`]),
-    ...(recording.status > 299 || served === hash ? [] : ["the served bytes are not the recorded ones"]),
+    ...(heard.log.length === 1 ? [] : [`expected 1 request, got ${heard.log.length}`]),
+    ...(recording.status > 299 || served === hash ? [] : ["the served bytes differ from the recorded ones"]),
     ...(expected === "complete" && !heard.completed
       ? [`not complete: ${heard.decisions.join(", ") || "no decision"}`]
       : []),
@@ -76,14 +76,14 @@ export const judgeBroken = (
     ...(falseSuccess ? ["complete from a broken answer"] : []),
     // On a busy machine the short stall timeout may also abort a healthy response.
     ...(heard.log.length > 2 && take.kind !== "stall" && whole.completed && whole.decisions.length === 0
-      ? [`expected at most 2 requests, the server counted ${heard.log.length}`]
+      ? [`expected at most 2 requests, got ${heard.log.length}`]
       : []),
-    ...(heard.decisions.length === 0 ? ["no decision was taken on the break"] : []),
+    ...(heard.decisions.length === 0 ? ["the break had no decision"] : []),
     ...(heard.completed ? missing(recording, frames, heard) : []),
-    ...(heard.completed && !whole.completed ? ["complete, although the whole recording is not"] : []),
+    ...(heard.completed && !whole.completed ? ["complete, although the full recording is not"] : []),
     ...(!heard.completed && whole.completed && !asked ? ["neither recovered nor asked"] : []),
     ...(!heard.completed && whole.completed && take.caller.answer === "retry"
-      ? [`not recovered although a person said retry: ${heard.decisions.join(", ")}`]
+      ? [`not recovered although a person answered retry: ${heard.decisions.join(", ")}`]
       : []),
   ];
   return row(recording, take, frames, heard, falseSuccess, problems);
@@ -111,7 +111,7 @@ const row = (
     decisions,
     extra,
     false_success,
-    problems: extra === 0 ? problems : [...problems, `${extra} events came twice, changed or out of order`],
+    problems: extra === 0 ? problems : [...problems, `${extra} events repeated, changed or out of order`],
   };
 };
 

@@ -100,7 +100,7 @@ export const bytesOf = (folder: string, recording: Recording) =>
       const wrong =
         (recording.bytes !== undefined && recording.bytes !== bytes.byteLength) ||
         (recording.sha256 !== undefined && recording.sha256 !== hash);
-      return { bytes, hash, problems: wrong ? ["the file is not the one that the manifest describes"] : [] };
+      return { bytes, hash, problems: wrong ? ["the file does not match the manifest"] : [] };
     },
   );
 

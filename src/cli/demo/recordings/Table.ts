@@ -80,8 +80,11 @@ export const table = (
     ...failures.map((row) => failureLine(row, seed, ink)),
     ...(failures.length === 0 ? [] : [""]),
     `${ink(totals.failures === 0 ? "good" : "bad", verdict)}, in ${seconds.toFixed(1)} s and ${totals.requests} requests.`,
-    ink("quiet", "A recording that is not complete is one of an error. RECOVERED: without a question."),
-    ink("quiet", `FALSE ENDS: breaks taken for an end. TWICE: events twice, changed or out of order. Seed ${seed}.`),
+    ink("quiet", "Recordings of an error are never complete. RECOVERED: without a question."),
+    ink(
+      "quiet",
+      `FALSE ENDS: breaks reported as an end. TWICE: events repeated, changed or out of order. Seed ${seed}.`,
+    ),
   ].join("\n");
 };
 

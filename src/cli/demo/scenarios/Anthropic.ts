@@ -71,7 +71,7 @@ export const scenariosAnthropic: ReadonlyArray<Scenario> = [
   },
   {
     name: "pings-for-ever",
-    fault: "thinking, then pings for ever",
+    fault: "thinking, then pings forever",
     protocol,
     clocks: { idle: 300 },
     answers: [
@@ -102,7 +102,7 @@ export const scenariosAnthropic: ReadonlyArray<Scenario> = [
   },
   {
     name: "text-goes-on-anthropic",
-    fault: "stall in text, goes on",
+    fault: "stall in text, continued",
     protocol,
     clocks: { idle: 300 },
     goesOn: {},

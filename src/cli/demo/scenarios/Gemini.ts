@@ -31,7 +31,7 @@ export const scenariosGemini: ReadonlyArray<Scenario> = [
   },
   {
     name: "text-goes-on-gemini",
-    fault: "FIN in text, goes on",
+    fault: "FIN in text, continued",
     protocol,
     goesOn: {},
     answers: [{ content: [{ text: 20 }], break: { kind: "fin", at: "event", n: 12 } }, { goes_on: {} }],
@@ -50,7 +50,7 @@ export const scenariosGemini: ReadonlyArray<Scenario> = [
   },
   {
     name: "keep-alive-only",
-    fault: "keep-alives only, for ever",
+    fault: "keep-alives only, forever",
     protocol,
     clocks: { first_progress: 300 },
     answers: [{ keep_alive: { every_ms: 40 }, break: { kind: "keep_alive", at: "after_head" } }, {}],

@@ -75,10 +75,10 @@ export const judge = (scenario: Scenario, outcome: PlayedRun): JudgedRun => {
     problems: [
       ...differences(row),
       ...connectionProblem(scenario, outcome),
-      ...(scenario.leavesAfter !== undefined && !outcome.attached ? ["the caller was not attached again"] : []),
+      ...(scenario.leavesAfter !== undefined && !outcome.attached ? ["the caller did not attach again"] : []),
       ...faults(verdict),
       ...log.filter((it) => it.outcome === "open").map((it) => `request ${it.number} was never closed`),
-      ...incidents.filter((it) => !isReproducible(it)).map((it) => `decide gives another decision for ${it.id}`),
+      ...incidents.filter((it) => !isReproducible(it)).map((it) => `decide gives a different decision for ${it.id}`),
     ],
   };
 };

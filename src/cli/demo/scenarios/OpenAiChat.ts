@@ -33,7 +33,7 @@ export const scenariosChat: ReadonlyArray<Scenario> = [
   },
   {
     name: "text-goes-on",
-    fault: "reset in text, goes on",
+    fault: "reset in text, continued",
     protocol,
     goesOn: {},
     answers: [{ content: [{ text: 20 }], delay_ms: 10, break: { kind: "rst", at: "event", n: 12 } }, { goes_on: {} }],
@@ -81,7 +81,7 @@ export const scenariosChat: ReadonlyArray<Scenario> = [
   },
   {
     name: "cooldown-of-a-sibling",
-    fault: "another run heard 429, 1 s",
+    fault: "another run got 429, 1 s",
     protocol,
     sibling: true,
     answers: [{ status: 429, headers: { "retry-after": "1" } }, {}],

@@ -19,7 +19,7 @@ const atOnce: DemoTool = { ...guarded, runs: "at_once" };
 export const scenariosResponses: ReadonlyArray<Scenario> = [
   {
     name: "text-goes-on-responses",
-    fault: "clean end in text, goes on",
+    fault: "clean end in text, continued",
     protocol,
     goesOn: {},
     answers: [{ content: [{ text: 20 }], break: { kind: "end", at: "event", n: 12 } }, { goes_on: {} }],
@@ -79,7 +79,7 @@ export const scenariosResponses: ReadonlyArray<Scenario> = [
   },
   {
     name: "tool-ran-cannot-continue",
-    fault: "tool had run, no way to go on",
+    fault: "tool had run, cannot continue",
     protocol,
     tools: [atOnce],
     answers: [{ content: [call, { reasoning: 4 }], delay_ms: 30, break: { kind: "rst", at: "terminal" } }],

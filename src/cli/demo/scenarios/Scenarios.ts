@@ -33,7 +33,7 @@ export const select = (only: ReadonlyArray<string>): Result.Result<ReadonlyArray
   const unknown = asked.find((value) => !scenarios.some((scenario) => matches(scenario, value)));
   if (unknown !== undefined) {
     const names = scenarios.map((scenario) => scenario.name).join(", ");
-    return Result.fail(`--only: no run is called "${unknown}"; there are ${names}`);
+    return Result.fail(`--only: unknown run "${unknown}"; expected ${names}`);
   }
   return Result.succeed(scenarios.filter((scenario) => asked.some((value) => matches(scenario, value))));
 };

@@ -61,11 +61,11 @@ const warnings = (
     ...(longer.length === 0
       ? []
       : [
-          `gives connections longer limits than were asked for, as a pooler does that drops them (ms: ${longer.join(", ")}): a process that stands still may hold up all others. Let the role keep them: docs/postgres.md#poolers`,
+          `gives connections longer timeouts than we asked for (ms: ${longer.join(", ")}), for example because a pooler drops them. A stalled process may then block all others. Set the timeouts on the role: docs/postgres.md#poolers`,
         ]),
     ...(of("synchronous_commit") === "off"
       ? [
-          "acknowledges what is not on its disk (synchronous_commit is off): what a run was told is on record may be gone after a crash of the server. docs/postgres.md says what rests on it",
+          "acknowledges writes before they are on disk (synchronous_commit is off). A crash of the server may lose entries that a run relies on: docs/postgres.md lists them",
         ]
       : []),
   ];
@@ -75,5 +75,5 @@ const tooOld = (place: string, version: number): RecorderError =>
   new RecorderError({
     reason: "bad_option",
     run_id: "",
-    message: `${place} is on a server of ${Number.isFinite(version) ? `version ${Math.floor(version / majorVersion)}` : "no known version"}, and the recorder needs PostgreSQL ${oldestVersion / majorVersion} or newer`,
+    message: `${place} is on a server of ${Number.isFinite(version) ? `version ${Math.floor(version / majorVersion)}` : "no known version"}, but the recorder needs PostgreSQL ${oldestVersion / majorVersion} or newer`,
   });

@@ -109,7 +109,7 @@ const notSerializable = (level: string): RecorderError =>
   new RecorderError({
     reason: "bad_option",
     run_id: "",
-    message: `the client began a transaction that is ${level === "" ? "of no known level" : level} where serializable was asked for: its withTransaction does not follow BeginTransaction of effect/sql. Use PgClient of @effect/sql-pg`,
+    message: `the client began a transaction of level ${level === "" ? "unknown" : level}, but the recorder needs serializable: its withTransaction does not follow BeginTransaction of effect/sql. Use PgClient of @effect/sql-pg`,
   });
 
 /** Transaction ids by connection. Each transaction has its own connection object. */

@@ -54,7 +54,7 @@ export const isFile = (name: string): boolean => name !== inMemory && !name.star
  * @returns undefined for a path, and for `:memory:` and `file:`
  */
 export const problem = (name: string, expected: string): string | undefined => {
-  if (/^\s+[a-z][a-z\d+.-]+:/i.test(name)) return "expected a name of a store without blanks in front of it";
+  if (/^\s+[a-z][a-z\d+.-]+:/i.test(name)) return "expected the name of a store without leading blanks";
   // A single letter is a Windows drive.
   const scheme = (/^([a-z][a-z\d+.-]+):\/\//i.exec(name) ??
     /^(jdbc|sqlite|mysql|mariadb|libsql|postgres|postgresql):/i.exec(name))?.[1];

@@ -399,7 +399,7 @@ const sqlite = (): typeof import("node:sqlite") => {
   process.emitWarning = filtered as typeof emit;
   try {
     const module = process.getBuiltinModule("node:sqlite");
-    if (module === undefined) throw new Error(`Node ${process.versions.node} has no node:sqlite: 22.19 or newer has`);
+    if (module === undefined) throw new Error(`Node ${process.versions.node} has no node:sqlite; use 22.19 or newer`);
     return module;
   } finally {
     process.emitWarning = emit;
