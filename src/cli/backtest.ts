@@ -82,7 +82,7 @@ export const backtest = Effect.fn("cli.backtest")(function* (options: BacktestOp
       `--rule: ${JSON.stringify(named)} is not a rule; stream-recovery policy lists the rules`,
     );
   }
-  const { totals } = yield* tallied(options.policy, limits.success, since, rule);
+  const { totals } = yield* tallyRuns(options.policy, limits.success, since, rule);
   if (totals.incidents === 0) return yield* fail("negative", "no incident is on record, or none matches");
   const changed = Object.entries(limits.success).map(([name, value]) => `${name}=${value}`);
   const against = `the ${options.policy.name} policy${changed.length === 0 ? "" : ` with ${changed.join(", ")}`}`;
@@ -103,7 +103,7 @@ export const backtest = Effect.fn("cli.backtest")(function* (options: BacktestOp
 /** Runs read per page. */
 const page = 200;
 
-const tallied = Effect.fnUntraced(function* (
+const tallyRuns = Effect.fnUntraced(function* (
   policy: RecoveryPolicy,
   limits: Partial<Budget>,
   since: number,

@@ -174,7 +174,7 @@ const play = Effect.fnUntraced(function* (
       protocols,
       silenceMs,
       onCell: ({ fault, letter, protocol, requests }) =>
-        progress.finished(`${column.name} ${protocol} ${fault} ${letter}${requests}`, letter === "R" || letter === "E"),
+        progress.report(`${column.name} ${protocol} ${fault} ${letter}${requests}`, letter === "R" || letter === "E"),
     });
     boards.push(board);
   }

@@ -84,8 +84,8 @@ export const demoCommand = Command.make("demo", flags, ({ cuts, db, json, only, 
     const chosen = Option.isSome(seed) ? seed.value : yield* Random.nextIntBetween(1, 1_000_000);
     const kept = yield* DemoStore.open(db, Option.isNone(streams));
     const played = Option.isSome(streams)
-      ? recordings(streams.value, only, chosen, cuts, json)
-      : scenarios(only, chosen, json, kept);
+      ? runRecordings(streams.value, only, chosen, cuts, json)
+      : runScenarios(only, chosen, json, kept);
     return yield* played.pipe(Effect.provide(layer), Effect.provideContext(kept.recorder));
   }).pipe(
     Effect.scoped,
@@ -110,7 +110,7 @@ export const demoCommand = Command.make("demo", flags, ({ cuts, db, json, only, 
   ]),
 );
 
-const scenarios = Effect.fn("demo.scenarios")(function* (
+const runScenarios = Effect.fn("demo.scenarios")(function* (
   only: ReadonlyArray<string>,
   seed: number,
   json: boolean,
@@ -123,10 +123,10 @@ const scenarios = Effect.fn("demo.scenarios")(function* (
     Effect.gen(function* () {
       const outcome = yield* play(scenario, kept.runId(scenario.name), seed);
       const row = judge(scenario, outcome);
-      yield* progress.finished(scenario.name, row.problems.length === 0);
+      yield* progress.report(scenario.name, row.problems.length === 0);
       return { row, outcome };
     });
-  const [took, played] = yield* timed(Effect.forEach(selected.success, playOne, { concurrency: runsAtOnce }));
+  const [took, played] = yield* measure(Effect.forEach(selected.success, playOne, { concurrency: runsAtOnce }));
   yield* progress.done;
   const rows = played.map((it) => it.row);
   const totals = totalsOf(rows);
@@ -147,7 +147,7 @@ const scenarios = Effect.fn("demo.scenarios")(function* (
   if (wrong > 0) return yield* new Unexpected({ reason: "not_as_expected", runs: wrong });
 });
 
-const recordings = Effect.fn("demo.recordings")(function* (
+const runRecordings = Effect.fn("demo.recordings")(function* (
   folder: string,
   only: ReadonlyArray<string>,
   seed: number,
@@ -156,7 +156,7 @@ const recordings = Effect.fn("demo.recordings")(function* (
 ) {
   const read = yield* Effect.result(Recordings.read(folder, only));
   if (Result.isFailure(read)) return yield* fail("refused", read.failure.message);
-  const [took, results] = yield* timed(playRecordings(read.success, seed, cuts));
+  const [took, results] = yield* measure(playRecordings(read.success, seed, cuts));
   const totals = RecordingsTable.totalsOf(results);
   if (json) {
     yield* Console.log(JSON.stringify(RecordingsTable.report(results, totals, seed, cuts, took), null, 2));
@@ -166,7 +166,7 @@ const recordings = Effect.fn("demo.recordings")(function* (
   if (totals.failures > 0) return yield* new Unexpected({ reason: "not_as_expected", runs: totals.failures });
 });
 
-const timed = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<readonly [number, A], E, R> =>
+const measure = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<readonly [number, A], E, R> =>
   Effect.gen(function* () {
     const clock = yield* Clock.Clock;
     const before = clock.currentTimeMillisUnsafe();

@@ -53,7 +53,7 @@ export const pathsCommand = Command.make(
   },
   Effect.fn("paths")(function* ({ json, token, try: tried, url }) {
     const gateway = yield* gatewayOf(url, token);
-    const paths = Option.isSome(tried) ? [yield* tryPath(gateway, tried.value)] : yield* known(gateway);
+    const paths = Option.isSome(tried) ? [yield* tryPath(gateway, tried.value)] : yield* fetchPaths(gateway);
     if (json) yield* Console.log(JSON.stringify({ paths }, null, 2));
     else if (paths.length > 0) {
       const screen = yield* Screen.make();
@@ -97,8 +97,8 @@ const gatewayOf = (url: string, token: Option.Option<Redacted.Redacted<string>>)
   return Effect.succeed(address);
 };
 
-const known = ({ headers, url }: GatewayAddress) =>
-  Effect.flatMap(fetched(`${url}/recovery/api/paths`, { headers }, url), ({ body, status }) =>
+const fetchPaths = ({ headers, url }: GatewayAddress) =>
+  Effect.flatMap(fetchText(`${url}/recovery/api/paths`, { headers }, url), ({ body, status }) =>
     status === 200
       ? Effect.map(read(body, Schema.Struct({ paths: Schema.Array(PathViewSchema) }), url), ({ paths }) => paths)
       : failOnStatus(status, url),
@@ -106,7 +106,7 @@ const known = ({ headers, url }: GatewayAddress) =>
 
 const tryPath = ({ headers, url }: GatewayAddress, path: string): Effect.Effect<PathView, Failed> =>
   Effect.flatMap(
-    fetched(
+    fetchText(
       `${url}/recovery/api/paths/try`,
       {
         method: "POST",
@@ -133,7 +133,7 @@ interface Fetched {
   readonly body: string;
 }
 
-const fetched = (address: string, init: RequestInit, url: string): Effect.Effect<Fetched, Failed> =>
+const fetchText = (address: string, init: RequestInit, url: string): Effect.Effect<Fetched, Failed> =>
   Effect.tryPromise({
     try: async (signal): Promise<Fetched> => {
       const limits = AbortSignal.any([signal, AbortSignal.timeout(responseMs)]);

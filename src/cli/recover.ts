@@ -11,7 +11,7 @@ import { capital } from "../story/Words.ts";
 import { exitCodesHelp } from "./command/CommandFailed.ts";
 import { dbFlag, jsonFlag, withStore, withWaitNotice } from "./command/Store.ts";
 import type { Tone } from "./terminal/Ink.ts";
-import { quoted, type Screen } from "./terminal/Screen.ts";
+import { quoteForShell, type Screen } from "./terminal/Screen.ts";
 import { type Cell, table } from "./terminal/Table.ts";
 
 /** The `recover` command. */
@@ -173,7 +173,7 @@ const questions = (rows: ReadonlyArray<CrashRecovery.Row>, { ink, type }: Screen
   if (asking.length === 0) return [];
   const spelled = asking
     .slice(0, spelledMax)
-    .map(({ run_id }) => `  ${ink("strong", type(`runs answer ${quoted(run_id)}`))}`);
+    .map(({ run_id }) => `  ${ink("strong", type(`runs answer ${quoteForShell(run_id)}`))}`);
   const rest =
     asking.length > spelledMax ? [`  ${ink("strong", type("runs list --state asking"))}  for all of them`] : [];
   return ["", "To see the question and its answers:", ...spelled, ...rest];

@@ -36,13 +36,13 @@ export const keepAliveMs = (
   given: number | undefined,
   otherwise = keepAliveMsDefault,
 ): Effect.Effect<number, ClientConfigError> =>
-  given === undefined ? fromEnvironment(otherwise) : checked("keepAliveMs", given, String(given));
+  given === undefined ? fromEnvironment(otherwise) : checkMilliseconds("keepAliveMs", given, String(given));
 
 const fromEnvironment = Effect.fnUntraced(function* (otherwise: number) {
   const text = yield* variable(keepAliveVariable);
   if (text === undefined) return otherwise;
   const digits = /^\s*(\d+)\s*$/.exec(text)?.[1];
-  return yield* checked(keepAliveVariable, Number(digits), JSON.stringify(label(text)));
+  return yield* checkMilliseconds(keepAliveVariable, Number(digits), JSON.stringify(label(text)));
 });
 
 const variable = (name: string): Effect.Effect<string | undefined, ClientConfigError> =>
@@ -54,7 +54,7 @@ const variable = (name: string): Effect.Effect<string | undefined, ClientConfigE
     }),
   );
 
-const checked = (setting: string, value: number, shown: string): Effect.Effect<number, ClientConfigError> => {
+const checkMilliseconds = (setting: string, value: number, shown: string): Effect.Effect<number, ClientConfigError> => {
   if (Number.isInteger(value) && value >= 1 && value <= timerMsMax) return Effect.succeed(value);
   const message = `${setting}: expected a whole number of milliseconds from 1 to ${timerMsMax}, got ${shown}`;
   return Effect.fail(new ClientConfigError({ reason: "bad_value", setting, message }));

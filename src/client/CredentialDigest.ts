@@ -20,7 +20,7 @@ let key = generateKeySync("hmac", { length: 256 });
  * wait from the provider. Nothing else depends on these digests, and no store can read a credential from another store's
  * digests.
  */
-export const keyedBy = (shared: KeyObject): void => {
+export const setKey = (shared: KeyObject): void => {
   key = shared;
   known.clear();
 };
@@ -37,7 +37,7 @@ const knownCharactersMax = 1_024;
 const digestCharacters = 32;
 
 /** Adds the digest of the credential that requests on a path carry. An empty credential adds none. */
-export const credentialed = (path: Path, credential: string | Redacted.Redacted<string> | undefined): Path => {
+export const withCredential = (path: Path, credential: string | Redacted.Redacted<string> | undefined): Path => {
   const secret = Redacted.isRedacted(credential) ? Redacted.value(credential) : (credential ?? "");
   if (secret === "") return path;
   return { ...path, credential: known.get(secret) ?? digestOf(secret) };

@@ -69,7 +69,7 @@ export interface Opening {
 export const recordOf = (opening: Opening, exchange: Exchange, ending: Ending, now: number): ExchangeRecord => {
   const { carried, firstByteAt, headAt, openedAt, startedAt } = exchange.times;
   const since = (from: number | undefined, to: number | undefined) =>
-    from === undefined || to === undefined ? undefined : rounded(to - from);
+    from === undefined || to === undefined ? undefined : roundMs(to - from);
   const failure = ending.outcome === "failed" ? ending.failure : undefined;
   return {
     number: opening.number,
@@ -84,7 +84,7 @@ export const recordOf = (opening: Opening, exchange: Exchange, ending: Ending, n
     head_ms: since(startedAt, headAt),
     first_byte_ms: since(startedAt, firstByteAt),
     bytes: exchange.receivedBytes,
-    duration_ms: rounded(now - openedAt),
+    duration_ms: roundMs(now - openedAt),
     status: exchange.status,
     delivery: exchange.delivery,
     outcome: ending.outcome,
@@ -94,4 +94,4 @@ export const recordOf = (opening: Opening, exchange: Exchange, ending: Ending, n
 };
 
 /** Rounds to a tenth of a millisecond, the finest that an event loop can measure. */
-const rounded = (ms: number): number => Math.round(ms * 10) / 10;
+const roundMs = (ms: number): number => Math.round(ms * 10) / 10;

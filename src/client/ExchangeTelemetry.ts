@@ -12,7 +12,7 @@ export interface ExchangeTelemetry {
   readonly begin: (exchange: Exchange) => Exchange;
   /** Called when the terminal marker was seen. */
   readonly complete: () => void;
-  readonly failed: (failure: Failure) => void;
+  readonly fail: (failure: Failure) => void;
 }
 
 /** Starts to observe an exchange. The record is made when the scope closes, after the exchange was aborted. */
@@ -53,7 +53,7 @@ export const make = (now: () => number, onExchange: ((record: ExchangeRecord) =>
       complete: () => {
         ending ??= { outcome: "complete" };
       },
-      failed: (failure) => {
+      fail: (failure) => {
         ending ??= { outcome: "failed", failure };
       },
     } satisfies ExchangeTelemetry;

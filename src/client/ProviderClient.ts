@@ -14,7 +14,7 @@ import type { Part, ProtocolId } from "../provider/Protocols.ts";
 import * as Decoder from "../provider/stream/Decoder.ts";
 import { monotonicMs } from "../recorder/MonotonicTime.ts";
 import { type ClientConfigError, keepAliveMs, proxyChoice } from "./ClientConfig.ts";
-import { credentialed } from "./CredentialDigest.ts";
+import { withCredential } from "./CredentialDigest.ts";
 import * as Connections from "./connection/Connections.ts";
 import * as Connector from "./connection/Connector.ts";
 import { Exchange, type ExchangeBreak, type Head } from "./connection/Exchange.ts";
@@ -122,7 +122,7 @@ const make = Effect.fnUntraced(function* (options: ProviderClientOptions) {
   return ProviderClient.of({
     stream: (request) =>
       Stream.unwrap(Effect.map(open(transport, request), (pull) => Stream.fromPull(Effect.succeed(pull)))),
-    path: (url, { credential } = {}) => credentialed(pathTo(transport, url), credential),
+    path: (url, { credential } = {}) => withCredential(pathTo(transport, url), credential),
   });
 });
 
@@ -184,19 +184,19 @@ const reading = <S, Id extends string>(
     head = yield* Effect.catch(exchange.head, broken);
     origin.reached = true;
     if (mayBegin(head, request.protocol.documents === true)) return;
-    if (request.protocol.documents !== true || !isDocument(head)) last = yield* refused(head, []);
+    if (request.protocol.documents !== true || !isDocument(head)) last = yield* readRefusal(head, []);
     else {
       document = yield* Effect.catch(readDocument(exchange), broken);
       if (document === undefined) last = fail({ kind: "protocol", reason: "oversize" });
     }
   });
 
-  const refused = Effect.fnUntraced(function* (head: Head, first: ReadonlyArray<Uint8Array>) {
+  const readRefusal = Effect.fnUntraced(function* (head: Head, first: ReadonlyArray<Uint8Array>) {
     const response = yield* readResponse(exchange, head, first);
     return fail(classifyResponse(response, { nowMs: times.nowMs() }), response);
   });
 
-  const arrived = Effect.suspend(() => {
+  const readNext = Effect.suspend(() => {
     if (document === undefined) return Effect.catch(exchange.read, broken);
     const whole = [document];
     document = undefined;
@@ -206,14 +206,14 @@ const reading = <S, Id extends string>(
   return Effect.gen(function* () {
     if (head === undefined) yield* begin;
     while (last === undefined) {
-      const chunks = yield* arrived;
+      const chunks = yield* readNext;
       let parts = chunks === undefined ? [] : decode(decoder, chunks);
       unproven?.push(...(chunks ?? []));
       const late = chunks === undefined ? decoder.end() : undefined;
       parts.push(...(late?.parts ?? []));
       if (parts.some(isMarker)) telemetry.complete();
       if (unproven !== undefined && head !== undefined && isNoStream(decoder.failure))
-        last = yield* refused(head, unproven);
+        last = yield* readRefusal(head, unproven);
       else if (late !== undefined) last = late.end.complete ? done(telemetry) : fail(late.end.failure, evidence(parts));
       else if (decoder.failure !== undefined) last = fail(decoder.failure, evidence(parts));
       if (Decoder.isTold(decoder.failure)) parts = withFailure(parts, decoder.failure);
@@ -243,12 +243,12 @@ const failing = (
   { now, nowMs }: Times,
 ) => {
   const fail = (failure: Failure, cause?: unknown) => {
-    telemetry.failed(failure);
+    telemetry.fail(failure);
     return Effect.fail(providerError(failure, exchange.delivery, cause));
   };
-  const broken = (failed: ExchangeBreak) =>
+  const failOnBreak = (failed: ExchangeBreak) =>
     fail(failureOf(failed, { origin, exchange, now: now(), nowMs: nowMs() }), failed.error);
-  return { fail, broken };
+  return { fail, broken: failOnBreak };
 };
 
 const done = (telemetry: ExchangeTelemetry.ExchangeTelemetry): Pull.Pull<never> => {

@@ -85,9 +85,9 @@ export const lookup = (name: string): HostedTool | undefined => {
 export const effectOf = (name: string, declared: ReadonlyArray<ToolBoundary> = []): ToolEffect => {
   const own = family(name);
   const names = [name, own, exposedAs.get(own)];
-  const covers = (tool: ToolBoundary) =>
+  const isMatch = (tool: ToolBoundary) =>
     names.includes(tool.name) || names.includes(family(tool.name)) || isMcpServerOf(tool.name, name);
-  const effects = declared.filter((tool) => tool.executor === "provider" && covers(tool)).map((tool) => tool.effect);
+  const effects = declared.filter((tool) => tool.executor === "provider" && isMatch(tool)).map((tool) => tool.effect);
   return effects.length > 0
     ? effects.reduce((worst, effect) => higher(ToolEffect, worst, effect))
     : (lookup(name)?.effect ?? "unknown");
@@ -132,11 +132,11 @@ export const fromRequestTool = (tool: unknown, keptContainer = false): ReadonlyA
     return [boundary(Json.string(called?.name) || name || "function", runtime)];
   if (type === "custom" || (type === "" && name !== "")) return [boundary(customName(entry), runtime)];
   if (type === "") return fromKeys(entry);
-  return [typed(entry, type, keptContainer)];
+  return [readTyped(entry, type, keptContainer)];
 };
 
 /** Reads an entry with its own type: a hosted tool, or a client tool of a known shape. */
-const typed = (entry: Json.JsonRecord, type: string, keptContainer: boolean): ToolBoundary => {
+const readTyped = (entry: Json.JsonRecord, type: string, keptContainer: boolean): ToolBoundary => {
   const own = family(type);
   const name = Json.string(entry.name) || own;
   switch (own) {

@@ -26,7 +26,7 @@ export class ObservationError extends Schema.TaggedError<ObservationError>()("Ob
  * @param given the return value of `observe`
  * @throws ObservationError naming the field and what was expected
  */
-export const read = (given: Observation): Observation => (isValid(given) ? given : repaired(given));
+export const read = (given: Observation): Observation => (isValid(given) ? given : repair(given));
 
 /** Returns the nearest count that a record can hold: 0 for a negative number and for NaN. */
 export const count = (given: number): number => (given >= 0 ? Math.min(Math.floor(given), Number.MAX_SAFE_INTEGER) : 0);
@@ -86,7 +86,7 @@ const isUsage = (it: Usage): boolean =>
   (it.input_tokens === undefined || isIndex(it.input_tokens)) &&
   (it.output_tokens === undefined || isIndex(it.output_tokens));
 
-const repaired = (given: unknown): Observation => {
+const repair = (given: unknown): Observation => {
   const o = Json.record(given) ?? refuse("observation", "an object", given);
   const { finish, usage } = o;
   return {

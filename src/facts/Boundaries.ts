@@ -19,7 +19,7 @@ export class Boundaries {
   }
 
   /** Returns true if the request declares a runtime tool of that name. */
-  declares(name: string): boolean {
+  isDeclared(name: string): boolean {
     return this.#runtime.has(name);
   }
 

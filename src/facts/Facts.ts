@@ -124,7 +124,7 @@ class Fold implements FactsFold {
       this.#now.progress = o.progress;
       changed = true;
     }
-    if (o.calls.length > 0) changed = this.#decodedCalls(o.calls) || changed;
+    if (o.calls.length > 0) changed = this.#countCalls(o.calls) || changed;
     if (o.stores === true && !this.#stored) {
       this.#stored = true;
       this.#now.side_effects = withState(this.#now.side_effects);
@@ -142,7 +142,7 @@ class Fold implements FactsFold {
     const shows = this.#shownOf(o);
     let changed = false;
     if (shows === "text") {
-      changed = this.#textAt();
+      changed = this.#markText();
       if (o.calls.length > 0 && o.text_before_calls === true && this.#hasNewCall(o.calls))
         this.#now.call_through = this.#next();
     }
@@ -244,7 +244,7 @@ class Fold implements FactsFold {
   }
 
   /** Counts the beginning of any call, the rows of provider-executed calls, and runtime calls that report their settle. */
-  #decodedCalls(signals: ReadonlyArray<CallSignal>): boolean {
+  #countCalls(signals: ReadonlyArray<CallSignal>): boolean {
     let changed = false;
     for (const signal of signals) {
       const call = callKey(signal.choice, signal.ordinal);
@@ -295,13 +295,13 @@ class Fold implements FactsFold {
   /** The guard proves nothing about an undeclared tool: a caller that is handed such a call may run it. */
   #runtimePhase(signal: CallSignal, tool: string): ToolPhase {
     if (signal.phase !== "ready") return signal.phase;
-    return this.#guarded && !this.#declared(signal, tool) ? "dispatched" : "handed_over";
+    return this.#guarded && !this.#isDeclared(signal, tool) ? "dispatched" : "handed_over";
   }
 
   /** A `ready` signal may omit the name that an earlier one gave. */
-  #declared(signal: CallSignal, tool: string): boolean {
+  #isDeclared(signal: CallSignal, tool: string): boolean {
     const name = tool === "" ? this.#ledger.find("runtime", callKey(signal.choice, signal.ordinal))?.tool : label(tool);
-    return name !== undefined && this.#boundaries.declares(name);
+    return name !== undefined && this.#boundaries.isDeclared(name);
   }
 
   #row(call: string, tool: string, executor: Executor, phase: ToolPhase): ToolRow {
@@ -328,8 +328,8 @@ class Fold implements FactsFold {
     return this.#moment;
   }
 
-  /** Returns true if something happened since the last text. */
-  #textAt(): boolean {
+  /** Marks a text. Returns true if something happened since the last one. */
+  #markText(): boolean {
     const behind = this.#now.text_through !== this.#moment;
     if (this.#now.text_through === 0 || behind) this.#now.text_through = this.#next();
     return behind;

@@ -17,7 +17,7 @@ import {
   type ToolRow,
 } from "../domain/AttemptFacts.ts";
 import { type Counts, type Executor, type SideEffects, ToolEffect } from "../domain/SideEffects.ts";
-import { foldCovers, foldKey, isFolded, Ledger } from "./ToolRows.ts";
+import { foldKey, isFoldAbove, isFolded, Ledger } from "./ToolRows.ts";
 
 /** Growth of one fact. */
 export interface Growth<A> {
@@ -68,7 +68,7 @@ const ledger: Growth<ReadonlyArray<ToolRow>> = {
     const byKey = new Map(g.map((row) => [keyOf(row.executor, row.call), row]));
     return f.every((row) => {
       const own = byKey.get(keyOf(row.executor, row.call)) ?? byKey.get(keyOf(row.executor, foldKey(row.executor)));
-      return own !== undefined && rowAtMost(row, own);
+      return own !== undefined && isRowAtMost(row, own);
     });
   },
   join: (f, g) => {
@@ -83,9 +83,9 @@ const ledger: Growth<ReadonlyArray<ToolRow>> = {
 
 const keyOf = (executor: Executor, call: string): string => `${executor} ${call}`;
 
-const rowAtMost = (a: ToolRow, b: ToolRow): boolean =>
+const isRowAtMost = (a: ToolRow, b: ToolRow): boolean =>
   isFolded(b)
-    ? foldCovers(b, a)
+    ? isFoldAbove(b, a)
     : chainAtMost(ToolEffect, a.effect, b.effect) && chainAtMost(ToolPhase, a.phase, b.phase);
 
 /** The snapshot that proves less is the higher one; a missing one proves nothing. */
@@ -165,8 +165,8 @@ const buildFacts = (fact: <K extends keyof AttemptFacts>(name: K) => AttemptFact
 
 /** Returns true if facts `f` can grow into facts `g`: every fact of `f` is at or below that of `g`. */
 export const atMost = (f: AttemptFacts, g: AttemptFacts): boolean => {
-  const holds = <K extends keyof AttemptFacts>(name: K): boolean => growth[name].atMost(f[name], g[name]);
-  return names.every(holds);
+  const isAtMost = <K extends keyof AttemptFacts>(name: K): boolean => growth[name].atMost(f[name], g[name]);
+  return names.every(isAtMost);
 };
 
 /** Returns the lowest facts that both grow into. Rows past the ledger's limit are folded. */

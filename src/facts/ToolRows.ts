@@ -32,13 +32,13 @@ export class Ledger {
   find(executor: Executor, call: string): ToolRow | undefined {
     const at = this.#index?.get(indexKey(executor, call));
     if (at !== undefined) return this.rows[at];
-    return this.#full() ? this.#fold(executor) : undefined;
+    return this.#isFull() ? this.#fold(executor) : undefined;
   }
 
   /** Returns true if `raise` with the same row would change a row. */
   wouldRaise(row: ToolRow): boolean {
     const known = this.find(row.executor, row.call);
-    return known === undefined || !same(known, this.#merge(known, row));
+    return known === undefined || !isSame(known, this.#merge(known, row));
   }
 
   /**
@@ -50,7 +50,7 @@ export class Ledger {
   raise(row: ToolRow): boolean {
     const key = indexKey(row.executor, row.call);
     const at = this.#index?.get(key);
-    if (at === undefined && !this.#full()) {
+    if (at === undefined && !this.#isFull()) {
       this.#place(key);
       this.rows.push(row);
       return true;
@@ -64,7 +64,7 @@ export class Ledger {
       return true;
     }
     const next = this.#merge(known, row);
-    if (same(known, next)) return false;
+    if (isSame(known, next)) return false;
     this.rows[this.#index?.get(indexKey(next.executor, next.call)) ?? this.rows.length] = next;
     return true;
   }
@@ -75,7 +75,7 @@ export class Ledger {
     this.#index.set(key, this.rows.length);
   }
 
-  #full(): boolean {
+  #isFull(): boolean {
     return this.#index !== undefined && this.#index.size >= ownRowsMax;
   }
 
@@ -127,7 +127,7 @@ export const foldRows = (a: ToolRow, b: ToolRow): ToolRow => {
 };
 
 /** Returns true if the fold `b` covers row or fold `a`. */
-export const foldCovers = (b: ToolRow, a: ToolRow): boolean =>
+export const isFoldAbove = (b: ToolRow, a: ToolRow): boolean =>
   a.executor === b.executor &&
   atMost(ToolEffect, a.effect, b.effect) &&
   (isTop(b) || (atMost(ToolPhase, a.phase, b.phase) && !isTop(a)));
@@ -138,4 +138,4 @@ const isTop = (row: ToolRow): boolean =>
 
 const indexKey = (executor: Executor, call: string): string => (executor === "runtime" ? call : `p ${call}`);
 
-const same = (a: ToolRow, b: ToolRow): boolean => a.phase === b.phase && a.effect === b.effect && a.tool === b.tool;
+const isSame = (a: ToolRow, b: ToolRow): boolean => a.phase === b.phase && a.effect === b.effect && a.tool === b.tool;

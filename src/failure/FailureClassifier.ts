@@ -103,19 +103,19 @@ const strongest = (evidence: Evidence, context: ClassifyContext): readonly [Fail
   if (status !== undefined) return [ofStatus(status.value, reading, evidence.headers, context.nowMs), status.link];
   if (body !== undefined && (reading.byCode !== undefined || reading.status !== undefined || evidence.providerSpoke))
     return [ofBody(reading, evidence.headers, context.nowMs), body.link];
-  const byCaller = timedOut(evidence) ? undefined : abortedByCaller(evidence);
+  const byCaller = isTimeout(evidence) ? undefined : findCallerAbort(evidence);
   if (byCaller !== undefined) return [{ kind: "cancelled", by: "caller" }, byCaller.link];
   const aborted = transport?.value.row.meaning === "cancelled";
-  if (transport !== undefined && !(aborted && timedOut(evidence)))
+  if (transport !== undefined && !(aborted && isTimeout(evidence)))
     return [ofTransport(transport.value, context), transport.link];
   return byShape(evidence, context) ?? [{ kind: "unknown" }, evidence.links[0]];
 };
 
 /** Node's AbortError keeps the signal's reason as its cause: an `AbortSignal.timeout` is a timeout, not a cancel. */
-const timedOut = (evidence: Evidence): boolean => evidence.shapes.some(({ value }) => value.strength === "timeout");
+const isTimeout = (evidence: Evidence): boolean => evidence.shapes.some(({ value }) => value.strength === "timeout");
 
 /** Finds an SDK's own report that its caller aborted the request. */
-const abortedByCaller = (evidence: Evidence) =>
+const findCallerAbort = (evidence: Evidence) =>
   evidence.shapes.find(({ value }) => value.strength === "cancelled" && value.by === "caller");
 
 /** Reads classes and texts. A bare wrapper (`APIConnectionError`) says less than any text inside it. */
@@ -191,21 +191,22 @@ const eventFailure = (event: unknown): Failure | undefined => {
   if (!isObject(event)) return undefined;
   const type = text(event, "type");
   const named = { name: "StreamEvent", depth: 0 };
-  const failed = (body: ErrorBody.BodyReading) => complete(ofBody(body, []), named, body);
-  if (type === "response.failed") return failed(ErrorBody.read({ error: get(get(event, "response"), "error") ?? {} }));
+  const failureOf = (body: ErrorBody.BodyReading) => complete(ofBody(body, []), named, body);
+  if (type === "response.failed")
+    return failureOf(ErrorBody.read({ error: get(get(event, "response"), "error") ?? {} }));
   const announced = type === "error" || text(event, "object") === "error";
-  if (announced || carriesError(event)) {
+  if (announced || hasError(event)) {
     const body = ErrorBody.read(event);
-    if (announced || body.carries) return failed(body);
+    if (announced || body.carries) return failureOf(body);
   }
   for (const choice of [...elements(get(event, "choices")), ...elements(get(event, "candidates"))]) {
     const body = finishReading(choice);
-    if (body !== undefined) return failed(body);
+    if (body !== undefined) return failureOf(body);
   }
   return undefined;
 };
 
-const carriesError = (event: object): boolean => {
+const hasError = (event: object): boolean => {
   const error = get(event, "error");
   return (
     isObject(error) ||

@@ -30,7 +30,9 @@ export const ofStatus = (
     ...(provider?.failure ?? HttpStatus.failureOf(status)),
     status,
     ...(retryable === undefined ? {} : { retryable }),
-    ...(provider?.not_processed === false || !HttpStatus.believed(status, body.form) ? { not_processed: false } : {}),
+    ...(provider?.not_processed === false || !HttpStatus.isBelievable(status, body.form)
+      ? { not_processed: false }
+      : {}),
     ...codeOf(body),
   };
   return withRetryAfter(failure, body, headers, nowMs);

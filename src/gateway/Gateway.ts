@@ -21,7 +21,7 @@ import * as CancelsElsewhere from "./attach/CancelsElsewhere.ts";
 import { OtherGateways } from "./attach/OtherGateways.ts";
 import { type SiblingServing, Siblings } from "./attach/Siblings.ts";
 import { serveHeld } from "./attach/StreamHandler.ts";
-import { fixedIn } from "./config/FixedOptions.ts";
+import { fixedChangesIn } from "./config/FixedOptions.ts";
 import { GatewayError, type GatewayOptions, type GatewaySettings, settingsOf } from "./config/GatewayOptions.ts";
 import { gatewayEntries } from "./config/Options.ts";
 import { checkDescriptors, reportOutOfDescriptors } from "./limits/Descriptors.ts";
@@ -166,17 +166,17 @@ const make = Effect.fn("Gateway.make")(function* (options: GatewayOptions) {
     // The listening address is fixed at the start, so a public one still requires a token.
     const settings = settingsOf({ ...next, host: first.host, port: first.port });
     if (settings instanceof GatewayError) return yield* settings;
-    yield* OpenPort.reconfigured(port.server, settings);
+    yield* OpenPort.reconfigure(port.server, settings);
     bodies.limit(settings.limits);
     connections.limit(settings.limits.maxConnections);
     serving = servingOf(settings, next);
     upstreams.keep(settings.servers.values());
-    return fixedIn(options, next, gatewayEntries);
+    return fixedChangesIn(options, next, gatewayEntries);
   });
   return Gateway.of({
     ...{ host: first.host, port: port.number, configure, url: OpenPort.urlOf(first, port.number) },
     serving: FiberSet.size(served),
-    keptBytes: Effect.sync(() => bodies.kept),
+    keptBytes: Effect.sync(() => bodies.keptBytes),
   });
 });
 
@@ -215,7 +215,7 @@ const attaching = Effect.fnUntraced(function* (
   };
   const serving = {
     hasRequest: (key: string) => attachments.hasRequest(key),
-    hasRun: (runId: string, holder: string) => attachments.found(runId, holder) !== undefined,
+    hasRun: (runId: string, holder: string) => attachments.find(runId, holder) !== undefined,
     now: () => monotonicMs(clock),
     serve,
   };

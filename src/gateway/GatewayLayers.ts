@@ -88,7 +88,7 @@ export const layer = (
     Layer.provideMerge(Layer.provideMerge(PathBoard.layer, SharedPaths.layer)),
     Layer.merge(SharedTraffic.layer(TrafficMeter.layer)),
     Layer.provideMerge(sockets),
-    Layer.provideMerge(queued(program, StoreHealth.watching(recorderOf(program, worker?.process)))),
+    Layer.provideMerge(withQueue(program, StoreHealth.watching(recorderOf(program, worker?.process)))),
     Layer.provideMerge(Layer.succeed(TokenPrices, program.prices ?? none)),
   );
   const gateway = Gateway.layer(program);
@@ -98,7 +98,7 @@ export const layer = (
 };
 
 /** Puts the store behind a queue, so that its runs are volatile. Entries that an earlier process spilled are queued first. */
-const queued = <R, E>(
+const withQueue = <R, E>(
   program: GatewayProgram,
   store: Layer.Layer<RunRecorder | R, E>,
 ): Layer.Layer<RunRecorder | R | WriteQueue, E> => {

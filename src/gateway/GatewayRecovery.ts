@@ -68,7 +68,7 @@ export const layer = (options: GatewayRecoveryOptions): Layer.Layer<never, never
         onSwept: () => Effect.provideContext(ended, services),
         ...(options.siblings === undefined
           ? {}
-          : { due: fenced(Context.get(services, RunRecorder), options.siblings) }),
+          : { due: fenceDeadSibling(Context.get(services, RunRecorder), options.siblings) }),
       }),
     ),
     // A sweep does not report runs that an earlier process decided but did not end.
@@ -76,7 +76,7 @@ export const layer = (options: GatewayRecoveryOptions): Layer.Layer<never, never
 };
 
 /** Returns after a sibling has died and its lease was ended, so that its runs can be taken over. */
-const fenced = (recorder: RunRecorder["Service"], { ended, recovered }: DeadSiblings): Effect.Effect<void> =>
+const fenceDeadSibling = (recorder: RunRecorder["Service"], { ended, recovered }: DeadSiblings): Effect.Effect<void> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.flatMap(restore(ended), (process) =>
       (recorder.processEnded?.(process) ?? Effect.void).pipe(

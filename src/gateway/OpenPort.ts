@@ -71,7 +71,7 @@ export const clientOf = (
   clock: Clock.Clock,
 ): ClientResponse => {
   const client = new ClientResponse(response, limits.slowClientMs, new Access(() => monotonicMs(clock)));
-  if (expects) client.expectsInvitation();
+  if (expects) client.expectInvitation();
   return client;
 };
 
@@ -84,18 +84,20 @@ const serverOf = ({ limits, tls }: GatewaySettings, listener: Listener): Effect.
       connectionsCheckingInterval: Math.max(100, Math.min(5_000, Math.floor(limits.headMs / 4))),
       noDelay: true,
     };
-    const taken = (request: IncomingMessage, response: ServerResponse, expects: boolean) => {
+    const handleRequest = (request: IncomingMessage, response: ServerResponse, expects: boolean) => {
       // A broken response ends the connection, so a later request on it is never answered and must cost nothing.
       if (request.socket.writableEnded) return void request.resume();
       listener(request, response, expects);
     };
-    const asked = (request: IncomingMessage, response: ServerResponse) => taken(request, response, false);
+    const onRequest = (request: IncomingMessage, response: ServerResponse) => handleRequest(request, response, false);
     const server: Server =
       tls === undefined
-        ? createServer(options, asked)
-        : yield* certified(() => createTlsServer({ ...options, ...keyOf(tls) }, asked));
+        ? createServer(options, onRequest)
+        : yield* tryTls(() => createTlsServer({ ...options, ...keyOf(tls) }, onRequest));
     // Without this listener Node invites every body, even one that is refused for its length.
-    server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => taken(request, response, true));
+    server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) =>
+      handleRequest(request, response, true),
+    );
     server.maxConnections = limits.maxConnections;
     server.on("connect", refuseTunnel);
     return server;
@@ -110,7 +112,7 @@ const timeoutsOf = ({ headMs, idleConnectionMs, requestMs }: GatewaySettings["li
 const keyOf = ({ cert, key }: ListenTls) => ({ cert, key: Redacted.value(key) });
 
 /** Replaces OpenSSL's message, which may contain part of a key. */
-const certified = <A>(make: () => A): Effect.Effect<A, GatewayError> =>
+const tryTls = <A>(make: () => A): Effect.Effect<A, GatewayError> =>
   Effect.try({
     try: make,
     catch: () => new GatewayError({ reason: "bad_option", message: "tls: expected a certificate and its key (PEM)" }),
@@ -122,13 +124,13 @@ export const check = (options: GatewayOptions): Effect.Effect<void, GatewayError
     const settings = settingsOf(options);
     if (settings instanceof GatewayError) return Effect.fail(settings);
     const { tls } = settings;
-    return tls === undefined ? Effect.void : certified(() => createSecureContext(keyOf(tls)));
+    return tls === undefined ? Effect.void : tryTls(() => createSecureContext(keyOf(tls)));
   }).pipe(Effect.asVoid);
 
 /** Applies new limits and a renewed certificate to a listening server. */
-export const reconfigured = (server: Server, { limits, tls }: GatewaySettings): Effect.Effect<void, GatewayError> =>
+export const reconfigure = (server: Server, { limits, tls }: GatewaySettings): Effect.Effect<void, GatewayError> =>
   Effect.gen(function* () {
-    if (tls !== undefined && "setSecureContext" in server) yield* certified(() => server.setSecureContext(keyOf(tls)));
+    if (tls !== undefined && "setSecureContext" in server) yield* tryTls(() => server.setSecureContext(keyOf(tls)));
     server.maxConnections = limits.maxConnections;
     Object.assign(server, timeoutsOf(limits));
   });
@@ -162,13 +164,13 @@ const closer = (server: Server, { tls }: GatewaySettings): (() => void) => {
 
 const listen = (server: Server, { host, port }: GatewaySettings): Effect.Effect<number, GatewayError> =>
   Effect.callback((resume) => {
-    const failed = (error: NodeJS.ErrnoException) => {
+    const onError = (error: NodeJS.ErrnoException) => {
       const message = `cannot listen on ${host}:${port} (${error.code ?? "unknown"})`;
       resume(Effect.fail(new GatewayError({ reason: "cannot_listen", message })));
     };
-    server.once("error", failed);
+    server.once("error", onError);
     server.listen(port, host, () => {
-      server.off("error", failed);
+      server.off("error", onError);
       const address = server.address();
       resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : port));
     });

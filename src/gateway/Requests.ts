@@ -9,7 +9,7 @@ import type { StreamProcessor } from "../runtime/StreamProcessor.ts";
 import { attachWishOf } from "./attach/AttachWish.ts";
 import { type AttachingRequest, type RunServing, serveRun } from "./attach/RunHandler.ts";
 import { type StreamServing, serveStream, streamOf } from "./attach/StreamHandler.ts";
-import { type KnownBody, knownBody, type UnknownBody } from "./body/BodyOutline.ts";
+import { type KnownBody, readKnownBody, type UnknownBody } from "./body/BodyOutline.ts";
 import { clientNameOf } from "./clients/Manner.ts";
 import { Derived } from "./config/Derived.ts";
 import type { GatewaySettings } from "./config/GatewayOptions.ts";
@@ -18,12 +18,12 @@ import type { UpstreamSettings } from "./config/UpstreamSettings.ts";
 import { askAgain } from "./limits/Descriptors.ts";
 import { type Connections, type Holder, holderOf } from "./limits/Shares.ts";
 import type { Access } from "./log/AccessRecord.ts";
-import { logged } from "./log/Defect.ts";
+import { logDefect } from "./log/Defect.ts";
 import { accessLine } from "./log/GatewayLog.ts";
 import * as RequestMeasures from "./log/RequestMeasures.ts";
 import { extractIds } from "./owners/NamedIds.ts";
 import type { ResponseOwners } from "./owners/ResponseOwners.ts";
-import { guardedPass } from "./proxy/AccountPass.ts";
+import { guardPass } from "./proxy/AccountPass.ts";
 import type { ClientResponse } from "./proxy/ClientResponse.ts";
 import { type Page, pageBodyBytesMax, serve } from "./proxy/PageHandler.ts";
 import { pass, type Unrecovered } from "./proxy/PassHandler.ts";
@@ -38,10 +38,10 @@ import { type Address, addressOf } from "./routing/Address.ts";
 import {
   type Admitted,
   admit,
-  browsed,
   forbidden,
   hasPlainHost,
   type Refused,
+  refuseBrowser,
   strangeHost,
 } from "./routing/Admission.ts";
 import { plainPath } from "./routing/Vendor.ts";
@@ -84,22 +84,22 @@ export const take = (
   serving: RequestServing,
   address = addressOf(request.url ?? ""),
 ): Effect.Effect<void, never, StreamProcessor> =>
-  served(request, address, client, serving).pipe(
+  serveRequest(request, address, client, serving).pipe(
     Effect.onExit((exit) =>
       Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)
         ? client.settle
-        : Effect.andThen(logged("a defect ended a request", exit.cause), client.fail),
+        : Effect.andThen(logDefect("a defect ended a request", exit.cause), client.fail),
     ),
-    Effect.ensuring(Effect.suspend(() => accounted(client.access, serving.settings.accessLog))),
+    Effect.ensuring(Effect.suspend(() => recordAccess(client.access, serving.settings.accessLog))),
   );
 
-const accounted = (access: Access, isLogged: boolean): Effect.Effect<void> => {
+const recordAccess = (access: Access, isLogged: boolean): Effect.Effect<void> => {
   const { own, record } = access;
   const line = isLogged ? accessLine({ own }, record) : Effect.void;
   return own ? line : Effect.andThen(RequestMeasures.count(record), line);
 };
 
-const served = (
+const serveRequest = (
   request: IncomingMessage,
   address: ReturnType<typeof addressOf>,
   client: ClientResponse,
@@ -130,15 +130,15 @@ const served = (
       const asked = { method, headers, target: address.target, tenant: admitted.token?.name };
       return serveStream(stream, asked, client, serving);
     }
-    if (address.own) client.access.isOwn();
+    if (address.own) client.access.markOwn();
     if (address.own) return own(request, address, { admitted, headers, holder }, client, serving);
     const ofRoot = /^(?:GET|HEAD)$/.test(method) ? rootFiles.get(pathOf(address.target)) : undefined;
     if (ofRoot === "nothing") return refuse(nothingThere, undefined, client, serving);
     const way = wayOf(address, headers, serving.settings);
     client.access.addFacts({ upstream: "server" in way ? way.server.name : way.upstream });
-    const page = browsed({ headers }, address.target);
+    const page = refuseBrowser({ headers }, address.target);
     if (page !== undefined) return refuse(page, undefined, client, serving);
-    if (ofRoot === "pointer") return pointed(client, serving);
+    if (ofRoot === "pointer") return servePointer(client, serving);
     if ("refused" in way) return refuse(way.refused, way.upstream, client, serving);
     const barred = forbidden(admitted.token, { upstream: way.server.name });
     if (barred !== undefined) return refuse(barred, way.upstream, client, serving);
@@ -149,11 +149,11 @@ const served = (
     const { token } = admitted;
     const verdict = AccountGuard.guard({ method, url: way.url, server: way.server, token }, serving.settings);
     const asked = { method, tenant: token?.name, holder, target: address.target, token, wish, attach, ...way };
-    return guarded(request, asked, verdict, client, serving);
+    return serveByVerdict(request, asked, verdict, client, serving);
   });
 
 /** Serves a request as the account guard's verdict permits. */
-const guarded = (
+const serveByVerdict = (
   request: IncomingMessage,
   asked: Omit<RoutedRequest, "isNaming">,
   verdict: PathVerdict,
@@ -201,9 +201,9 @@ const pathOf = (target: string): string => {
 };
 
 /** Identifies the gateway to a program. A browser learns of the page from the refusal of its navigation. */
-const pointed = (client: ClientResponse, { page }: RequestServing): Effect.Effect<void> =>
+const servePointer = (client: ClientResponse, { page }: RequestServing): Effect.Effect<void> =>
   Effect.suspend(() => {
-    client.access.isOwn();
+    client.access.markOwn();
     client.answer(200, { gateway: "stream-recovery", ...(page === undefined ? {} : { page: "recovery/" }) }, []);
     return client.end;
   });
@@ -249,9 +249,9 @@ const modelRequest = Effect.fnUntraced(function* (
   const body = yield* serving.bodies.read(request, client.invite, asked.holder);
   // A decoded copy is kept only while a request that continues the response may be built from it.
   const copy = yield* Scope.fork(yield* Effect.scope);
-  const keeps = mayGoOn(asked, serving.settings);
+  const keeps = canContinue(asked, serving.settings);
   const given = { method, url, headers, body, tenant };
-  const recognising = recognised(given, { ...asked, keeps }, serving);
+  const recognising = recognise(given, { ...asked, keeps }, serving);
   // Everything known of the body is released here, since a run may take minutes.
   const routed = Effect.flatMap(
     recognising,
@@ -259,19 +259,19 @@ const modelRequest = Effect.fnUntraced(function* (
       typeof found === "string" || "message" in found
         ? Effect.succeed(found)
         : routingOf(
-            { plan: found.plan, body: found.body, target, token, wish, way: followed(asked, found.body) },
+            { plan: found.plan, body: found.body, target, token, wish, way: limitContinuation(asked, found.body) },
             serving,
           ),
   );
   const routing = yield* Scope.provide(routed, copy);
   if (!keeps) yield* Scope.close(copy, Exit.void);
   if (typeof routing === "string") {
-    if (routing === "unread") yield* unread(client);
+    if (routing === "unread") yield* logUnread(client);
     if (isElsewhere(asked)) return yield* refuse(noSuchRoute(asked.wish.pinned ?? ""), upstream, client, serving);
     serving.meter.count("passed_through");
     const sent = { method, ...outgoing(asked), body: hasBody(request) ? body : undefined, length: undefined };
     const reason = routing === "unread" ? "unread_body" : undefined;
-    return yield* pass(sent, upstream, client, passing(asked, serving), unrecovered(asked, serving, reason));
+    return yield* pass(sent, upstream, client, passing(asked, serving), unrecoveredOf(asked, serving, reason));
   }
   if ("message" in routing) return yield* refuse(routing, upstream, client, serving);
   serving.meter.count("relayed");
@@ -297,14 +297,15 @@ const logSkippedRoutes = ({ left_out }: Routing): Effect.Effect<void> =>
  * Disables automatic continuation for a body that must not be parsed. The continuing request is built from the whole body, and
  * parsing one of millions of objects would take gigabytes.
  */
-const followed = (way: Way, { mayBeParsed }: KnownBody): Way => (mayBeParsed ? way : { ...way, continueText: "ask" });
+const limitContinuation = (way: Way, { mayBeParsed }: KnownBody): Way =>
+  mayBeParsed ? way : { ...way, continueText: "ask" };
 
 /** True if the text of a response may be continued without asking, on any of its routes. */
-const mayGoOn = ({ continueText }: Pick<Way, "continueText">, settings: GatewaySettings): boolean =>
-  goesOn.of(settings) ? continueText !== "ask" : continueText === "auto";
+const canContinue = ({ continueText }: Pick<Way, "continueText">, settings: GatewaySettings): boolean =>
+  continuesByDefault.of(settings) ? continueText !== "ask" : continueText === "auto";
 
 /** True if a client that states no preference may get a continued response. */
-const goesOn = new Derived(({ continueText, servers }: GatewaySettings): boolean =>
+const continuesByDefault = new Derived(({ continueText, servers }: GatewaySettings): boolean =>
   [continueText, ...[...servers.values()].map((server) => server.continueText)].includes("auto"),
 );
 
@@ -313,7 +314,7 @@ const goesOn = new Derived(({ continueText, servers }: GatewaySettings): boolean
  *
  * @param keeps the plan keeps the copy, because its body may have to be changed
  */
-const recognised = Effect.fnUntraced(function* (
+const recognise = Effect.fnUntraced(function* (
   request: RelayRequest & { readonly body: Bytes },
   {
     holder,
@@ -324,12 +325,12 @@ const recognised = Effect.fnUntraced(function* (
   { bodies, owners }: RequestServing,
 ): Effect.fn.Return<Recognised | Refused | UnknownBody, BodyRefused, Scope.Scope> {
   const sent = request.body;
-  if (request.method === "GET") return bodiless(request, upstream);
+  if (request.method === "GET") return recogniseBodiless(request, upstream);
   const unknown = <Why extends UnknownBody>(why: Why) => (isNaming ? AccountGuard.unreadBody : why);
   const encoding = headerOf(request.headers, "content-encoding") ?? "";
-  const plain = isEncoded(encoding) ? yield* bodies.decoded(encoding, sent, holder) : sent;
+  const plain = isEncoded(encoding) ? yield* bodies.decode(encoding, sent, holder) : sent;
   if (plain === undefined) return unknown("not_an_object");
-  const body = yield* knownBody(plain);
+  const body = yield* readKnownBody(plain);
   if (typeof body === "string") return unknown(body);
   const named = isNaming ? yield* extractIds(plain) : [];
   if (named === undefined) return AccountGuard.unreadBody;
@@ -340,7 +341,7 @@ const recognised = Effect.fnUntraced(function* (
   return { plan: keeps && plain !== sent ? { ...plan, plain } : plan, body };
 });
 
-const bodiless = (request: RelayRequest & { readonly body: Bytes }, upstream: UpstreamName) => {
+const recogniseBodiless = (request: RelayRequest & { readonly body: Bytes }, upstream: UpstreamName) => {
   const plan = replayPlan({ ...request, body: undefined }, upstream, undefined);
   const body: KnownBody = { plain: request.body, json: {}, isOutline: false, mayBeParsed: true };
   return plan === undefined ? "not_an_object" : { plan, body };
@@ -352,7 +353,7 @@ interface Recognised {
 }
 
 /** Logs that a request to a model's address passes through without recovery. */
-const unread = ({ access }: ClientResponse): Effect.Effect<void> =>
+const logUnread = ({ access }: ClientResponse): Effect.Effect<void> =>
   Effect.suspend(() => {
     access.addFacts({ unread: true });
     return Effect.logWarning(
@@ -378,7 +379,7 @@ const through = (
     asked.upstream,
     client,
     passing(asked, serving),
-    unrecovered(asked, serving),
+    unrecoveredOf(asked, serving),
   );
 };
 
@@ -387,7 +388,7 @@ const through = (
  *
  * @param reason derived from the address by default
  */
-const unrecovered = (
+const unrecoveredOf = (
   { headers, method, target, url }: RoutedRequest,
   { reported }: Pick<RequestServing, "reported">,
   reason?: PassedReason,
@@ -405,12 +406,12 @@ const unrecovered = (
 const passing = ({ isNaming, server, tenant }: RoutedRequest, { owners, reach, watch }: RequestServing): Upstream => {
   const secrets = secretsOf(server);
   const keep = isNaming ? (id: string) => owners.keep(tenant, id) : undefined;
-  const upstream = secrets === undefined ? reach(server) : guardedPass(reach(server), secrets, keep);
+  const upstream = secrets === undefined ? reach(server) : guardPass(reach(server), secrets, keep);
   return {
     ...upstream,
     pass: async (request, signal) => {
       const response = await upstream.pass(request, signal);
-      watch.answered(upstream.pathOf(request.url).id);
+      watch.onResponse(upstream.pathOf(request.url).id);
       return response;
     },
   };

@@ -44,7 +44,7 @@ export interface Admission {
   /** Maximum time that the request waits, in milliseconds; infinite for no limit. */
   readonly withinMs: number;
   /** Called in the step in which a wait begins or becomes another one. Must not throw. */
-  readonly told: (wait: Wait) => void;
+  readonly onWait: (wait: Wait) => void;
   /**
    * Called in the very step that releases the request, with a function that reports that the request is over or has a response.
    * Until then the request counts as in flight in its wave. Calling that function twice does nothing.
@@ -88,7 +88,7 @@ export interface PathsService {
   /** Attaches the way in which a path can be probed. */
   readonly attach: (path: string, way: PathWay) => void;
   /** Marks a path as reached before this process began, because a record says so. */
-  readonly wasReached: (path: string) => void;
+  readonly markReached: (path: string) => void;
   readonly hasReached: (path: string) => boolean;
   readonly standing: (scope: Scope, maxRetryAfterMs: number) => Standing;
   /**
@@ -99,23 +99,23 @@ export interface PathsService {
   /** Waits until the request may be sent. An interruption ends the wait at once. */
   readonly admit: (admission: Admission) => Effect.Effect<Admitted>;
   /**
-   * Reports a response head, of any status. A run reports it, and `refused` if the head refuses, before it calls the `leave` of
-   * its admission. Otherwise other requests would be released into a refusal that was already heard.
+   * Reports a response head, of any status. A run calls it, and `recordRefusal` if the head refuses, before the `leave` of its admission.
+   * Otherwise other requests would be released into a refusal that was already heard.
    */
-  readonly answered: (scope: Scope) => void;
+  readonly recordResponse: (scope: Scope) => void;
   /** Reports that the head said that the provider takes no more for now. */
-  readonly refused: (scope: Scope, refusal: Refusal) => void;
+  readonly recordRefusal: (scope: Scope, refusal: Refusal) => void;
   /**
    * Reports that no connection could be made, for a network reason (or, if the path was reached before, because of a certificate
    * that is not the origin's). Completes as soon as it is known if the path is down.
    */
-  readonly unconnected: (scope: Scope, code: string | undefined) => Effect.Effect<void>;
+  readonly recordConnectFailure: (scope: Scope, code: string | undefined) => Effect.Effect<void>;
   /** Reports a connection that broke under a request. Many at once are an outage until a probe says otherwise. */
-  readonly broke: (scope: Scope) => void;
+  readonly recordBreak: (scope: Scope) => void;
   /** Probes a silent path, once for all callers, and returns true if it is lost. A path that cannot be probed is never lost. */
   readonly isLost: (path: string) => Effect.Effect<boolean>;
   /** Reports that this process was suspended: every path with runs on it is probed at once, and idle connections are closed. */
-  readonly woke: () => void;
+  readonly onWake: () => void;
   /** Probes a path now, and releases its runs if it is back. Returns true if there is such a path. */
   readonly tryNow: (path: string) => Effect.Effect<boolean>;
   readonly list: () => ReadonlyArray<PathStatus>;

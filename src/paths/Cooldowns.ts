@@ -66,7 +66,7 @@ export class Hold {
   }
 
   /** Records another refusal of the same scope. The longer wait wins, but a refusal of a trial or of a later wave replaces it. */
-  heard({ credential }: Scope, waitMs: number, now: number, heardAt: number): void {
+  recordRefusal({ credential }: Scope, waitMs: number, now: number, heardAt: number): void {
     const over = now >= this.until;
     const until = now + waitMs;
     this.until = over || this.trial !== undefined ? until : Math.max(this.until, until);
@@ -78,7 +78,7 @@ export class Hold {
   }
 
   /** Ends the trial. A head that refused nothing ends the cooldown for all requests. */
-  tried(trial: Trial, now: number): void {
+  endTrial(trial: Trial, now: number): void {
     if (this.trial !== trial) return;
     this.trial = undefined;
     if (trial.answered) this.until = Math.min(this.until, now);
@@ -155,7 +155,7 @@ export class Cooldowns {
     const known = this.#current(key, now);
     this.#holds.delete(key);
     if (known !== undefined) {
-      known.heard(scope, waitMs, now, heardAt);
+      known.recordRefusal(scope, waitMs, now, heardAt);
       this.#holds.set(key, known);
     } else if (this.#makeRoom()) {
       this.#holds.set(key, new Hold(key, scope, refusal.kind, now + waitMs, heardAt));

@@ -34,12 +34,12 @@ type OnLeft = (entry: Entry, now: number, left: Left) => void;
 /** Calls to the waiting requests, made after the step that decides them. */
 export class Outbox {
   readonly #calls: Array<() => void> = [];
-  readonly #failed: (error: unknown) => void;
+  readonly #onError: (error: unknown) => void;
   #isOpen = false;
 
-  /** @param failed called with the error of a call that throws: one run that dies must not keep the others waiting */
+  /** @param onError called with the error of a call that throws: one run that dies must not keep the others waiting */
   constructor(failed: (error: unknown) => void) {
-    this.#failed = failed;
+    this.#onError = failed;
   }
 
   put(call: () => void): void {
@@ -56,7 +56,7 @@ export class Outbox {
       try {
         call();
       } catch (error) {
-        this.#failed(error);
+        this.#onError(error);
       }
     }
     this.#isOpen = false;
@@ -71,7 +71,7 @@ export class Departures {
   readonly #world: TableWorld;
   readonly #cooldowns: Cooldowns;
   readonly #outbox: Outbox;
-  readonly #left: OnLeft;
+  readonly #onLeft: OnLeft;
   #waiting = 0;
   #looks = 0;
 
@@ -79,7 +79,7 @@ export class Departures {
     this.#world = world;
     this.#cooldowns = cooldowns;
     this.#outbox = outbox;
-    this.#left = left;
+    this.#onLeft = left;
   }
 
   get isFull(): boolean {
@@ -153,7 +153,7 @@ export class Departures {
     let readiness: Readiness = "ready";
     for (const hold of this.#cooldowns.under(lane.holds, now)) {
       if (now >= hold.endOf(credential)) {
-        hold.waves ??= new Waves(now, firstWaveOf(this.#world.processes?.() ?? 1));
+        hold.waves ??= new Waves(now, firstWaveOf(this.#world.processCount?.() ?? 1));
         hold.waves.grow(now);
         if (!hold.waves.hasRoom) return "closed";
       } else {
@@ -171,7 +171,7 @@ export class Departures {
     this.#waiting -= 1;
     const leaves: Array<(at: number) => void> = [];
     const join = (waves: Waves): void => {
-      waves.went();
+      waves.takeSlot();
       leaves.push(() => waves.freeSlot());
     };
     const { waves } = entry;
@@ -182,14 +182,14 @@ export class Departures {
       if (now < held.endOf(scope.credential)) {
         const trial: Trial = { answered: false };
         held.trial = trial;
-        leaves.push((at) => held.tried(trial, at));
+        leaves.push((at) => held.endTrial(trial, at));
       } else if (held.waves !== undefined) join(held.waves);
     }
     const leave = once(() => {
       const at = this.#world.now();
       for (const give of leaves) give(at);
       const isHeadless = waves !== undefined && waves.heads === heads;
-      this.#left(entry, at, { afterMs: isHeadless ? headlessMs : 0, wasHeld: holds.length > 0 });
+      this.#onLeft(entry, at, { afterMs: isHeadless ? headlessMs : 0, wasHeld: holds.length > 0 });
     });
     waiter.leave = leave;
     hold(leave);
@@ -199,12 +199,12 @@ export class Departures {
 
   /** Sends one request in place of a probe, because the path cannot be probed. */
   #goAsProbe(entry: Entry, now: number): (at: number) => void {
-    entry.state = State.tried(entry.state, now);
+    entry.state = State.startTrial(entry.state, now);
     const { probedAt } = entry.state;
     return (at) => {
       const { state } = entry;
       if (state.probedAt !== probedAt || !state.trying) return;
-      entry.state = State.undecided(state, at, this.#world.jitter());
+      entry.state = State.endTrial(state, at, this.#world.jitter());
     };
   }
 
@@ -212,7 +212,7 @@ export class Departures {
   #giveUp(entry: Entry, waiter: Waiter, now: number): void {
     if (!entry.queue.remove(waiter)) return;
     this.#waiting -= 1;
-    const waitMs = Math.max(0, Math.ceil(this.#coolsUntil(waiter, now) - now));
+    const waitMs = Math.max(0, Math.ceil(this.#cooldownEnd(waiter, now) - now));
     const waitsFor =
       waitMs > 0 ? "cooldown" : (waiter.told?.for ?? waitReasonOf(entry, this.#cooldownsOf(waiter, now), now));
     const waitedMs = Math.round(now - waiter.since);
@@ -224,7 +224,7 @@ export class Departures {
   }
 
   /** Returns the time until which a request observes cooldowns; 0 if there are none. */
-  #coolsUntil(waiter: Waiter, now: number): number {
+  #cooldownEnd(waiter: Waiter, now: number): number {
     const { maxRetryAfterMs, scope } = waiter.admission;
     return this.#cooldownsOf(waiter, now).reduce(
       (until, hold) => Math.max(until, hold.endFor(scope.credential, maxRetryAfterMs)),
@@ -245,7 +245,7 @@ export class Departures {
 
   /** Reports to a request what it waits for, or that it would wait in vain. */
   #tell(entry: Entry, waiter: Waiter, now: number): void {
-    const until = this.#coolsUntil(waiter, now);
+    const until = this.#cooldownEnd(waiter, now);
     if (until > now && until > waiter.deadline) {
       this.#giveUp(entry, waiter, now);
       return;
@@ -261,7 +261,7 @@ export class Departures {
     };
     waiter.told = told;
     waiter.toldUntil = toldUntil;
-    this.#outbox.put(() => waiter.admission.told(told));
+    this.#outbox.put(() => waiter.admission.onWait(told));
   }
 
   /**
@@ -281,7 +281,7 @@ export class Departures {
     let at = queue.deadlineFrom;
     if (queue.size === 0) return at;
     if (way === undefined && state.probeAt > now) at = Math.min(at, state.probeAt);
-    if (waves !== undefined && waves.growsAt > now) at = Math.min(at, waves.growsAt);
+    if (waves !== undefined && waves.nextGrowthAt > now) at = Math.min(at, waves.nextGrowthAt);
     return lanesAt > now ? Math.min(at, lanesAt) : at;
   }
 
@@ -290,7 +290,7 @@ export class Departures {
     let at = 0;
     for (const hold of this.#cooldowns.under(lane.holds, now)) {
       const end = hold.endOf(lane.scope.credential);
-      if (now >= end) at = Math.max(at, hold.waves === undefined || hold.waves.hasRoom ? 0 : hold.waves.growsAt);
+      if (now >= end) at = Math.max(at, hold.waves === undefined || hold.waves.hasRoom ? 0 : hold.waves.nextGrowthAt);
       else if (hold.trial !== undefined) at = Math.max(at, end);
       else {
         if (now >= hold.heardAt + lane.leastRetryAfterMs) lane.leastRetryAfterMs = leastOf(lane);

@@ -16,14 +16,14 @@ export interface TableWorld {
   readonly jitter: () => number;
   /** Called when something becomes due at a time, perhaps earlier than was known. */
   readonly due: (at: number) => void;
-  /** Called when a path must be probed now. The result is passed to `probed`. */
+  /** Called when a path must be probed now. The result is passed to `recordProbe`. */
   readonly probe: (due: DueProbe) => void;
   /** Called when a waiting run has thrown, which it must not. */
-  readonly failed: (error: unknown) => void;
+  readonly onError: (error: unknown) => void;
   /** Reports this process's findings about a path to the other processes; omitted if there are none. */
-  readonly found?: (path: string, word: PathWord) => void;
+  readonly reportFinding?: (path: string, word: PathWord) => void;
   /** Returns the number of processes that release requests together; omitted for one. */
-  readonly processes?: () => number;
+  readonly processCount?: () => number;
 }
 
 /** A path that must be probed. */

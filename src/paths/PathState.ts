@@ -89,7 +89,7 @@ const spacing = (state: PathState, canProbe: boolean, now: number, jitter: numbe
 };
 
 /** Takes the path down. An outage that no head has interrupted continues its schedule. */
-const down = (
+const takeDown = (
   state: PathState,
   canProbe: boolean,
   code: string | undefined,
@@ -113,7 +113,7 @@ const down = (
   };
 };
 
-const returning = (state: PathState, proven: boolean, now: number): PathState => ({
+const startReturning = (state: PathState, proven: boolean, now: number): PathState => ({
   ...state,
   state: "returning",
   since: now,
@@ -124,7 +124,7 @@ const returning = (state: PathState, proven: boolean, now: number): PathState =>
 });
 
 /** Marks the path as reached before this process began. */
-export const wasReached = (state: PathState): PathState => (state.reached ? state : { ...state, reached: true });
+export const markReached = (state: PathState): PathState => (state.reached ? state : { ...state, reached: true });
 
 /** Makes the next probe due, except right after another one. */
 const dueSoon = (state: PathState, now: number): PathState => {
@@ -137,14 +137,14 @@ const dueSoon = (state: PathState, now: number): PathState => {
  * from here confirms it: the path is probed and keeps its state meanwhile. A path that went down again before a head had come
  * keeps its schedule, even if another process says that it is back.
  */
-export const hinted = (state: PathState, isDown: boolean, now: number): PathState =>
+export const applyFinding = (state: PathState, isDown: boolean, now: number): PathState =>
   (state.state === "down") === isDown || (!isDown && state.relapsed) ? state : dueSoon(state, now);
 
 /** Records a response head. Over a path that counts as down it means that a probe is worthwhile, or that the path is back. */
 export const recordResponse = (state: PathState, canProbe: boolean, now: number): PathState => {
-  if (state.state === "up") return wasReached(state);
+  if (state.state === "up") return markReached(state);
   if (state.state === "returning") return state.proven ? state : { ...state, proven: true };
-  if (!canProbe) return returning({ ...state, relapsed: false }, true, now);
+  if (!canProbe) return startReturning({ ...state, relapsed: false }, true, now);
   return dueSoon(state, now);
 };
 
@@ -153,7 +153,7 @@ export const requestProbe = (state: PathState, now: number): PathState =>
   state.probeAt <= now ? state : { ...state, probeAt: now };
 
 /** Records that a probe begins. */
-export const probing = (state: PathState, now: number): PathState => ({
+export const startProbe = (state: PathState, now: number): PathState => ({
   ...state,
   probing: true,
   probedAt: now,
@@ -161,17 +161,17 @@ export const probing = (state: PathState, now: number): PathState => ({
 });
 
 /** Records the result of a probe. */
-export const probed = (state: PathState, found: Probed, now: number, jitter: number): PathState => {
+export const recordProbe = (state: PathState, found: Probed, now: number, jitter: number): PathState => {
   if (found._tag === "failed") {
     if (!state.reached) return { ...state, probing: false, probeAt: never, code: found.code ?? state.code };
-    return down({ ...state, probing: false }, true, found.code ?? found.reason, now, jitter);
+    return takeDown({ ...state, probing: false }, true, found.code ?? found.reason, now, jitter);
   }
   const reached = { ...state, reached: true, probing: false, probeAt: never };
-  return state.state === "down" ? returning(reached, false, now) : reached;
+  return state.state === "down" ? startReturning(reached, false, now) : reached;
 };
 
 /** Records a failed connect that no probe confirms: the path is returning, or it cannot be probed. */
-export const unconnected = (
+export const recordConnectFailure = (
   state: PathState,
   canProbe: boolean,
   code: string | undefined,
@@ -179,11 +179,11 @@ export const unconnected = (
   jitter: number,
 ): PathState => {
   if (!state.reached || (state.state === "down" && canProbe)) return state;
-  return down(state, canProbe, code, now, jitter);
+  return takeDown(state, canProbe, code, now, jitter);
 };
 
 /** Records that one run goes in place of a probe. If it has no outcome within the maximum interval, another one goes. */
-export const tried = (state: PathState, now: number): PathState => ({
+export const startTrial = (state: PathState, now: number): PathState => ({
   ...state,
   probedAt: now,
   probeAt: now + trialMaxMs,
@@ -191,7 +191,7 @@ export const tried = (state: PathState, now: number): PathState => ({
 });
 
 /** Records that the run that went in place of a probe is over and says nothing about the path. */
-export const undecided = (state: PathState, now: number, jitter: number): PathState =>
+export const endTrial = (state: PathState, now: number, jitter: number): PathState =>
   state.state === "down"
     ? {
         ...state,
@@ -201,12 +201,12 @@ export const undecided = (state: PathState, now: number, jitter: number): PathSt
     : state;
 
 /** Records a connection that broke under a request. */
-export const broke = (state: PathState, canProbe: boolean, now: number, jitter: number): PathState => {
+export const recordBreak = (state: PathState, canProbe: boolean, now: number, jitter: number): PathState => {
   if (state.state === "down") return state;
   const breaks = [...state.breaks.filter((at) => now - at < massBreakMs), now];
   if (breaks.length <= massBreaks || !state.reached) return { ...state, breaks: breaks.slice(-massBreaks) };
-  if (!canProbe) return returning(state, false, now);
-  if (state.state === "returning" && !state.proven) return down(state, true, undefined, now, jitter);
+  if (!canProbe) return startReturning(state, false, now);
+  if (state.state === "returning" && !state.proven) return takeDown(state, true, undefined, now, jitter);
   return {
     ...state,
     state: "down",
@@ -226,7 +226,7 @@ export const broke = (state: PathState, canProbe: boolean, now: number, jitter: 
  * Restarts the schedule after this process was suspended: the path is probed at once, and often after that. A probe in flight is
  * abandoned.
  */
-export const woke = (state: PathState, now: number): PathState => ({
+export const restartSchedule = (state: PathState, now: number): PathState => ({
   ...state,
   scheduleAt: now,
   tries: 0,

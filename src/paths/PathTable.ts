@@ -35,7 +35,7 @@ export class PathTable {
   readonly #entries = new Map<string, Entry>();
   readonly #busy = new Set<Entry>();
   readonly #cooldowns = new Cooldowns((hold) => this.#isWaitedFor(hold));
-  readonly #outbox = new Outbox((error) => this.#world.failed(error));
+  readonly #outbox = new Outbox((error) => this.#world.onError(error));
   readonly #departures: Departures;
   #probes = 0;
   #isClosed = false;
@@ -56,9 +56,9 @@ export class PathTable {
     this.#settle(entry, now);
   }
 
-  wasReached(path: string): void {
+  markReached(path: string): void {
     const entry = this.#entry(path, this.#world.now());
-    entry.state = State.wasReached(entry.state);
+    entry.state = State.markReached(entry.state);
   }
 
   hasReached(path: string): boolean {
@@ -66,11 +66,11 @@ export class PathTable {
   }
 
   /** Handles a finding of another process about a path. It is no proof here: the path is probed from here. */
-  heard(path: string, word: PathWord): void {
+  onFinding(path: string, word: PathWord): void {
     const now = this.#world.now();
     const entry = this.#entry(path, now);
-    entry.state = State.wasReached(entry.state);
-    if (word !== "reached") entry.state = State.hinted(entry.state, word === "down", now);
+    entry.state = State.markReached(entry.state);
+    if (word !== "reached") entry.state = State.applyFinding(entry.state, word === "down", now);
     this.#step(entry, now);
   }
 
@@ -116,7 +116,7 @@ export class PathTable {
     this.#settle(entry, now);
     return () => {
       const leftAt = this.#world.now();
-      wanted(entry, leftAt);
+      markWanted(entry, leftAt);
       this.#departures.withdraw(entry, waiter);
       this.#settle(entry, leftAt);
     };
@@ -156,23 +156,23 @@ export class PathTable {
    * Calls `done` as soon as it is known if the path is down. The returned function stops waiting; other callers still wait for
    * the probe.
    */
-  unconnected(scope: Scope, code: string | undefined, done: () => void): () => void {
+  recordConnectFailure(scope: Scope, code: string | undefined, done: () => void): () => void {
     const now = this.#world.now();
     const entry = this.#entry(scope.path, now);
     const { state, way, waves } = entry;
     const canProbe = way !== undefined;
     const inDoubt = state.state === "up" || (state.state === "returning" && waves?.hasBegun !== true);
     if (canProbe && inDoubt && state.reached) return this.#ask(entry, done, now);
-    this.#become(entry, State.unconnected(state, canProbe, code, now, this.#world.jitter()), now);
+    this.#become(entry, State.recordConnectFailure(state, canProbe, code, now, this.#world.jitter()), now);
     this.#step(entry, now);
     done();
     return nothing;
   }
 
-  broke(scope: Scope): void {
+  recordBreak(scope: Scope): void {
     const now = this.#world.now();
     const entry = this.#entry(scope.path, now);
-    this.#become(entry, State.broke(entry.state, entry.way !== undefined, now, this.#world.jitter()), now);
+    this.#become(entry, State.recordBreak(entry.state, entry.way !== undefined, now, this.#world.jitter()), now);
     this.#step(entry, now);
   }
 
@@ -207,12 +207,13 @@ export class PathTable {
     return nothing;
   }
 
-  woke(): void {
+  onWake(): void {
     const now = this.#world.now();
     for (const entry of this.#entries.values()) {
       dropIdle(entry);
       if (entry.queue.size === 0 && now - entry.usedAt > inUseMs) continue;
-      if (entry.way !== undefined || entry.state.state === "down") entry.state = State.woke(entry.state, now);
+      if (entry.way !== undefined || entry.state.state === "down")
+        entry.state = State.restartSchedule(entry.state, now);
       this.#step(entry, now);
     }
   }
@@ -236,12 +237,12 @@ export class PathTable {
   }
 
   /** Records the result of a probe. The result of an abandoned probe is ignored. */
-  probed({ path, number }: Pick<DueProbe, "path" | "number">, found: Probed): void {
+  recordProbe({ path, number }: Pick<DueProbe, "path" | "number">, found: Probed): void {
     const entry = this.#entries.get(path);
     if (entry?.probe !== number || !entry.state.probing) return;
     const now = this.#world.now();
     if (found._tag === "failed") dropIdle(entry);
-    this.#become(entry, State.probed(entry.state, found, now, this.#world.jitter()), now);
+    this.#become(entry, State.recordProbe(entry.state, found, now, this.#world.jitter()), now);
     const askers = [...entry.askers];
     entry.askers.clear();
     for (const done of askers) this.#outbox.put(() => done(found._tag === "failed"));
@@ -334,7 +335,7 @@ export class PathTable {
     if (next.state !== before.state) entry.hasNews = true;
     if (next.state !== "returning") entry.waves = undefined;
     else if (before.state !== "returning" || before.since !== next.since) {
-      entry.waves = new Waves(now, next.relapsed ? 1 : firstWaveOf(this.#world.processes?.() ?? 1));
+      entry.waves = new Waves(now, next.relapsed ? 1 : firstWaveOf(this.#world.processCount?.() ?? 1));
     }
     this.#tell(entry, before);
   }
@@ -342,17 +343,17 @@ export class PathTable {
   /** Reports news to the other processes. A mere suspicion is not reported. */
   #tell(entry: Entry, before: State.PathState): void {
     const { id, state } = entry;
-    if (state.reached && !before.reached) this.#world.found?.(id, "reached");
+    if (state.reached && !before.reached) this.#world.reportFinding?.(id, "reached");
     if (state.state === "up") entry.told = undefined;
     const word = wordOf(entry);
     if (word === undefined || word === entry.told) return;
     entry.told = word;
-    this.#world.found?.(id, word);
+    this.#world.reportFinding?.(id, word);
   }
 
   #step(entry: Entry, now: number): void {
     entry.stepAt = Number.POSITIVE_INFINITY;
-    wanted(entry, now);
+    markWanted(entry, now);
     this.#departures.step(entry, now);
     this.#settle(entry, now);
   }
@@ -376,7 +377,7 @@ export class PathTable {
   #probe(entry: Entry, now: number): void {
     const { state, way, id } = entry;
     if (way === undefined || state.probing || state.probeAt > now) return;
-    entry.state = State.probing(state, now);
+    entry.state = State.startProbe(state, now);
     this.#probes += 1;
     const number = this.#probes;
     entry.probe = number;
@@ -412,6 +413,6 @@ const dropIdle = ({ way }: Entry): void => {
  * Marks a path with waiting requests as wanted, so that the last one that stops waiting decides on a known state and not on a
  * forgotten one.
  */
-const wanted = (entry: Entry, now: number): void => {
+const markWanted = (entry: Entry, now: number): void => {
   if (entry.queue.size > 0) entry.wantedAt = now;
 };

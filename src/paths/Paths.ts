@@ -73,10 +73,10 @@ const ask = (way: PathWay): Effect.Effect<Probed> =>
   );
 
 /** The other processes that serve as one with this one. */
-export type Siblings = Pick<TableWorld, "found" | "processes">;
+export type Siblings = Pick<TableWorld, "reportFinding" | "processCount">;
 
 /** Paths of one of several processes. */
-export interface PathsAmong extends Pick<PathTable, "heard" | "recordRefusal"> {
+export interface PathsAmong extends Pick<PathTable, "onFinding" | "recordRefusal"> {
   readonly own: PathsService;
 }
 
@@ -100,7 +100,7 @@ class Keeper {
       jitter: random,
       due: (at) => this.#due(at),
       probe: (due) => this.#probe(due),
-      failed: (error) => void this.#fork(Effect.logError("cannot notify a waiting run of its path", error)),
+      onError: (error) => void this.#fork(Effect.logError("cannot notify a waiting run of its path", error)),
       ...siblings,
     });
   }
@@ -138,7 +138,7 @@ class Keeper {
 
   #probe(due: DueProbe): void {
     if (this.#closed) return;
-    const probe = this.#fork(Effect.map(ask(due.way), (found) => this.table.probed(due, found)));
+    const probe = this.#fork(Effect.map(ask(due.way), (found) => this.table.recordProbe(due, found)));
     this.#probes.add(probe);
     probe.addObserver(() => void this.#probes.delete(probe));
   }
@@ -146,25 +146,25 @@ class Keeper {
 
 const serviceOf = (table: PathTable): PathsService => ({
   attach: (path, way) => table.attach(path, way),
-  wasReached: (path) => table.wasReached(path),
+  markReached: (path) => table.markReached(path),
   hasReached: (path) => table.hasReached(path),
   standing: (scope, maxRetryAfterMs) => table.standing(scope, maxRetryAfterMs),
   isOpen: (scope) => table.isOpen(scope),
   admit: (admission) => admit(table, admission),
-  answered: (scope) => table.recordResponse(scope),
-  refused: (scope, refusal) => table.recordRefusal(scope, refusal),
-  unconnected: (scope, code) =>
+  recordResponse: (scope) => table.recordResponse(scope),
+  recordRefusal: (scope, refusal) => table.recordRefusal(scope, refusal),
+  recordConnectFailure: (scope, code) =>
     Effect.callback<void>((resume) => {
-      const leave = table.unconnected(scope, code, () => resume(Effect.void));
+      const leave = table.recordConnectFailure(scope, code, () => resume(Effect.void));
       return Effect.sync(leave);
     }),
-  broke: (scope) => table.broke(scope),
+  recordBreak: (scope) => table.recordBreak(scope),
   isLost: (path) =>
     Effect.callback<boolean>((resume) => {
       const leave = table.isLost(path, (lost) => resume(Effect.succeed(lost)));
       return Effect.sync(leave);
     }),
-  woke: () => table.woke(),
+  onWake: () => table.onWake(),
   tryNow: (path) =>
     Effect.callback<boolean>((resume) => {
       const leave = table.tryNow(path, (known) => resume(Effect.succeed(known)));
@@ -195,7 +195,7 @@ const make: Effect.Effect<PathsService, never, Scope.Scope> = Effect.map(makeTab
 export const makeAmong = (siblings: Siblings): Effect.Effect<PathsAmong, never, Scope.Scope> =>
   Effect.map(makeTable(siblings), (table) => ({
     own: serviceOf(table),
-    heard: (path, word) => table.heard(path, word),
+    onFinding: (path, word) => table.onFinding(path, word),
     recordRefusal: (scope, refusal, agoMs) => table.recordRefusal(scope, refusal, agoMs),
   }));
 

@@ -54,11 +54,11 @@ export class Waves {
   }
 
   /** Time at which the wave doubles if no refusal comes. */
-  get growsAt(): number {
+  get nextGrowthAt(): number {
     return this.#quietSince + waveQuietMs;
   }
 
-  went(): void {
+  takeSlot(): void {
     this.#going += 1;
     this.#went += 1;
   }
@@ -86,10 +86,10 @@ export class Waves {
 
   /** Doubles the wave for each quiet second that has passed. */
   grow(now: number): void {
-    while (now >= this.growsAt && this.#size < waveMax) {
+    while (now >= this.nextGrowthAt && this.#size < waveMax) {
       this.#size *= 2;
       this.#quietSince += waveQuietMs;
     }
-    if (now >= this.growsAt) this.#quietSince = now;
+    if (now >= this.nextGrowthAt) this.#quietSince = now;
   }
 }

@@ -43,10 +43,10 @@ export const delayMs = (s: Situation): number => {
 
 /** Returns the current step of the doubling, before jitter. */
 const stepMs = (s: Situation): number => {
-  if (s.facts.delivery === "not_sent") return doubled(baseMs, s.run.not_processed_retries);
-  if (s.notProcessed) return doubled(notProcessedBaseMs, s.run.not_processed_retries);
-  return doubled(baseMs, s.run.auto_retries);
+  if (s.facts.delivery === "not_sent") return exponentialDelay(baseMs, s.run.not_processed_retries);
+  if (s.notProcessed) return exponentialDelay(notProcessedBaseMs, s.run.not_processed_retries);
+  return exponentialDelay(baseMs, s.run.auto_retries);
 };
 
-const doubled = (base: number, retries: number): number =>
+const exponentialDelay = (base: number, retries: number): number =>
   Math.min(longestMs, base * 2 ** Math.min(retries, doublingsMax));

@@ -49,7 +49,7 @@ export const parse = (json: unknown): Result.Result<DecisionInput, DecisionInput
     return Result.fail(badKind(filled.failure));
   }
   const decoded = decoders[kind ?? "unknown"](filled);
-  return Result.mapError(decoded, (error) => explained(error.issue, filled));
+  return Result.mapError(decoded, (error) => toInputError(error.issue, filled));
 };
 
 /**
@@ -153,7 +153,7 @@ const badKind = (failure: Readonly<Record<string, unknown>>): DecisionInputError
 
 const format = SchemaIssue.makeFormatterStandardSchemaV1();
 
-const explained = (issue: SchemaIssue.Issue, json: unknown): DecisionInputError => {
+const toInputError = (issue: SchemaIssue.Issue, json: unknown): DecisionInputError => {
   const first = format(issue).issues[0];
   const path = (first?.path ?? []).map((step) => (typeof step === "object" ? step.key : step));
   const field = path.length === 0 ? "input" : path.reduce<string>(pathStep, "");

@@ -23,7 +23,7 @@ import type { DecisionInput } from "./DecisionInput.ts";
 /** Returns the part of an input that can be believed; the same object if all of it can. */
 export const read = (given: DecisionInput): DecisionInput => {
   const failure = FailureReading.read(given.failure);
-  const facts = isFacts(given.facts) ? given.facts : repairedFacts(given.facts);
+  const facts = isFacts(given.facts) ? given.facts : repairFacts(given.facts);
   const run = isRun(given.run) ? given.run : readRun(whole(given.run, newRunFields));
   const budget = isBudget(given.budget) ? given.budget : readBudget(whole(given.budget, newLimits));
   const jitter = isAmount(given.jitter) && given.jitter <= 1 ? given.jitter : 1;
@@ -235,7 +235,7 @@ const whole = <A extends object>(given: A, missing: Partial<A>): A =>
 
 const readRun = (given: RunFacts): RunFacts => {
   if (isRun(given)) return given;
-  const run = repaired(given, worstRun, isRun);
+  const run = repair(given, worstRun, isRun);
   const it = Json.record(given);
   const isPathKnown = isPath(it?.path);
   if (isPathKnown && isAmount(it?.cooldown_ms)) return run;
@@ -243,10 +243,10 @@ const readRun = (given: RunFacts): RunFacts => {
   return { ...run, next_route: "none", elapsed_ms: isPathKnown ? run.elapsed_ms : worstRun.elapsed_ms };
 };
 
-const readBudget = (given: Budget): Budget => (isBudget(given) ? given : repaired(given, worstBudget, isBudget));
+const readBudget = (given: Budget): Budget => (isBudget(given) ? given : repair(given, worstBudget, isBudget));
 
 /** Keeps each given field that can be believed and replaces the others by the worst value. */
-const repaired = <A extends object>(given: A, worst: A, fits: (it: A) => boolean): A => {
+const repair = <A extends object>(given: A, worst: A, fits: (it: A) => boolean): A => {
   // A value that is not an object has no fields.
   const it: Partial<A> = Json.record(given) === undefined ? {} : given;
   // `Object.keys` loses the literal keys of the worst value.
@@ -256,13 +256,13 @@ const repaired = <A extends object>(given: A, worst: A, fits: (it: A) => boolean
 };
 
 /** Repairs each row of the ledger. If the executor of a call is unknown, so are its effect and its outcome. */
-const repairedFacts = (given: AttemptFacts): AttemptFacts => {
-  const facts = repaired(given, worstFacts, isFacts);
+const repairFacts = (given: AttemptFacts): AttemptFacts => {
+  const facts = repair(given, worstFacts, isFacts);
   const rows: unknown = Json.record(given)?.tools;
-  return Array.isArray(rows) ? { ...facts, tools: rows.map(repairedRow) } : facts;
+  return Array.isArray(rows) ? { ...facts, tools: rows.map(repairRow) } : facts;
 };
 
-const repairedRow = (given: ToolRow): ToolRow => {
-  const row = repaired(given, worstRow, isRow);
+const repairRow = (given: ToolRow): ToolRow => {
+  const row = repair(given, worstRow, isRow);
   return isExecutor(Json.record(given)?.executor) ? row : { ...worstRow, call: row.call, tool: row.tool };
 };

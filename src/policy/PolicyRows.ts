@@ -37,9 +37,9 @@ export const endRows: ReadonlyArray<PolicyRow> = [
     "terminal seen, failure none of `invalid_tool_input`, `empty`, `refused`, `model_length`",
     (s) => s.facts.terminal_seen && !s.malformed,
   ),
-  rowOf(2, "user_cancelled", "user cancelled", (s) => s.run.user_cancelled || cancelledBy(s, "user")),
-  rowOf(3, "lifecycle_closed", "lifecycle closed", (s) => s.run.lifecycle_closed || cancelledBy(s, "lifecycle")),
-  rowOf(4, "caller_interrupted", "cancelled by an unsigned caller", (s) => cancelledBy(s, "caller")),
+  rowOf(2, "user_cancelled", "user cancelled", (s) => s.run.user_cancelled || isCancelledBy(s, "user")),
+  rowOf(3, "lifecycle_closed", "lifecycle closed", (s) => s.run.lifecycle_closed || isCancelledBy(s, "lifecycle")),
+  rowOf(4, "caller_interrupted", "cancelled by an unsigned caller", (s) => isCancelledBy(s, "caller")),
   rowOf(5, "unknown_failure", "failure `unknown`", (s) => s.failure.kind === "unknown"),
   rowOf(
     6,
@@ -62,7 +62,7 @@ const recoveryRows: ReadonlyArray<PolicyRow> = [
     9,
     "resume_cursor",
     "a cursor is held; failure is transport, truncated, stalled, protocol, crashed or the provider's own cancel",
-    (s) => s.run.resumable && interrupted(s),
+    (s) => s.run.resumable && isCutOff(s),
   ),
   rowOf(
     10,
@@ -126,18 +126,18 @@ const recoveryRows: ReadonlyArray<PolicyRow> = [
       "only_reasoning_shown",
       "nothing_shown",
     ],
-    fits: (s) => replayed(s),
+    fits: (s) => replayRuling(s),
   },
 ];
 
 /** All rows of the default policy. The last one always applies. */
 export const rows: ReadonlyArray<PolicyRow> = [...endRows, ...recoveryRows];
 
-const cancelledBy = (s: Situation, by: "user" | "lifecycle" | "caller"): boolean =>
+const isCancelledBy = (s: Situation, by: "user" | "lifecycle" | "caller"): boolean =>
   s.failure.kind === "cancelled" && s.failure.by === by;
 
 /** True if the response was cut off, so that its rest may still be available. */
-const interrupted = (s: Situation): boolean => {
+const isCutOff = (s: Situation): boolean => {
   switch (s.failure.kind) {
     case "transport":
     case "truncated":
@@ -167,14 +167,14 @@ const afterText = (s: Situation): Ruling => {
 };
 
 /** Returns the first reason that a replay cannot duplicate anything. */
-export const replayed = (s: Situation): Ruling => {
+export const replayRuling = (s: Situation): Ruling => {
   if (s.credentials) return rulings.credentials_refreshed;
   if (s.facts.delivery === "not_sent") return rulings.not_sent;
   if (s.notProcessed) return rulings.not_processed;
-  if (openChanging(s)) return rulings.tool_calls_fenced;
+  if (hasGuardedCall(s)) return rulings.tool_calls_fenced;
   if (s.ledger.any) return rulings.only_read_only_tools;
   return s.shown === "reasoning" ? rulings.only_reasoning_shown : rulings.nothing_shown;
 };
 
-const openChanging = (s: Situation): boolean =>
+const hasGuardedCall = (s: Situation): boolean =>
   s.guarded && (s.ledger.inputStarted || s.ledger.inputComplete || s.ledger.handedOver);

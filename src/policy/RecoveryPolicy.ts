@@ -14,7 +14,7 @@ import { endRows, type PolicyRow, rows } from "./PolicyRows.ts";
 import * as RetryBudget from "./RetryBudget.ts";
 import { type AskingRule, type Ruling, rulings } from "./Rules.ts";
 import * as Situation from "./Situation.ts";
-import { checked, type StricterRules, tightened } from "./StricterRules.ts";
+import { checkRules, type StricterRules, tightenRuling } from "./StricterRules.ts";
 import * as StrictPolicy from "./StrictPolicy.ts";
 
 export type { DecisionInput } from "./DecisionInput.ts";
@@ -63,13 +63,12 @@ export interface Options {
  */
 export const make = (options: Options = {}): RecoveryPolicy => {
   const base = options.base === "strict" ? strict : standard;
-  if (options.stricter === undefined)
-    return options.name === undefined ? base : sealed({ ...base, name: options.name });
-  const lowered = checked(options.stricter);
+  if (options.stricter === undefined) return options.name === undefined ? base : seal({ ...base, name: options.name });
+  const lowered = checkRules(options.stricter);
   const plan = options.base === "strict" ? strictPlan : standardPlan;
   return fromPlan(options.name ?? `${base.name}+stricter`, {
     ...plan,
-    tighten: (ruling) => tightened(lowered, ruling),
+    tighten: (ruling) => tightenRuling(lowered, ruling),
   });
 };
 
@@ -82,10 +81,10 @@ interface Plan {
 }
 
 // The private member exists in types only.
-const sealed = (policy: Pick<RecoveryPolicy, keyof RecoveryPolicy>): RecoveryPolicy => policy as RecoveryPolicy;
+const seal = (policy: Pick<RecoveryPolicy, keyof RecoveryPolicy>): RecoveryPolicy => policy as RecoveryPolicy;
 
 const fromPlan = (name: string, plan: Plan): RecoveryPolicy =>
-  sealed({
+  seal({
     name,
     version,
     rows: plan.rows,
@@ -130,22 +129,22 @@ const firstFit = (candidates: ReadonlyArray<PolicyRow>, s: Situation.Situation):
   return rulings.unknown_failure;
 };
 
-const unchanged = (ruling: Ruling): Ruling => ruling;
+const keepRuling = (ruling: Ruling): Ruling => ruling;
 
 const standardPlan: Plan = {
   rows,
   moves: moveRows,
   veto: RetryBudget.veto,
   delayMs: Backoff.delayMs,
-  tighten: unchanged,
+  tighten: keepRuling,
 };
 
 const strictPlan: Plan = {
   rows: StrictPolicy.rows,
   moves: [],
-  veto: (s, retry) => RetryBudget.veto(s, retry) ?? (StrictPolicy.spent(s) ? "budget_exhausted" : undefined),
+  veto: (s, retry) => RetryBudget.veto(s, retry) ?? (StrictPolicy.isSpent(s) ? "budget_exhausted" : undefined),
   delayMs: StrictPolicy.delayMs,
-  tighten: unchanged,
+  tighten: keepRuling,
 };
 
 const standard = fromPlan("default", standardPlan);

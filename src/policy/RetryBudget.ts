@@ -20,7 +20,7 @@ interface Veto {
   readonly rule: AskingRule;
   /** Condition as the policy's table prints it. */
   readonly condition: string;
-  readonly holds: (s: Situation, retry: Retry) => boolean;
+  readonly shouldVeto: (s: Situation, retry: Retry) => boolean;
 }
 
 /** Returns what a retry on the same route waits for before its request is sent. */
@@ -32,38 +32,39 @@ export const vetoes: ReadonlyArray<Veto> = [
   {
     rule: "outage_too_long",
     condition: "on the same route: path down or cooldown, and no time left to wait for it",
-    holds: (s, { moves }) => !moves && outlasts(s),
+    shouldVeto: (s, { moves }) => !moves && isWaitTooLong(s),
   },
   {
     rule: "retry_after_too_long",
     condition: "on the same route: Retry-After or cooldown longer than the budget allows",
-    holds: (s, { moves }) =>
+    shouldVeto: (s, { moves }) =>
       !moves && Math.max(s.failure.retry_after_ms ?? 0, s.run.cooldown_ms) > s.budget.max_retry_after_ms,
   },
   {
     rule: "throttled",
     condition: "on the same route, and nothing to wait for: the throttle has no token within that time",
-    holds: (s, { moves }) => !moves && waitFor(s) === undefined && s.run.throttle_wait_ms > s.budget.max_retry_after_ms,
+    shouldVeto: (s, { moves }) =>
+      !moves && waitFor(s) === undefined && s.run.throttle_wait_ms > s.budget.max_retry_after_ms,
   },
   {
     rule: "token_budget",
     condition: "not a resume; tokens of the run or of its group spent, with those that the retry would repeat",
-    holds: ({ budget, run }, { mode }) =>
+    shouldVeto: ({ budget, run }, { mode }) =>
       mode !== "resume" &&
       (run.wasted_tokens + run.next_tokens > (budget.max_wasted_tokens ?? Number.POSITIVE_INFINITY) ||
         run.group_wasted_tokens + run.next_tokens > (budget.max_group_wasted_tokens ?? Number.POSITIVE_INFINITY)),
   },
-  { rule: "budget_exhausted", condition: "budget spent", holds: spent },
+  { rule: "budget_exhausted", condition: "budget spent", shouldVeto: isSpent },
 ];
 
 /** Returns the rule that vetoes a retry, if one does. */
 export const veto = (s: Situation, retry: Retry): AskingRule | undefined => {
-  for (const { holds, rule } of vetoes) if (holds(s, retry)) return rule;
+  for (const { shouldVeto, rule } of vetoes) if (shouldVeto(s, retry)) return rule;
   return undefined;
 };
 
 /** True if the wait that is due exceeds the waiting time that is left. */
-const outlasts = (s: Situation): boolean => {
+const isWaitTooLong = (s: Situation): boolean => {
   const max = s.budget.max_outage_ms;
   if (max === "forever" || waitFor(s) === undefined) return false;
   // The length of an outage is unknown: it is too long only if no waiting time is left.
@@ -71,17 +72,17 @@ const outlasts = (s: Situation): boolean => {
 };
 
 /** Failures that cost the provider nothing have their own budget. All retries share the time since the first failure. */
-function spent(s: Situation, { mode, moves }: Retry): boolean {
+function isSpent(s: Situation, { mode, moves }: Retry): boolean {
   if (s.run.elapsed_ms >= s.budget.max_elapsed_ms) return true;
   // Route moves have their own counter. Waiting for a path is free.
   if (moves || isWaited(s)) return false;
   if (s.run.group_retries >= (s.budget.max_group_retries ?? Number.POSITIVE_INFINITY)) return true;
-  if (free(s)) return false;
+  if (isFree(s)) return false;
   // A failure that was not processed and exceeds its own budget does not fall back to the ordinary one, even if its mark is
   // ignored: progress must not loosen the decision (L2).
-  if (s.resolved.not_processed && freeIsSpent(s)) return true;
+  if (s.resolved.not_processed && isFreeBudgetSpent(s)) return true;
   if (s.run.auto_retries >= s.budget.max_auto_retries) return true;
-  return mode === "replay" && (paidTwice(s) || isReplayFutile(s));
+  return mode === "replay" && (areReplaysSpent(s) || isReplayFutile(s));
 }
 
 /**
@@ -104,9 +105,11 @@ export const isCounted = (
  * Returns true if a retry counts against `max_not_processed` instead of `max_auto_retries`. After that budget is spent, a request
  * that was not sent counts as an ordinary retry.
  */
-export const free = (s: Situation): boolean => (s.notProcessed || s.facts.delivery === "not_sent") && !freeIsSpent(s);
+export const isFree = (s: Situation): boolean =>
+  (s.notProcessed || s.facts.delivery === "not_sent") && !isFreeBudgetSpent(s);
 
-const freeIsSpent = ({ budget, run }: Situation): boolean => run.not_processed_retries >= budget.max_not_processed;
+const isFreeBudgetSpent = ({ budget, run }: Situation): boolean =>
+  run.not_processed_retries >= budget.max_not_processed;
 
 /** Maximum replays of a run after empty responses: a model that returns nothing twice has nothing to say. */
 export const emptyRetriesMax = 1;
@@ -116,6 +119,6 @@ const isReplayFutile = ({ failure, run }: Situation): boolean =>
   run.same_partial || (failure.kind === "empty" && run.retries_after_empty >= emptyRetriesMax);
 
 /** True if the replays after shown output or after stalls are spent. Each pays for the whole prompt again. */
-const paidTwice = (s: Situation): boolean =>
+const areReplaysSpent = (s: Situation): boolean =>
   (s.facts.shown !== "nothing" && s.run.retries_after_shown >= s.budget.max_after_shown) ||
   (s.failure.kind === "stalled" && s.run.retries_after_stall >= s.budget.max_after_stall);

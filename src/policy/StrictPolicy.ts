@@ -6,7 +6,7 @@
  * waits for a path and for an announced wait as the default policy does. Row numbers are those of the default rows that they
  * tighten.
  */
-import { endRows, type PolicyRow, replayed, rowOf } from "./PolicyRows.ts";
+import { endRows, type PolicyRow, replayRuling, rowOf } from "./PolicyRows.ts";
 import { isWaited, waitFor } from "./RetryBudget.ts";
 import type { Situation } from "./Situation.ts";
 
@@ -67,7 +67,7 @@ const otherwise: PolicyRow = {
   condition: "otherwise",
   action: "replay after 1 s, once per run",
   rules: ["credentials_refreshed", "not_sent", "not_processed", "nothing_shown"],
-  fits: replayed,
+  fits: replayRuling,
 };
 
 /** Rows of the strict policy. The last one always applies. */
@@ -94,5 +94,5 @@ export const delayMs = (s: Situation): number => {
 };
 
 /** Returns true if the run had its one automatic retry. A request that its path never took does not count. */
-export const spent = (s: Situation): boolean =>
+export const isSpent = (s: Situation): boolean =>
   !isWaited(s) && s.run.auto_retries + s.run.not_processed_retries >= retriesMax;

@@ -34,7 +34,7 @@ export class PolicyError extends Schema.TaggedError<PolicyError>()("PolicyError"
  *
  * @throws PolicyError for an unknown rule, or an action that is not stricter than the rule's own
  */
-export const checked = (stricter: StricterRules): ReadonlyMap<Rule, Action> => {
+export const checkRules = (stricter: StricterRules): ReadonlyMap<Rule, Action> => {
   const lowered = new Map<Rule, Action>();
   for (const [rule, action] of Object.entries(stricter)) {
     // `exactOptionalPropertyTypes` keeps undefined out of typed callers. Plain JavaScript may still pass it.
@@ -50,7 +50,7 @@ export const checked = (stricter: StricterRules): ReadonlyMap<Rule, Action> => {
 };
 
 /** Applies a checked configuration to a ruling. */
-export const tightened = (lowered: ReadonlyMap<Rule, Action>, ruling: Ruling): Ruling => {
+export const tightenRuling = (lowered: ReadonlyMap<Rule, Action>, ruling: Ruling): Ruling => {
   const action = lowered.get(ruling.rule);
   return action === undefined || action === "auto_retry_once"
     ? ruling

@@ -65,14 +65,14 @@ class PartSeam<Id extends string> implements FoldedSeam<Id> {
   }
 
   readonly begins = (): void => {
-    this.#response.begins();
+    this.#response.beginResponse();
     this.#client = this.#start;
   };
 
   readonly left = (part: Part<Id>, { failure, terminal }: Observation, fold?: Fold): void => {
     // The provider's report of its own failure is not text; the response continues in front of it.
     if ((failure !== undefined && !terminal) || !ResponseSeam.isEvent(part)) return;
-    this.#response.left(part);
+    this.#response.recordSent(part);
     if (fold !== undefined && this.#isAt(fold)) this.#client = fold.behind;
     else [this.#client] = this.#protocol.step(this.#client, part.event);
   };
@@ -85,10 +85,10 @@ class PartSeam<Id extends string> implements FoldedSeam<Id> {
 
   readonly plan = () => this.#response.plan();
 
-  readonly refused = (plan: SeamPlan): void => this.#response.refused(plan);
+  readonly refused = (plan: SeamPlan): void => this.#response.onPrefillRefused(plan);
 
   readonly joins = (plan: SeamPlan): SeamJoin<Part<Id>> => {
-    const join = this.#response.joins(plan);
+    const join = this.#response.join(plan);
     return join === undefined ? unproven() : new PartJoin(this.#protocol, this.#client, join);
   };
 }
@@ -138,13 +138,13 @@ class PartJoin<Id extends string> implements SeamJoin<Part<Id>> {
         observations: observation === undefined ? [] : [observation],
       };
     this.#joined = spliced.joined;
-    const parts = spliced.events.map((event, at) => this.#decoded(event, at === 0 ? part : undefined));
+    const parts = spliced.events.map((event, at) => this.#decode(event, at === 0 ? part : undefined));
     const observations = parts.map((it, at) => this.#own(it.observation, at === parts.length - 1));
     return { type: "passed", joined: this.#joined, parts, observations };
   }
 
   /** Decodes the event as the client reads it, after everything that has left. */
-  #decoded({ event, json }: SplicedEvent, came: Part<Id> | undefined): Part<Id> {
+  #decode({ event, json }: SplicedEvent, came: Part<Id> | undefined): Part<Id> {
     const data = typeof json === "string" ? json : JSON.stringify(json);
     const framed: SseEvent = {
       event,

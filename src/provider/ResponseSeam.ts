@@ -38,15 +38,15 @@ export interface Options {
 /** Continues the responses of one run. */
 export interface ResponseSeam {
   /** Called when a response begins: earlier shown content is closed or was withdrawn. */
-  readonly begins: () => void;
+  readonly beginResponse: () => void;
   /** Called when an event has left for the client. */
-  readonly left: (part: Pick<Part, "event" | "json">) => void;
+  readonly recordSent: (part: Pick<Part, "event" | "json">) => void;
   /** Plans how to continue after everything that has left, or returns the reason that it cannot. */
   readonly plan: () => SeamPlan | SeamRefusal;
   /** Begins a continuation; undefined if the plan does not match what has left here. */
-  readonly joins: (plan: SeamPlan) => SplicedJoin.SplicedJoin | undefined;
+  readonly join: (plan: SeamPlan) => SplicedJoin.SplicedJoin | undefined;
   /** Called when the provider has refused a prefill: the next plan uses an anchor. */
-  readonly refused: (plan: SeamPlan) => void;
+  readonly onPrefillRefused: (plan: SeamPlan) => void;
 }
 
 /** Creates the seam for the responses of one run. */
@@ -78,19 +78,19 @@ class Seam implements ResponseSeam {
     return this.#known;
   }
 
-  readonly begins = (): void => {
+  readonly beginResponse = (): void => {
     this.#splice = this.#protocol.splice?.();
   };
 
-  readonly left = ({ event, json }: Pick<Part, "event" | "json">): void => {
-    if (isEvent({ event, json })) this.#splice?.left(json ?? event.data, event.event);
+  readonly recordSent = ({ event, json }: Pick<Part, "event" | "json">): void => {
+    if (isEvent({ event, json })) this.#splice?.recordSent(json ?? event.data, event.event);
   };
 
   readonly plan = (): SeamPlan | SeamRefusal => {
     if (this.#splice === undefined) return "no_seam";
     const asked = this.#asked;
     if (asked.refusal !== undefined) return asked.refusal;
-    const { characters, refusal, run } = this.#splice.shown();
+    const { characters, refusal, run } = this.#splice.response();
     if (refusal !== undefined) return refusal;
     if (run.trim() === "") return "blank";
     if (characters > shownCharactersMax) return "too_long";
@@ -102,10 +102,10 @@ class Seam implements ResponseSeam {
       : { proof: "prefill", at: characters, quote: run, form: prefill.form };
   };
 
-  readonly joins = ({ at, proof }: SeamPlan): SplicedJoin.SplicedJoin | undefined => {
+  readonly join = ({ at, proof }: SeamPlan): SplicedJoin.SplicedJoin | undefined => {
     const splice = this.#splice;
     if (splice === undefined) return undefined;
-    const { characters, run } = splice.shown();
+    const { characters, run } = splice.response();
     const anchor = anchorOf(run);
     // The request does not quote text that has left since, or in another process.
     if (characters !== at || typeof anchor === "string") return undefined;
@@ -115,7 +115,7 @@ class Seam implements ResponseSeam {
     return SplicedJoin.make(splice, SeamVerifier.make({ run, anchor, proof, echoes, sentToTheEnd }));
   };
 
-  readonly refused = ({ proof }: SeamPlan): void => {
+  readonly onPrefillRefused = ({ proof }: SeamPlan): void => {
     const { request } = this.#asked;
     if (proof === "prefill" && request !== undefined) this.#refused.add(request);
   };

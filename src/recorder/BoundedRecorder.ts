@@ -65,7 +65,7 @@ const known = new WeakMap<Service, BoundedRecorder>();
  *
  * @param recorder any implementation of the service; repeated calls with one recorder return the same result
  */
-export const bounded = (recorder: Service): BoundedRecorder => {
+export const toBounded = (recorder: Service): BoundedRecorder => {
   const found = known.get(recorder);
   if (found !== undefined) return found;
   const made = make(recorder);
@@ -160,7 +160,7 @@ class Door {
   call<A, E>(
     runId: string,
     make: () => Effect.Effect<A, E>,
-    fits: (value: unknown) => boolean,
+    isValid: (value: unknown) => boolean,
     undo?: Effect.Effect<void>,
   ): Effect.Effect<A, E | RecorderError> {
     return Effect.gen({ self: this }, function* () {
@@ -169,11 +169,11 @@ class Door {
       const now = () => monotonicMs(clock);
       const begun = now();
       const fiber = yield* Effect.forkDetach(invoke(make), { startImmediately: true });
-      const exit = fiber.pollUnsafe() ?? (yield* this.#awaited(fiber, this.limit(begun), undo));
-      if (exit === undefined) return yield* this.hangs(runId, begun, now());
-      this.came();
+      const exit = fiber.pollUnsafe() ?? (yield* this.#awaitFiber(fiber, this.limit(begun), undo));
+      if (exit === undefined) return yield* this.markHanging(runId, begun, now());
+      this.markResponsive();
       if (Exit.isFailure(exit)) return yield* this.#failWith(runId, exit.cause);
-      return fits(exit.value) ? exit.value : yield* this.#makeError(runId, "returned an unexpected value");
+      return isValid(exit.value) ? exit.value : yield* this.#makeError(runId, "returned an unexpected value");
     });
   }
 
@@ -187,12 +187,12 @@ class Door {
   }
 
   /** Marks a call as hanging, and returns its error. */
-  hangs(runId: string, begun: number, now: number): RecorderError {
+  markHanging(runId: string, begun: number, now: number): RecorderError {
     this.#hangsSince ??= begun;
     return this.#makeError(runId, `did not return within ${Math.round(now - begun)} ms`);
   }
 
-  came(): void {
+  markResponsive(): void {
     this.#hangsSince = undefined;
   }
 
@@ -201,12 +201,12 @@ class Door {
     this.#hanging.calls += 1;
     return (isSuccess) => {
       this.#hanging.calls -= 1;
-      if (isSuccess) this.came();
+      if (isSuccess) this.markResponsive();
     };
   }
 
   /** Waits for the call; returns undefined at the timeout, even if the caller is uninterruptible. */
-  #awaited<A, E>(
+  #awaitFiber<A, E>(
     fiber: Fiber.Fiber<A, E>,
     ms: number,
     undo: Effect.Effect<void> | undefined,
@@ -356,14 +356,14 @@ class CommitDoor {
       return;
     }
     if (this.#pending.size === 0) this.#rest();
-    this.#door.came();
+    this.#door.markResponsive();
     one.onDone(outcome);
   }
 
   /** Sets the timer for the earliest deadline of a pending commit. */
   #wait(until: number, clock: Clock.Clock, services: Context.Context<never>): void {
     this.#rest();
-    const looked = Effect.sync(() => {
+    const abandonLate = Effect.sync(() => {
       this.#timer = undefined;
       const now = monotonicMs(clock);
       const late = [...this.#pending].filter((one) => one.until <= now);
@@ -372,14 +372,14 @@ class CommitDoor {
       if (this.#pending.size > 0 && this.#timer === undefined) this.#wait(next, clock, services);
     });
     const ms = Math.max(0, until - monotonicMs(clock));
-    const fiber = Effect.runForkWith(services)(Effect.andThen(Effect.sleep(Duration.millis(ms)), looked));
+    const fiber = Effect.runForkWith(services)(Effect.andThen(Effect.sleep(Duration.millis(ms)), abandonLate));
     this.#timer = { until, fiber };
   }
 
   #leave(one: Pending, now: number): void {
     this.#pending.delete(one);
     one.left = this.#door.countAbandoned();
-    one.onDone(this.#door.hangs(one.runId, one.begun, now));
+    one.onDone(this.#door.markHanging(one.runId, one.begun, now));
   }
 
   #rest(): void {

@@ -7,7 +7,7 @@ import type { RunEnd, RunIncident } from "../domain/RunIncident.ts";
 export type End = Omit<RunEnd, "attempts" | "at">;
 
 /** Ends a run with a complete response. `finish` is the provider's own finish reason. */
-export const completed = (finish = "completed"): End => ({ state: "completed", reason: finish });
+export const complete = (finish = "completed"): End => ({ state: "completed", reason: finish });
 
 /** Stops a run for a reason without an incident. */
 export const stop = (reason: string): End => ({ state: "stopped", reason });

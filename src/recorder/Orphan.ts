@@ -55,7 +55,7 @@ export const due = (record: RunRecord): Due | undefined => {
   if (first === undefined || record.state === "ended") return undefined;
   const response = { first, resumed, facts: factsOf([first, ...resumed]) };
   const asked = newestQuestion(record, resumed.at(-1) ?? first);
-  return (asked && dueOfQuestion(asked, response)) ?? undecided(record, response, asked);
+  return (asked && dueOfQuestion(asked, response)) ?? dueOfUndecided(record, response, asked);
 };
 
 /**
@@ -63,7 +63,7 @@ export const due = (record: RunRecord): Due | undefined => {
  *
  * @returns undefined if the record has no attempt or the run has ended
  */
-export const cancelled = (record: RunRecord): Extract<Due, { readonly _tag: "decide" }> | undefined => {
+export const dueOfCancel = (record: RunRecord): Extract<Due, { readonly _tag: "decide" }> | undefined => {
   const [first, ...resumed] = lastResponse(record);
   if (first === undefined || record.state === "ended") return undefined;
   const response = { first, resumed, facts: factsOf([first, ...resumed]) };
@@ -201,7 +201,7 @@ const isAnswerDue = (answer: Choice, facts: AttemptFacts, incident: RunIncident)
   }
 };
 
-const undecided = (record: RunRecord, response: Response, asked: Asked | undefined): Due => {
+const dueOfUndecided = (record: RunRecord, response: Response, asked: Asked | undefined): Due => {
   const { facts, first } = response;
   const broke = lastBreak(record, first, asked);
   // A run that its own caller left is no provider failure: to a new process it is an ordinary crash. So is a response that was
@@ -240,7 +240,7 @@ const buildDecision = (
       facts: broke === undefined ? facts : withFactsOf(broke, response),
       failure: broke === undefined || left ? { kind: "crashed" } : broke.failure,
       run: {
-        ...(isSpent(record) ? exhausted(run, budget) : run),
+        ...(isSpent(record) ? exhaustRetries(run, budget) : run),
         mode: first.mode,
         resumable: false,
         throttle_wait_ms: 0,
@@ -277,7 +277,7 @@ const withFactsOf = (incident: RunIncident, { facts, first, resumed }: Response)
 };
 
 /** Exhausts the retry budget of a run that was taken over too often, so that it asks a person. */
-const exhausted = (run: Runs.RunFacts, budget: Runs.Budget): Runs.RunFacts => ({
+const exhaustRetries = (run: Runs.RunFacts, budget: Runs.Budget): Runs.RunFacts => ({
   ...run,
   auto_retries: Math.max(run.auto_retries, budget.max_auto_retries),
   not_processed_retries: Math.max(run.not_processed_retries, budget.max_not_processed),

@@ -233,7 +233,7 @@ export const apply = (record: RunRecord | undefined, entry: Entry): RunRecord | 
       return { ...record, calls: callsWith(record.calls, entry) };
     default:
       if (record.state !== "ended") return applyLive(record, entry);
-      return record.end?.assumed === true ? applyLive(reopened(record), entry) : "run_ended";
+      return record.end?.assumed === true ? applyLive(reopen(record), entry) : "run_ended";
   }
 };
 
@@ -243,7 +243,7 @@ export const apply = (record: RunRecord | undefined, entry: Entry): RunRecord | 
  */
 export const isIncomplete = ({ end }: RunRecord): boolean => end?.assumed === true;
 
-const reopened = (record: RunRecord): RunRecord => {
+const reopen = (record: RunRecord): RunRecord => {
   const { end: _, ...rest } = record;
   return { ...rest, state: "live" };
 };
@@ -320,10 +320,10 @@ type LiveEntry = Extract<
 const applyLive = (record: RunRecord, entry: LiveEntry): RunRecord => {
   switch (entry._tag) {
     case "AttemptStarted":
-      return { ...driven(still(record)), state: "live", ...addAttempt(record, entry) };
+      return { ...withoutParked(withoutWait(record)), state: "live", ...addAttempt(record, entry) };
     case "RunWaited":
       return {
-        ...still(record),
+        ...withoutWait(record),
         // Two writes may arrive in reverse order, and waited time only grows.
         waited_ms: Math.max(record.waited_ms ?? 0, entry.waited_ms),
         ...(entry.wait === undefined ? {} : { waiting: entry.wait }),
@@ -333,16 +333,16 @@ const applyLive = (record: RunRecord, entry: LiveEntry): RunRecord => {
     case "QuestionAnswered":
       return recordAnswer(record, entry);
     case "RunParked":
-      return park(still(record), entry.reason);
+      return park(withoutWait(record), entry.reason);
     case "RunResumed":
       return {
-        ...driven(still(record)),
+        ...withoutParked(withoutWait(record)),
         state: record.state === "asking" ? "asking" : "live",
         resumes: record.resumes + 1,
       };
     case "RunEnded":
       return {
-        ...driven(still(record)),
+        ...withoutParked(withoutWait(record)),
         state: "ended",
         end: entry.end,
         // An assumed end may be replaced, so it settles nothing.
@@ -357,16 +357,14 @@ export const drives = ({ _tag }: Entry): boolean => _tag === "RunResumed" || _ta
 /** True if an entry ends the writing process's drive of the run. */
 export const givesBack = ({ _tag }: Entry): boolean => _tag === "RunParked" || _tag === "RunEnded";
 
-/** Removes the open wait. */
-const still = (record: RunRecord): RunRecord => {
+const withoutWait = (record: RunRecord): RunRecord => {
   // Nearly every record has none and needs no copy.
   if (record.waiting === undefined) return record;
   const { waiting: _, ...rest } = record;
   return rest;
 };
 
-/** Removes the reason for being parked. */
-const driven = (record: RunRecord): RunRecord => {
+const withoutParked = (record: RunRecord): RunRecord => {
   if (record.parked === undefined) return record;
   const { parked: _, ...rest } = record;
   return rest;

@@ -15,7 +15,7 @@ import * as Layer from "effect/Layer";
 import * as Metric from "effect/Metric";
 import type * as Scope from "effect/Scope";
 import { join } from "../facts/Growth.ts";
-import { type BoundedRecorder, bounded } from "./BoundedRecorder.ts";
+import { type BoundedRecorder, toBounded } from "./BoundedRecorder.ts";
 import { inRealTime, monotonicMs, runWithin } from "./MonotonicTime.ts";
 import { isOfStore, type RecorderError } from "./RecorderError.ts";
 import { isListed, type RunQuery } from "./RunFilter.ts";
@@ -141,7 +141,7 @@ export const make = (recorder: RunRecorder["Service"], spill?: Spill): Effect.Ef
   Effect.gen(function* () {
     const services = yield* Effect.context<never>();
     const answers = recorder.write.commit?.answers;
-    const queue = new Queue(bounded(recorder), yield* Clock.Clock, services, { answers, spill });
+    const queue = new Queue(toBounded(recorder), yield* Clock.Clock, services, { answers, spill });
     yield* Effect.addFinalizer(() => queue.close(lastWritesMs));
     yield* Effect.forkScoped(queue.work);
     return queue;
@@ -265,7 +265,7 @@ export class Queue {
    * @param ms maximum wait, in milliseconds
    * @returns false if the store did not take it in time, or refused it
    */
-  recorded(runId: string, ms: number): Effect.Effect<boolean> {
+  awaitRecorded(runId: string, ms: number): Effect.Effect<boolean> {
     return Effect.suspend(() => {
       const run = this.#runs.get(runId);
       if (run === undefined) return Effect.succeed(!this.#refusedRuns.has(runId));
@@ -367,7 +367,7 @@ export class Queue {
       const over = Deferred.makeUnsafe<boolean>();
       let left = group.length;
       let isTaken = true;
-      const told = (run: QueuedRun, why: RecorderError | undefined): void => {
+      const onWritten = (run: QueuedRun, why: RecorderError | undefined): void => {
         if (!this.#wrote(run, why)) isTaken = false;
         left -= 1;
         if (left === 0) Deferred.doneUnsafe(over, Effect.succeed(isTaken));
@@ -376,7 +376,7 @@ export class Queue {
         run.writing = run.waiting;
         run.waiting = [];
         run.isDue = false;
-        this.#recorder.commit(run.runId, run.writing, { services: this.#services }, (why) => told(run, why));
+        this.#recorder.commit(run.runId, run.writing, { services: this.#services }, (why) => onWritten(run, why));
       }
       return Deferred.await(over);
     });
@@ -602,12 +602,12 @@ const withQueue = (recorder: RunRecorder["Service"], queue: Queue): RunRecorder[
         }),
       ),
     incidents: (runId) => Effect.map(around.run(runId), (record) => record?.incidents ?? []),
-    runs: (query = {}) => Effect.map(recorder.runs(query), (stored) => listed(queue, stored, query)),
+    runs: (query = {}) => Effect.map(recorder.runs(query), (stored) => withQueued(queue, stored, query)),
   };
   return around;
 };
 
-const listed = (
+const withQueued = (
   queue: Queue,
   stored: ReadonlyArray<RunRecord.RunRecord>,
   query: RunQuery,

@@ -6,7 +6,7 @@ import * as Random from "effect/Random";
 import type { RecorderError } from "../recorder/RecorderError.ts";
 
 /** Draws 128 random bits as hex, from the machine's own source: a seed of Random does not affect it. */
-export const drawn = (): string =>
+export const drawBits = (): string =>
   Array.from(globalThis.crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join(
     "",
   );

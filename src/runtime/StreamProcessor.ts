@@ -21,7 +21,7 @@ import { LingeringRuns, type LiveRun, missing } from "./attach/LingeringRuns.ts"
 import * as StoredCancels from "./attach/StoredCancels.ts";
 import { LostPaths } from "./attempt/LostPaths.ts";
 import type { AttachOptions, AttachRefused } from "./contract/AttachRefused.ts";
-import { departs, passSignaturesOn, stopperOf, stopperOfSignal } from "./contract/InterruptSignature.ts";
+import { canReturn, passSignaturesOn, stopperOf, stopperOfSignal } from "./contract/InterruptSignature.ts";
 import { lazily, withOpener } from "./contract/LazyStream.ts";
 import { Roster } from "./contract/Roster.ts";
 import { type RunEvent, RunInterrupted } from "./contract/RunEvent.ts";
@@ -29,7 +29,7 @@ import type { RunOptions, TakeUpOptions } from "./contract/RunOptions.ts";
 import * as Entrance from "./Entrance.ts";
 import type { GroupMember } from "./pacing/Groups.ts";
 import { UserDecisions } from "./questions/UserDecisions.ts";
-import { drawn, drawsMax, makeRunId, onRecord } from "./RunIds.ts";
+import { drawBits, drawsMax, makeRunId, onRecord } from "./RunIds.ts";
 import { late } from "./recovery/Incidents.ts";
 import { revive, settle } from "./recovery/Recovery.ts";
 import * as Revival from "./recovery/Revival.ts";
@@ -111,7 +111,7 @@ type AnyRun = Pick<Run<unknown, unknown, unknown>, "stop" | "done" | "onTakenOve
 
 const makeProcessor = Effect.gen(function* () {
   yield* Effect.withFiber((fiber) => Effect.sync(() => passSignaturesOn(fiber)));
-  const shared = yield* makeShared((yield* ProcessorConfig).drainMs, drawn());
+  const shared = yield* makeShared((yield* ProcessorConfig).drainMs, drawBits());
   shared.watchdog.reportTo(new LostPaths(shared.paths, shared.watchdog, yield* Effect.context()));
   const live = new Roster<string, AnyRun>();
   const register: Register = { live, lingering: new LingeringRuns(), closed: undefined, starts: 0 };
@@ -181,16 +181,16 @@ const stream = <P, E, R>(
 ): Stream.Stream<RunEvent<P>, RunInterrupted, R> =>
   withOpener(
     lazily(() =>
-      Stream.transformPull(Stream.empty, (_upstream, scope) => pulled(shared, register, given, [discardable, scope])),
+      Stream.transformPull(Stream.empty, (_upstream, scope) => makePull(shared, register, given, [discardable, scope])),
     ),
-    (scope) => pulled(shared, register, given, [discardable, scope]),
+    (scope) => makePull(shared, register, given, [discardable, scope]),
   );
 
 /**
  * One generator for all runs. V8 gives a generator function that is created inside a call its own map, which keeps that call's
  * data until a full collection.
  */
-const pulled = Effect.fnUntraced(function* <P, E, R>(
+const makePull = Effect.fnUntraced(function* <P, E, R>(
   shared: Shared,
   register: Register,
   given: RunOptions<P, E, R>,
@@ -200,12 +200,12 @@ const pulled = Effect.fnUntraced(function* <P, E, R>(
   if (typeof options === "string") return yield* refuse(given?.runId, register, options);
   const services = yield* Effect.context<R>();
   for (let draw = 1; ; draw += 1) {
-    const runId = options.runId ?? (draw === 1 ? yield* makeRunId : `run_${drawn()}`);
+    const runId = options.runId ?? (draw === 1 ? yield* makeRunId : `run_${drawBits()}`);
     // One step from the check of the id to the record: of two runs that begin with the same id, only one begins. A run
     // interrupted in between would be neither live nor ended, and its finalizer would wait for ever.
     const begun = yield* Effect.uninterruptible(
       Effect.suspend(() => {
-        const known = problemOfLiveId(register, runId) ?? knownHere(shared, runId);
+        const known = problemOfLiveId(register, runId) ?? problemOfKnownId(shared, runId);
         if (known !== undefined) return Effect.succeed(known);
         const { lingering, tapped } = register.lingering.readBy(options);
         const run = new Run<P, E, R>(runId, tapped, discardable, shared, services, late);
@@ -268,23 +268,23 @@ const takeOver = Effect.fnUntraced(
     // Pending entries of the run must be on record first. Written after the claim, they would park a run that is driven.
     const isOnRecord = yield* run.shared.backlog.flush(run.runId);
     const revived = isOnRecord
-      ? yield* Revival.claimed(run, transcript, cursor, () => registerRun(register, run))
+      ? yield* Revival.claim(run, transcript, cursor, () => registerRun(register, run))
       : "the latest entries of the run are not on record yet; take it up again when the store accepts writes";
     if (typeof revived === "string") {
-      dropped(register, run);
+      dropRun(register, run);
       return revived;
     }
     run.allowTakeUp();
     run.shared.guard.enrol(run.runId, run.ledger);
     yield* stopWithScope(register, read);
     yield* limitHold(read);
-    yield* heedInterrupt(read);
+    yield* stopOnInterrupt(read);
     const taken = readable(register, read);
     // Forked with the caller's services and not as a child of this fiber, because the driver ends with the run.
     Effect.runForkWith(run.services)(revive(run, revived));
     return taken;
   },
-  (effect, register, { run }) => Effect.onError(effect, () => Effect.sync(() => dropped(register, run))),
+  (effect, register, { run }) => Effect.onError(effect, () => Effect.sync(() => dropRun(register, run))),
 );
 
 /** Registers a claimed run, so that a close waits for it. A claim may take long, so this returns the reason if it is too late. */
@@ -299,11 +299,11 @@ const stopWithScope = <P, E, R>(
   register: Register,
   { lingering, run, scope }: ReadRun<P, E, R>,
 ): Effect.Effect<void> => {
-  run.heed();
+  run.listenForAbort();
   const member = run.options.group === undefined ? undefined : RunSnapshot.memberOf(run);
   if (lingering === undefined)
     return Scope.addFinalizerExit(scope, (exit) => {
-      run.unheed();
+      run.stopListening();
       if (!run.ledger.ended) run.stop(stopperOfSignal(run.options.signal) ?? stopperOf(exit));
       return forget(register, run, member);
     });
@@ -316,7 +316,7 @@ const stopWithScope = <P, E, R>(
 /** Forgets a run once it has ended. Made only when the run is left, because many runs wait at once. */
 const forget = <P, E, R>(register: Register, run: Run<P, E, R>, member: GroupMember | undefined): Effect.Effect<void> =>
   Effect.map(Deferred.await(run.done), () => {
-    run.unheed();
+    run.stopListening();
     if (member !== undefined) {
       run.shared.groups.leave(member);
       Effect.runForkWith(run.services)(run.shared.sharedGroups.leave(member));
@@ -360,7 +360,7 @@ const begin = Effect.fnUntraced(
         undefined,
       );
       if (known !== undefined) {
-        dropped(register, run);
+        dropRun(register, run);
         return onRecord(runId, "run_exists");
       }
     }
@@ -385,10 +385,10 @@ const begin = Effect.fnUntraced(
       RunSnapshot.startOf(run, first, 0),
     ]);
     if (refusal !== undefined) {
-      dropped(register, run);
+      dropRun(register, run);
       return onRecord(runId, refusal);
     }
-    yield* heedInterrupt(read);
+    yield* stopOnInterrupt(read);
     shared.guard.enrol(runId, run.ledger);
     run.response.begin(first);
     run.handoff.push(RunSnapshot.startEvent(run, first));
@@ -400,28 +400,28 @@ const begin = Effect.fnUntraced(
     return taken;
   },
   // A run that could not begin counts as ended, because its finalizer would wait for it for ever.
-  (effect, register, { run }) => Effect.onError(effect, () => Effect.sync(() => dropped(register, run))),
+  (effect, register, { run }) => Effect.onError(effect, () => Effect.sync(() => dropRun(register, run))),
 );
 
 /**
  * Stops a run whose consumer was interrupted during the first write, because its request must not be sent and the finalizer of
  * the consumer's scope runs too late. A lingering run continues after an unsigned interrupt.
  */
-const heedInterrupt = <P, E, R>({ lingering, run }: ReadRun<P, E, R>): Effect.Effect<void> =>
+const stopOnInterrupt = <P, E, R>({ lingering, run }: ReadRun<P, E, R>): Effect.Effect<void> =>
   Effect.map(Effect.exit(Effect.interruptible(Effect.void)), (exit) => {
     if (Exit.isSuccess(exit) || run.stopper !== undefined) return;
-    if (lingering === undefined || !departs(exit)) run.stop(stopperOfSignal(run.options.signal) ?? stopperOf(exit));
+    if (lingering === undefined || !canReturn(exit)) run.stop(stopperOfSignal(run.options.signal) ?? stopperOf(exit));
   });
 
 /** Records which run this one repeats, once that is known. No other step waits for it. */
 const recordRepeat = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
-  Effect.flatMap(run.learned, () => {
+  Effect.flatMap(run.learnSpentBefore, () => {
     const entries = run.takeRepeatEntries();
     return entries.length === 0 ? Effect.void : Effect.asVoid(run.write(entries));
   });
 
 /** Forgets a run that did not begin. */
-const dropped = <P, E, R>(register: Register, run: Run<P, E, R>): void => {
+const dropRun = <P, E, R>(register: Register, run: Run<P, E, R>): void => {
   run.ledger.ended = true;
   run.routes?.onRunEnd();
   if (register.live.get(run.runId) === run) register.live.delete(run.runId);
@@ -446,7 +446,7 @@ const problemOfLiveId = (register: Register, runId: string): string | undefined 
   register.live.has(runId) ? `runId: expected a new id, got "${runId}", which is live` : undefined;
 
 /** Refuses an id whose calls or pending entries are known here: it belongs to a run of this process, even if the store does not know it. */
-const knownHere = ({ guard, queue }: Shared, runId: string): string | undefined =>
+const problemOfKnownId = ({ guard, queue }: Shared, runId: string): string | undefined =>
   guard.knows(runId) || queue.has(runId) ? onRecord(runId, "run_exists") : undefined;
 
 const refuse = (runId: unknown, register: Register, problem: string) =>

@@ -34,7 +34,7 @@ export class AnchorAgain {
   }
 
   /** True if the search is over. */
-  get over(): boolean {
+  get isOver(): boolean {
     return this.#over;
   }
 

@@ -34,12 +34,12 @@ class Places {
     this.#live = places;
   }
 
-  get differs(): boolean {
+  get isDifferent(): boolean {
     return this.#live.length === 0;
   }
 
   /** True if only the white space at the end of the shown text is missing. */
-  get complete(): boolean {
+  get isComplete(): boolean {
     const { units } = this.#shown;
     const last = units.length - 1;
     return units[last] === space && this.#live.some((place) => place + this.#steps === last);
@@ -144,8 +144,8 @@ export class Comparison {
   }
 
   /** True if only the white space at the end of the shown text is missing: it was shown and need not come again. */
-  get complete(): boolean {
-    return this.#places.complete || (this.#reopened?.complete ?? false);
+  get isComplete(): boolean {
+    return this.#places.isComplete || (this.#reopened?.isComplete ?? false);
   }
 
   take(text: string): Compared {
@@ -156,7 +156,7 @@ export class Comparison {
       const again = this.#reopened?.take(unit) ?? false;
       if (met || again) return { type: "met", rest: text.slice(at + 1) };
       this.#reopen(unit);
-      if (this.#places.differs && this.#reopening === undefined && (this.#reopened?.differs ?? true)) {
+      if (this.#places.isDifferent && this.#reopening === undefined && (this.#reopened?.isDifferent ?? true)) {
         return { type: "differs" };
       }
     }

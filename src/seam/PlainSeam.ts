@@ -23,7 +23,7 @@ interface Waiting<P> {
   text: number | undefined;
 }
 
-const dropped = (joined: boolean): SeamPassed<never> => ({ type: "passed", joined, parts: [], observations: [] });
+const passNothing = (joined: boolean): SeamPassed<never> => ({ type: "passed", joined, parts: [], observations: [] });
 
 const isTextEnd = ({ calls, shows, terminal }: Observation): boolean =>
   shows !== "nothing" || calls.length > 0 || terminal;
@@ -73,11 +73,11 @@ class Join<P> implements SeamJoin<P> {
         observation.calls.length === 0 &&
         !observation.terminal
       ) {
-        return dropped(false);
+        return passNothing(false);
       }
       return this.#step(this.#closeRun(observation, undefined), other);
     }
-    if (!this.#joined) return dropped(false);
+    if (!this.#joined) return passNothing(false);
     this.#waiting.push(other);
     return { type: "passed", joined: true, ...this.#leave(0) };
   }
@@ -90,7 +90,7 @@ class Join<P> implements SeamJoin<P> {
 
   #step(step: SeamVerifier.SeamStep, next: Waiting<P> | undefined): SeamPassed<P> {
     if (step.type === "unproven") return step;
-    if (step.type === "wait") return dropped(false);
+    if (step.type === "wait") return passNothing(false);
     this.#joined = true;
     const waiting = this.#waiting.reduce((sum, { text }) => sum + (text ?? 0), 0);
     const behind = this.#taken - this.#verifier.cut - this.#left - waiting;

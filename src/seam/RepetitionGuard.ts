@@ -69,7 +69,7 @@ export class RepetitionGuard {
       if (place - left >= heldMax) this.#atOnce = [];
       if (this.#atOnce.length > 0) continue;
       left = Math.max(left, this.#again.heldFrom ?? place + 1);
-      if (this.#again.over) this.#open = false;
+      if (this.#again.isOver) this.#open = false;
     }
     this.#taken += text.length;
     const free = this.#open ? this.#held.slice(0, left - first) : this.#held;

@@ -121,7 +121,7 @@ class Following implements SeamVerifier {
   readonly take = (text: string): SeamStep => {
     if (this.#fault !== undefined) return { type: "unproven", fault: this.#fault };
     this.#taken += text.length;
-    const rest = this.#comparison === undefined ? this.#unechoed(text) : this.#compared(this.#comparison, text);
+    const rest = this.#comparison === undefined ? this.#skipEcho(text) : this.#compare(this.#comparison, text);
     return typeof rest === "string" ? this.#pass(this.#guard.take(this.#tail.take(rest))) : rest;
   };
 
@@ -135,7 +135,7 @@ class Following implements SeamVerifier {
   }
 
   /** Returns the text after the seam, or a step if there is none. */
-  #compared(comparison: Comparison, text: string): string | SeamStep {
+  #compare(comparison: Comparison, text: string): string | SeamStep {
     const compared = comparison.take(text);
     if (compared.type === "wait") return compared;
     if (compared.type === "differs") return this.#fail("differs");
@@ -143,7 +143,7 @@ class Following implements SeamVerifier {
     return compared.rest;
   }
 
-  #unechoed(text: string): string | SeamStep {
+  #skipEcho(text: string): string | SeamStep {
     const echo = this.#echo;
     if (echo === undefined) return text;
     const compared = echo.take(text);
@@ -158,7 +158,7 @@ class Following implements SeamVerifier {
   #end(fault: SeamFault): SeamStep {
     if (this.#fault !== undefined) return { type: "unproven", fault: this.#fault };
     // The white space at the end was shown, and a provider may omit it if nothing follows.
-    if (this.#comparison?.complete === false) return this.#fail(fault);
+    if (this.#comparison?.isComplete === false) return this.#fail(fault);
     if (this.#echo !== undefined && this.#echoes) return this.#fail(fault);
     const read = this.#echo?.read ?? "";
     this.#comparison = undefined;

@@ -2,14 +2,14 @@
  * Describes the facts of an attempt: the progress of its request, what the caller was shown, what each call did, and the amounts.
  */
 import { type AttemptFacts, Delivery, Progress, Shown, type ToolRow } from "../domain/AttemptFacts.ts";
-import { grouped, lasting } from "./Times.ts";
+import { groupDigits, lasting } from "./Times.ts";
 import { effects, phases } from "./Words.ts";
 
 /** Maximum calls that are described one by one. The others are only counted. */
 const callsToldMax = 6;
 
 /** Describes the facts of an attempt in sentences. */
-export const known = (facts: AttemptFacts): ReadonlyArray<string> => [
+export const factSentences = (facts: AttemptFacts): ReadonlyArray<string> => [
   `${deliveries[facts.delivery]} and ${progresses[facts.progress]}.`,
   `The caller had received ${shows[facts.shown]}.`,
   ...(facts.tools.length === 0 ? ["No tool was called."] : facts.tools.slice(0, callsToldMax).map(toolSentence)),
@@ -49,11 +49,11 @@ const guardSentence = (exposed: AttemptFacts["side_effects"]): ReadonlyArray<str
 
 /** Lists the amounts of an attempt: lengths, never text. */
 export const amounts = ({ counters, terminal_seen, tools }: AttemptFacts): ReadonlyArray<string> => [
-  ...(counters.parts > 0 ? [`${grouped(counters.parts)} parts`] : []),
-  ...(counters.bytes > 0 ? [`${grouped(counters.bytes)} bytes`] : []),
-  ...(counters.characters > 0 ? [`${grouped(counters.characters)} characters`] : []),
-  ...(counters.input_tokens === undefined ? [] : [`${grouped(counters.input_tokens)} tokens in`]),
-  ...(counters.output_tokens === undefined ? [] : [`${grouped(counters.output_tokens)} tokens out`]),
+  ...(counters.parts > 0 ? [`${groupDigits(counters.parts)} parts`] : []),
+  ...(counters.bytes > 0 ? [`${groupDigits(counters.bytes)} bytes`] : []),
+  ...(counters.characters > 0 ? [`${groupDigits(counters.characters)} characters`] : []),
+  ...(counters.input_tokens === undefined ? [] : [`${groupDigits(counters.input_tokens)} tokens in`]),
+  ...(counters.output_tokens === undefined ? [] : [`${groupDigits(counters.output_tokens)} tokens out`]),
   tools.length === 0 ? "no tool called" : `${tools.length} ${tools.length === 1 ? "call" : "calls"}`,
   ...(counters.suspended_ms === undefined ? [] : [`machine slept ${lasting(counters.suspended_ms)}`]),
   ...(terminal_seen ? ["end marker seen"] : []),

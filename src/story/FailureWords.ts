@@ -118,7 +118,7 @@ export const stopWords = (record: RunRecord, end: RunEnd): string | undefined =>
   if (incident === undefined) return undefined;
   if (incident.decision.action === "ask_user")
     return hadNoChoice(record, incident) ? noChoice : "it needed an answer, and there was no one to ask";
-  return incident.decision.action === "do_not_retry" ? lowered(reasonOf(incident)) : undefined;
+  return incident.decision.action === "do_not_retry" ? lowerFirst(reasonOf(incident)) : undefined;
 };
 
 const noChoice = "no answer could have changed what its client received, so we asked no question";
@@ -140,7 +140,8 @@ const reasonOf = ({ message }: RunIncident): string => {
   return why.length === 0 ? first : why.join("; ");
 };
 
-const lowered = (text: string): string => text.replace(/\.$/, "").replace(/^[A-Z]/, (letter) => letter.toLowerCase());
+const lowerFirst = (text: string): string =>
+  text.replace(/\.$/, "").replace(/^[A-Z]/, (letter) => letter.toLowerCase());
 
 /**
  * Describes what a choice does for this incident: if nothing was shown, nothing is withdrawn, and if text was shown last, the

@@ -11,7 +11,7 @@ import {
   type QuestionRecord,
   type RunRecord,
 } from "../recorder/RunRecord.ts";
-import { amounts, known } from "./FactWords.ts";
+import { amounts, factSentences } from "./FactWords.ts";
 import { failureWord, stopWords, unjoined } from "./FailureWords.ts";
 import { incidentOf } from "./Question.ts";
 import { incidentStatus, isCancelled, type RunStatus, statusOf } from "./RunStatus.ts";
@@ -216,7 +216,7 @@ const attemptStory = (
     end,
     said: notJoined ? unjoined : first === undefined ? attemptEnds[end] : failureWord(first.incident),
     seam,
-    known: known(attempt.facts),
+    known: factSentences(attempt.facts),
     amounts: amounts(attempt.facts),
     asks: open !== undefined && parts.incidents.some(({ incident }) => incident.id === open.incident),
   };

@@ -7,7 +7,7 @@ import type { Failure } from "../domain/Failure.ts";
 import * as Prices from "../domain/Prices.ts";
 import * as Tokens from "../facts/Tokens.ts";
 import type { AttemptRecord, RunRecord } from "../recorder/RunRecord.ts";
-import { grouped } from "./Times.ts";
+import { groupDigits } from "./Times.ts";
 
 /** Cost of a run. */
 export interface RunTokens {
@@ -50,8 +50,8 @@ export const tokensOf = (record: RunRecord, prices: Prices.Prices = Prices.none)
 export const tokenWords = ({ cost_usd, estimated, used, wasted }: RunTokens): string | undefined => {
   if (used + wasted === 0) return undefined;
   const about = estimated ? "about " : "";
-  const all = `${about}${grouped(used + wasted)} tokens`;
-  const lost = wasted === 0 ? "" : `, ${wasted === used + wasted ? "all" : `${grouped(wasted)} of them`} wasted`;
+  const all = `${about}${groupDigits(used + wasted)} tokens`;
+  const lost = wasted === 0 ? "" : `, ${wasted === used + wasted ? "all" : `${groupDigits(wasted)} of them`} wasted`;
   return `${all}${lost}${cost_usd === undefined ? "" : `, ${dollars(cost_usd.used + cost_usd.wasted)}`}`;
 };
 

@@ -9,7 +9,7 @@ import type { Evidence } from "../domain/RunIncident.ts";
 import { SeamFault, type SeamProof, SeamRefusal } from "../domain/SeamWords.ts";
 import { seamFaults } from "../policy/Explanation.ts";
 import type { AttemptRecord, RunRecord } from "../recorder/RunRecord.ts";
-import { grouped } from "./Times.ts";
+import { groupDigits } from "./Times.ts";
 import { capital } from "./Words.ts";
 
 /** Words for how a seam was proven. */
@@ -128,7 +128,7 @@ const asked: Readonly<Record<SeamProof, string>> = {
 };
 
 /** Formats an amount of text: `one character`, `1 204 characters`. */
-export const charactersOf = (at: number): string => (at === 1 ? "one character" : `${grouped(at)} characters`);
+export const charactersOf = (at: number): string => (at === 1 ? "one character" : `${groupDigits(at)} characters`);
 
 /** Reason that shown text was not continued. */
 export interface RefusalStory {

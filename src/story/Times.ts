@@ -58,7 +58,7 @@ export const clockHere = (at: number): string => {
 const two = (value: number): string => String(value).padStart(2, "0");
 
 /** Formats a number with its thousands separated. */
-export const grouped = (amount: number): string => String(Math.round(amount)).replace(/\B(?=(\d{3})+$)/g, "\u202f");
+export const groupDigits = (amount: number): string => String(Math.round(amount)).replace(/\B(?=(\d{3})+$)/g, "\u202f");
 
 /** Formats a count with its noun: `one attempt`, `3 attempts`. */
 export const formatCount = (amount: number, noun: string): string =>

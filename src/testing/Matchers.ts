@@ -114,12 +114,12 @@ export const difference = (actual: ReadonlyArray<string>, expected: ReadonlyArra
   const at = Array.from({ length: longest }, (_, index) => index).find((index) => actual[index] !== expected[index]);
   if (at === undefined) return undefined;
   const from = Math.max(0, at - contextLines);
-  const shown = (lines: ReadonlyArray<string>, sign: string) =>
+  const prefixLines = (lines: ReadonlyArray<string>, sign: string) =>
     lines.slice(at, at + contextLines).map((text) => `${sign} ${text}`);
   return [
     `line ${at + 1} differs (- expected, + actual)`,
     ...actual.slice(from, at).map((text) => `  ${text}`),
-    ...shown(expected, "-"),
-    ...shown(actual, "+"),
+    ...prefixLines(expected, "-"),
+    ...prefixLines(actual, "+"),
   ].join("\n");
 };

@@ -12,7 +12,7 @@ import type { Recording } from "../../src/cli/demo/recordings/Recordings.ts";
 import type { Take } from "../../src/cli/demo/recordings/Take.ts";
 import { type JudgedRun, judge } from "../../src/cli/demo/scenarios/Judge.ts";
 import type { PlayedRun } from "../../src/cli/demo/scenarios/Player.ts";
-import { faultCharactersMax, guarded, recovered, type Scenario } from "../../src/cli/demo/scenarios/Scenario.ts";
+import { faultCharactersMax, guarded, type Scenario, silentRetry } from "../../src/cli/demo/scenarios/Scenario.ts";
 import { scenarios } from "../../src/cli/demo/scenarios/Scenarios.ts";
 import { plain } from "../../src/cli/terminal/Ink.ts";
 import * as Json from "../../src/domain/Json.ts";
@@ -132,7 +132,7 @@ const scenario: Scenario = {
   protocol: "openai-chat",
   tools: [guarded],
   answers: [{}],
-  expect: recovered("nothing_shown", { decisions: [], attempts: 2, requests: 2, toolRuns: 1 }),
+  expect: silentRetry("nothing_shown", { decisions: [], attempts: 2, requests: 2, toolRuns: 1 }),
 };
 
 const call = {

@@ -5,7 +5,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import * as Metrics from "../../src/gateway/api/Metrics.ts";
-import { maskedPath, ReportedPaths, reportedPathsMax } from "../../src/gateway/wires/PassedStreams.ts";
+import { maskPath, ReportedPaths, reportedPathsMax } from "../../src/gateway/wires/PassedStreams.ts";
 import { type Wire, type WireExample, wires } from "../../src/gateway/wires/Wires.ts";
 import { front, type Got, send, serverOf } from "../gateway/GatewayCases.ts";
 import { logging } from "../gateway/log/Logged.ts";
@@ -139,15 +139,15 @@ describe("a stream that no run recovers", () => {
 
 describe("the path of an unrecovered stream in the log", () => {
   it("has no query and no id", () => {
-    assert.strictEqual(maskedPath("/v1/threads/thread_9aZ/runs?key=AIzaSecret"), "/v1/threads/{id}/runs");
+    assert.strictEqual(maskPath("/v1/threads/thread_9aZ/runs?key=AIzaSecret"), "/v1/threads/{id}/runs");
     assert.strictEqual(
-      maskedPath("/v1beta/models/gemini-2.5-pro:streamGenerateContent"),
+      maskPath("/v1beta/models/gemini-2.5-pro:streamGenerateContent"),
       "/v1beta/models/{id}:streamGenerateContent",
     );
-    assert.strictEqual(maskedPath("/v1internal:streamGenerateContent"), "/v1internal:streamGenerateContent");
-    assert.strictEqual(maskedPath("/model/anthropic.claude-v1%3A0/converse-stream"), "/model/{id}/converse-stream");
-    assert.strictEqual(maskedPath("/x/sk-ant-api03-abcdef"), "/x/{id}");
-    assert.isAtMost(maskedPath("/a".repeat(4_000)).length, 128);
+    assert.strictEqual(maskPath("/v1internal:streamGenerateContent"), "/v1internal:streamGenerateContent");
+    assert.strictEqual(maskPath("/model/anthropic.claude-v1%3A0/converse-stream"), "/model/{id}/converse-stream");
+    assert.strictEqual(maskPath("/x/sk-ant-api03-abcdef"), "/x/{id}");
+    assert.isAtMost(maskPath("/a".repeat(4_000)).length, 128);
   });
 
   it("is reported once, and for a bounded number of paths", () => {

@@ -84,7 +84,7 @@ export class Runs {
         scope,
         maxRetryAfterMs: 60_000,
         withinMs: Number.POSITIVE_INFINITY,
-        told: (wait) => void this.told.push(wait),
+        onWait: (wait) => void this.told.push(wait),
         hold: (given) => {
           leave = given;
         },
@@ -100,10 +100,10 @@ export class Runs {
       this.beyond = Math.max(this.beyond, this.going - 8 - this.answered);
       yield* Effect.sleep(network.isWell ? 100 : 1);
       this.going -= 1;
-      if (!network.isWell) yield* paths.unconnected(over.scope ?? scope, "ECONNREFUSED");
+      if (!network.isWell) yield* paths.recordConnectFailure(over.scope ?? scope, "ECONNREFUSED");
       else {
         this.answered += 1;
-        paths.answered(over.scope ?? scope);
+        paths.recordResponse(over.scope ?? scope);
         this.ends.push(admitted);
       }
       leave();
@@ -116,7 +116,7 @@ export class Runs {
 export const attached = (network: Network, path: string = scope.path): Effect.Effect<Paths["Service"], never, Paths> =>
   Effect.map(Paths, (paths) => {
     paths.attach(path, network);
-    paths.answered({ ...scope, path });
+    paths.recordResponse({ ...scope, path });
     return paths;
   });
 
@@ -125,6 +125,6 @@ export const downPath = (network: Network): Effect.Effect<Paths["Service"], neve
   Effect.gen(function* () {
     const paths = yield* attached(network);
     network.fail();
-    yield* paths.unconnected(scope, "ECONNREFUSED");
+    yield* paths.recordConnectFailure(scope, "ECONNREFUSED");
     return paths;
   });

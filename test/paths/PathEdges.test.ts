@@ -22,9 +22,9 @@ describe("a probe without a valid result", () => {
       Effect.gen(function* () {
         const paths = yield* Paths;
         paths.attach(scope.path, given(probe));
-        paths.answered(scope);
+        paths.recordResponse(scope);
         const lost = yield* Effect.forkChild(paths.isLost(scope.path));
-        const failed = yield* Effect.forkChild(paths.unconnected(scope, "ECONNREFUSED"));
+        const failed = yield* Effect.forkChild(paths.recordConnectFailure(scope, "ECONNREFUSED"));
         yield* TestClock.adjust(30_000);
         assert.isDefined(lost.pollUnsafe());
         assert.isDefined(failed.pollUnsafe());

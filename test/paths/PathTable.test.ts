@@ -49,7 +49,7 @@ class World {
         this.hold(!this.probes.some((it) => it.probe.path === due.path), "two probes of a path at a time");
         this.probes.push({ probe: due, at: this.now + this.below(300) });
       },
-      failed: (error) => {
+      onError: (error) => {
         throw error;
       },
     });
@@ -58,7 +58,7 @@ class World {
       const canProbe = path !== "c";
       this.canProbe.set(path, canProbe);
       if (canProbe) this.table.attach(path, { probe: undefined as never, dropIdle: () => {} });
-      this.table.wasReached(path);
+      this.table.markReached(path);
     }
   }
 
@@ -95,7 +95,7 @@ class World {
     for (const due of this.probes.filter(({ at }) => at <= this.now)) {
       this.probes.splice(this.probes.indexOf(due), 1);
       const works = this.well.get(due.probe.path) === true;
-      this.table.probed(due.probe, works ? { _tag: "works" } : { _tag: "failed", reason: "network" });
+      this.table.recordProbe(due.probe, works ? { _tag: "works" } : { _tag: "failed", reason: "network" });
     }
   }
 
@@ -111,7 +111,7 @@ class World {
         scope,
         maxRetryAfterMs,
         withinMs: within,
-        told: (wait) => void told.push(wait),
+        onWait: (wait) => void told.push(wait),
         hold: (given) => {
           leave = given;
           this.checkGoing(scope, maxRetryAfterMs);
@@ -143,15 +143,15 @@ class World {
     request.leave = undefined;
     const event = calm ? 0 : this.below(8);
     if (this.well.get(scope.path) === false) {
-      if (event < 5) this.table.unconnected(scope, "ECONNREFUSED", () => {});
-      else this.table.broke(scope);
+      if (event < 5) this.table.recordConnectFailure(scope, "ECONNREFUSED", () => {});
+      else this.table.recordBreak(scope);
     } else if (event < 4) this.table.recordResponse(scope);
     else if (event < 6) {
       this.table.recordResponse(scope);
       const isOverload = this.random() < 0.3;
       const waitMs = Math.floor(this.random() ** 2 * (this.random() < 0.1 ? 2_592_000_000 : 30_000));
       this.table.recordRefusal(scope, { kind: isOverload ? "overloaded" : "rate_limited", waitMs, onlyThis: false });
-    } else if (event < 7) this.table.broke(scope);
+    } else if (event < 7) this.table.recordBreak(scope);
     leave?.();
     leave?.();
   }
@@ -212,10 +212,10 @@ class World {
     const path = "abc"[this.below(3)] ?? "a";
     const event = this.below(4);
     if (event === 0) this.probes.length = 0;
-    if (event === 0) this.table.woke();
+    if (event === 0) this.table.onWake();
     else if (event === 1) this.table.isLost(path, () => {});
     else if (event === 2) this.table.tryNow(path, () => {});
-    else for (let n = 0; n < 10; n += 1) this.table.broke(this.scope());
+    else for (let n = 0; n < 10; n += 1) this.table.recordBreak(this.scope());
   }
 
   /** Heals every path: all waiting requests are admitted, and nothing is left to do. */
@@ -241,7 +241,7 @@ const worldOf = (now: () => number, failures: Array<unknown> = []): TableWorld =
   jitter: () => 0.5,
   due: () => {},
   probe: () => {},
-  failed: (error) => void failures.push(error),
+  onError: (error) => void failures.push(error),
 });
 
 describe("the table of paths", () => {
@@ -269,7 +269,7 @@ describe("the table of paths", () => {
         scope,
         maxRetryAfterMs: 60_000,
         withinMs: Number.POSITIVE_INFINITY,
-        told: () => {},
+        onWait: () => {},
         hold: (given: () => void) => {
           leave = given;
         },
@@ -284,7 +284,7 @@ describe("the table of paths", () => {
     for (let n = 0; n < waitingMax; n += 1) ask(() => (n % 2 === 0 ? ask(() => {}) : undefined));
     const full: Array<string> = [];
     table.admit(
-      { scope, maxRetryAfterMs: 1, withinMs: 1e6, told: () => {}, hold: () => {} },
+      { scope, maxRetryAfterMs: 1, withinMs: 1e6, onWait: () => {}, hold: () => {} },
       ({ _tag }) => void full.push(_tag),
     );
     expect(full).toEqual(["full"]);
@@ -302,7 +302,7 @@ describe("the table of paths", () => {
     table.recordRefusal(scope, { kind: "rate_limited", waitMs: 1_000, onlyThis: false });
     const gone: Array<number> = [];
     for (const n of [0, 1, 2]) {
-      table.admit({ scope, maxRetryAfterMs: 60_000, withinMs: 60_000, told: () => {}, hold: () => {} }, () => {
+      table.admit({ scope, maxRetryAfterMs: 60_000, withinMs: 60_000, onWait: () => {}, hold: () => {} }, () => {
         gone.push(n);
         if (n === 0) throw new Error("a run that dies");
       });
@@ -317,16 +317,16 @@ describe("the table of paths", () => {
     let now = 0;
     const table = new PathTable(worldOf(() => now));
     const scopeOf = (path: string): Scope => ({ path, credential: "", model: "m" });
-    table.wasReached("waited");
-    table.unconnected(scopeOf("waited"), "ECONNREFUSED", () => {});
+    table.markReached("waited");
+    table.recordConnectFailure(scopeOf("waited"), "ECONNREFUSED", () => {});
     table.admit(
-      { scope: scopeOf("waited"), maxRetryAfterMs: 1, withinMs: 1e9, told: () => {}, hold: () => {} },
+      { scope: scopeOf("waited"), maxRetryAfterMs: 1, withinMs: 1e9, onWait: () => {}, hold: () => {} },
       () => {},
     );
     for (let n = 0; n < 10_000; n += 1) {
       now += 1;
-      table.wasReached(`p${n}`);
-      table.unconnected(scopeOf(`p${n}`), "ECONNREFUSED", () => {});
+      table.markReached(`p${n}`);
+      table.recordConnectFailure(scopeOf(`p${n}`), "ECONNREFUSED", () => {});
     }
     expect(table.list().length).toBe(pathsMax);
     expect(table.list()[0]).toMatchObject({ path: "waited", state: "down", waiting: 1 });
@@ -359,13 +359,13 @@ describe("a timer that rings a moment early", () => {
       jitter: () => 0,
       due: () => {},
       probe: () => {},
-      failed: (error) => {
+      onError: (error) => {
         throw error;
       },
     });
     const scope = { path: "early", credential: "k", model: "m" };
     table.recordRefusal(scope, { kind: "rate_limited", waitMs: 1_000, onlyThis: false });
-    const admission = { scope, maxRetryAfterMs: 60_000, withinMs: 60_000, told: () => {}, hold: () => {} };
+    const admission = { scope, maxRetryAfterMs: 60_000, withinMs: 60_000, onWait: () => {}, hold: () => {} };
     table.admit(admission, (end) => ends.push(end));
     now = 999.8;
     table.look();

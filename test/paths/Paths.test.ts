@@ -50,7 +50,7 @@ describe("an outage", () => {
       network.takes = 5_000;
       const paths = yield* attached(network);
       network.fail();
-      const unconnected = yield* many(50, paths.unconnected(scope, "ETIMEDOUT"));
+      const unconnected = yield* many(50, paths.recordConnectFailure(scope, "ETIMEDOUT"));
       yield* TestClock.adjust(5_000);
       yield* Effect.forEach(unconnected, Fiber.join);
       expect(network.probes).toBe(1);
@@ -96,14 +96,14 @@ describe("an outage", () => {
             scope,
             maxRetryAfterMs: 1,
             withinMs: 1e9,
-            told: () => {},
+            onWait: () => {},
             hold: (leave) => void left.push(leave),
           });
           sent += 1;
           yield* Effect.sleep(1);
           left[0]?.();
           yield* Effect.sleep(1);
-          yield* paths.unconnected(scope, "ECONNREFUSED");
+          yield* paths.recordConnectFailure(scope, "ECONNREFUSED");
         }
       });
       const fibers = yield* many(100, run);
@@ -121,7 +121,7 @@ describe("an outage", () => {
       const wrong = new Network();
       wrong.fail();
       network.fail();
-      yield* paths.unconnected(scope, "ECONNREFUSED");
+      yield* paths.recordConnectFailure(scope, "ECONNREFUSED");
       network.mend();
       const fibers = yield* many(100, runs.run(wrong, { withinMs: 60_000 }));
       yield* TestClock.adjust(60_000);
@@ -156,7 +156,7 @@ describe("an outage", () => {
       const runs = new Runs();
       const paths = yield* attached(network);
       network.finds = { _tag: "failed", reason: "certificate", code: "CERT_HAS_EXPIRED" };
-      yield* paths.unconnected(scope, "CERT_HAS_EXPIRED");
+      yield* paths.recordConnectFailure(scope, "CERT_HAS_EXPIRED");
       const fiber = yield* Effect.forkChild(runs.run(network));
       yield* TestClock.adjust(300_000);
       expect(runs.sent).toEqual([]);
@@ -174,13 +174,13 @@ describe("an outage", () => {
       network.fail("ENOTFOUND");
       const paths = yield* Paths;
       paths.attach(scope.path, network);
-      yield* paths.unconnected(scope, "ENOTFOUND");
-      for (let n = 0; n < 20; n += 1) paths.broke(scope);
+      yield* paths.recordConnectFailure(scope, "ENOTFOUND");
+      for (let n = 0; n < 20; n += 1) paths.recordBreak(scope);
       expect(paths.isOpen(scope)).toBe(true);
       expect(paths.hasReached(scope.path)).toBe(false);
-      paths.wasReached(scope.path);
+      paths.markReached(scope.path);
       expect(paths.hasReached(scope.path)).toBe(true);
-      yield* paths.unconnected(scope, "ENOTFOUND");
+      yield* paths.recordConnectFailure(scope, "ENOTFOUND");
       expect(paths.isOpen(scope)).toBe(false);
       expect(paths.list()).toMatchObject([{ state: "down", code: "ENOTFOUND", probes: 1 }]);
     }).pipe(Effect.provide(Paths.layer)),
@@ -191,9 +191,9 @@ describe("an outage", () => {
       const network = new Network();
       const runs = new Runs();
       const paths = yield* Paths;
-      paths.answered(scope);
+      paths.recordResponse(scope);
       network.fail();
-      yield* paths.unconnected(scope, "ECONNREFUSED");
+      yield* paths.recordConnectFailure(scope, "ECONNREFUSED");
       const fibers = yield* many(50, runs.run(network));
       yield* TestClock.adjust(60_000);
       const gaps = runs.sent.slice(1).map((at, n) => at - (runs.sent[n] ?? 0));
@@ -214,8 +214,8 @@ describe("an outage", () => {
       const runs = new Runs();
       const network = new Network();
       const paths = yield* Paths;
-      paths.answered(scope);
-      yield* paths.unconnected(scope, "ECONNREFUSED");
+      paths.recordResponse(scope);
+      yield* paths.recordConnectFailure(scope, "ECONNREFUSED");
       const left: Array<() => void> = [];
       const first = yield* Effect.forkChild(
         Effect.andThen(
@@ -223,7 +223,7 @@ describe("an outage", () => {
             scope,
             maxRetryAfterMs: 1,
             withinMs: 1e9,
-            told: () => {},
+            onWait: () => {},
             hold: (leave) => void left.push(leave),
           }),
           Effect.never,
@@ -251,7 +251,7 @@ describe("an outage", () => {
       const { probes } = network;
       yield* TestClock.adjust("10 minutes");
       expect(network.probes).toBe(probes);
-      yield* paths.unconnected(scope, "ECONNREFUSED");
+      yield* paths.recordConnectFailure(scope, "ECONNREFUSED");
       expect(paths.isOpen(scope)).toBe(false);
     }).pipe(Effect.provide(Paths.layer)),
   );
@@ -285,7 +285,7 @@ describe("connections that break together", () => {
       const paths = yield* attached(network);
       const stood: Array<string> = [];
       const broken = Effect.gen(function* () {
-        paths.broke(scope);
+        paths.recordBreak(scope);
         stood.push(paths.standing(scope, 60_000).path);
         yield* runs.run(network);
       });
@@ -305,8 +305,8 @@ describe("connections that break together", () => {
       const network = new Network();
       const runs = new Runs();
       const paths = yield* Paths;
-      paths.answered(scope);
-      for (let n = 0; n < 1_000; n += 1) paths.broke(scope);
+      paths.recordResponse(scope);
+      for (let n = 0; n < 1_000; n += 1) paths.recordBreak(scope);
       yield* TestClock.adjust(1_000);
       expect(paths.standing(scope, 0).path).toBe("down");
       const fibers = yield* many(1_000, runs.run(network));
@@ -334,7 +334,7 @@ describe("a suspension", () => {
         yield* TestClock.adjust(90_000);
         network.mend();
         const before = { probes: network.probes, others: other.probes, dropped: other.dropped };
-        paths.woke();
+        paths.onWake();
         yield* TestClock.adjust(100);
         yield* Fiber.join(fiber);
         expect(runs.answered).toBe(1);
@@ -355,7 +355,7 @@ describe("a suspension", () => {
       expect(network.probing).toBe(1);
       network.takes = 10;
       network.mend();
-      paths.woke();
+      paths.onWake();
       yield* TestClock.adjust(200);
       expect(fiber.pollUnsafe()).toBeDefined();
       network.fail();
@@ -369,7 +369,7 @@ describe("a suspension", () => {
       const network = new Network();
       const paths = yield* attached(network);
       yield* TestClock.adjust("61 minutes");
-      paths.woke();
+      paths.onWake();
       yield* TestClock.adjust(1_000);
       expect(network.probes).toBe(0);
       expect(network.dropped).toBe(1);
@@ -383,7 +383,7 @@ describe("a cooldown", () => {
       const network = new Network();
       const runs = new Runs();
       const paths = yield* attached(network);
-      paths.refused(scope, limited(10_000));
+      paths.recordRefusal(scope, limited(10_000));
       expect(paths.isOpen(scope)).toBe(false);
       expect(paths.isOpen({ ...scope, model: "n" })).toBe(true);
       expect(paths.standing(scope, 4_000)).toEqual({ path: "up", cooldownMs: 4_000 });
@@ -407,8 +407,8 @@ describe("a cooldown", () => {
       const paths = yield* attached(network);
       const other = { ...scope, credential: "d" };
       const [mine, theirs, free] = [new Runs(), new Runs(), new Runs()];
-      paths.refused(scope, limited(10_000));
-      paths.refused(other, limited(20_000));
+      paths.recordRefusal(scope, limited(10_000));
+      paths.recordRefusal(other, limited(20_000));
       const fibers = [
         ...(yield* many(100, mine.run(network))),
         ...(yield* many(100, theirs.run(network, { scope: other }))),
@@ -429,7 +429,7 @@ describe("a cooldown", () => {
   it.effect("that a wave meets again holds the rest: no request of the scope is sent before its end", () =>
     Effect.gen(function* () {
       const paths = yield* attached(new Network());
-      paths.refused(scope, limited(10_000));
+      paths.recordRefusal(scope, limited(10_000));
       const sent: Array<number> = [];
       let refusals = 3;
       const run = Effect.gen(function* () {
@@ -439,7 +439,7 @@ describe("a cooldown", () => {
             scope,
             maxRetryAfterMs: 60_000,
             withinMs: Number.POSITIVE_INFINITY,
-            told: () => {},
+            onWait: () => {},
             hold: (given) => {
               leave = given;
             },
@@ -447,8 +447,8 @@ describe("a cooldown", () => {
           sent.push(yield* Clock.currentTimeMillis);
           yield* Effect.sleep(100);
           const isRefused = sent.length <= 8 && refusals > 0;
-          paths.answered(scope);
-          if (isRefused) paths.refused(scope, limited(10_000));
+          paths.recordResponse(scope);
+          if (isRefused) paths.recordRefusal(scope, limited(10_000));
           leave();
           if (!isRefused) return;
         }
@@ -472,7 +472,7 @@ describe("a cooldown", () => {
         const network = new Network();
         const runs = new Runs();
         const paths = yield* attached(network);
-        paths.refused(scope, limited(2_592_000_000));
+        paths.recordRefusal(scope, limited(2_592_000_000));
         const fibers = yield* many(20, runs.run(network, { maxRetryAfterMs: 60_000 }));
         yield* TestClock.adjust(59_999);
         expect(runs.sent).toEqual([]);
@@ -490,14 +490,14 @@ describe("a cooldown", () => {
     Effect.gen(function* () {
       const paths = yield* attached(new Network());
       const runs = new Runs();
-      paths.refused(scope, limited(2_592_000_000));
+      paths.recordRefusal(scope, limited(2_592_000_000));
       let leave = (): void => {};
       const first = yield* Effect.forkChild(
         paths.admit({
           scope,
           maxRetryAfterMs: 10_000,
           withinMs: 1e9,
-          told: () => {},
+          onWait: () => {},
           hold: (given) => {
             leave = given;
           },
@@ -506,8 +506,8 @@ describe("a cooldown", () => {
       yield* many(5, runs.run(new Network(), { maxRetryAfterMs: 10_000 }));
       yield* TestClock.adjust(10_000);
       expect(yield* Fiber.join(first)).toEqual({ _tag: "admitted", waitedMs: 10_000 });
-      paths.answered(scope);
-      paths.refused(scope, limited(2_592_000_000));
+      paths.recordResponse(scope);
+      paths.recordRefusal(scope, limited(2_592_000_000));
       leave();
       yield* TestClock.adjust(9_999);
       expect(runs.sent).toEqual([]);
@@ -524,7 +524,7 @@ describe("a cooldown", () => {
       yield* Effect.forkChild(patient.request(network));
       yield* Effect.forkChild(hasty.request(network, { withinMs: 20_000 }));
       yield* TestClock.adjust(100);
-      paths.refused(scope, limited(50_000));
+      paths.recordRefusal(scope, limited(50_000));
       yield* TestClock.adjust(0);
       expect(hasty.ends).toEqual([{ _tag: "too_long", for: "cooldown", waitedMs: 100, waitMs: 50_000 }]);
       network.mend();
@@ -560,7 +560,7 @@ describe("a silent path", () => {
   it.effect("is not lost if it has no probe or is unknown", () =>
     Effect.gen(function* () {
       const paths = yield* Paths;
-      paths.answered(scope);
+      paths.recordResponse(scope);
       expect(yield* paths.isLost(scope.path)).toBe(false);
       expect(yield* paths.isLost("unknown")).toBe(false);
     }).pipe(Effect.provide(Paths.layer)),
@@ -591,7 +591,7 @@ describe("the service of paths", () => {
       yield* Effect.gen(function* () {
         const paths = yield* Paths;
         const runs = new Runs();
-        paths.refused(scope, limited(60_000));
+        paths.recordRefusal(scope, limited(60_000));
         const fiber = yield* Effect.forkChild(runs.request(new Network(), { withinMs: 100_000 }));
         skew = 3_600_000;
         yield* TestClock.adjust(30_000);
@@ -624,10 +624,10 @@ describe("the service of paths", () => {
       const network = new Network();
       yield* Effect.gen(function* () {
         const paths = yield* attached(network);
-        paths.refused(scope, limited(1_000));
+        paths.recordRefusal(scope, limited(1_000));
         expect(timers).toBe(0);
         network.fail();
-        yield* paths.unconnected(scope, "ECONNREFUSED");
+        yield* paths.recordConnectFailure(scope, "ECONNREFUSED");
         yield* TestClock.adjust(1);
         expect(timers).toBe(1);
         network.mend();
@@ -658,7 +658,7 @@ describe("the service of paths", () => {
     Effect.gen(function* () {
       const paths = yield* downPath(new Network());
       const digest = "0123456789abcdef";
-      paths.refused({ ...scope, credential: digest }, limited(30_000));
+      paths.recordRefusal({ ...scope, credential: digest }, limited(30_000));
       const [status] = paths.list();
       expect(status).toMatchObject({ path: scope.path, state: "down", reached: true, since: 0, probes: 1, waiting: 0 });
       expect(status?.cooldowns).toEqual([{ model: "m", credential: "01234567", kind: "rate_limited", until: 30_000 }]);
@@ -686,8 +686,8 @@ describe("the service of paths", () => {
         const services = yield* Scope.make();
         const paths = yield* Effect.provideService(Paths.make, Scope.Scope, services);
         paths.attach(scope.path, network);
-        paths.answered(scope);
-        paths.refused(scope, limited(60_000));
+        paths.recordResponse(scope);
+        paths.recordRefusal(scope, limited(60_000));
         const waits = yield* Effect.forkChild(Effect.provideService(runs.request(network), Paths, paths));
         yield* TestClock.adjust(1_000);
         yield* Scope.close(services, Exit.void);
@@ -695,7 +695,7 @@ describe("the service of paths", () => {
         expect(runs.ends).toEqual([{ _tag: "full", waitedMs: 1_000 }]);
         expect(paths.isOpen(scope)).toBe(true);
         expect(yield* paths.isLost(scope.path)).toBe(false);
-        yield* paths.unconnected(scope, "ECONNREFUSED");
+        yield* paths.recordConnectFailure(scope, "ECONNREFUSED");
       }),
   );
 
@@ -706,7 +706,7 @@ describe("the service of paths", () => {
       const paths = yield* Effect.provideService(Paths.make, Scope.Scope, services);
       network.takes = 10_000;
       paths.attach(scope.path, network);
-      paths.answered(scope);
+      paths.recordResponse(scope);
       const asking = yield* Effect.forkChild(paths.isLost(scope.path));
       yield* TestClock.adjust(10);
       expect(network.probing).toBe(1);
@@ -748,7 +748,7 @@ describe("the service of paths", () => {
             scope,
             maxRetryAfterMs: 1,
             withinMs: 1e9,
-            told: () => {},
+            onWait: () => {},
             hold: (leave) => void left.push(leave),
           }),
           Deferred.await(gate),

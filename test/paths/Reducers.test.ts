@@ -10,25 +10,25 @@ const works: Probed = { _tag: "works" };
 const fails: Probed = { _tag: "failed", reason: "network", code: "ECONNREFUSED" };
 const middle = 0.5;
 
-const reached = State.wasReached(State.unknownPath(0));
+const reached = State.markReached(State.unknownPath(0));
 
 describe("a path", () => {
   it("that was never reached is never down", () => {
     const unknown = State.unknownPath(0);
-    expect(State.probed(State.probing(unknown, 0), fails, 5, middle).state).toBe("up");
-    expect(State.unconnected(unknown, false, "ECONNREFUSED", 5, middle)).toBe(unknown);
+    expect(State.recordProbe(State.startProbe(unknown, 0), fails, 5, middle).state).toBe("up");
+    expect(State.recordConnectFailure(unknown, false, "ECONNREFUSED", 5, middle)).toBe(unknown);
     let state = unknown;
-    for (let n = 0; n < 50; n += 1) state = State.broke(state, true, 5, middle);
+    for (let n = 0; n < 50; n += 1) state = State.recordBreak(state, true, 5, middle);
     expect(state.state).toBe("up");
   });
 
   it("is probed after 0.25 s, doubling to 1 s in the first minute, then every 5 s", () => {
-    let state = State.probed(State.probing(reached, 0), fails, 0, middle);
+    let state = State.recordProbe(State.startProbe(reached, 0), fails, 0, middle);
     const gaps = [];
     while (state.probeAt < 80_000) {
       const at = state.probeAt;
       gaps.push(Math.round(at - state.probedAt));
-      state = State.probed(State.probing(state, at), fails, at, middle);
+      state = State.recordProbe(State.startProbe(state, at), fails, at, middle);
     }
     expect(gaps.slice(0, 5)).toEqual([250, 500, 1_000, 1_000, 1_000]);
     expect(gaps.slice(-2)).toEqual([5_000, 5_000]);
@@ -36,45 +36,51 @@ describe("a path", () => {
   });
 
   it("is probed on another process's word and stays as it is, and one that went down again keeps its schedule", () => {
-    const known = State.probed(State.probing(reached, 0), works, 0, middle);
-    const doubted = State.hinted(known, true, 100);
+    const known = State.recordProbe(State.startProbe(reached, 0), works, 0, middle);
+    const doubted = State.applyFinding(known, true, 100);
     expect(doubted).toEqual({ ...known, probeAt: 250 });
-    expect(State.hinted(known, false, 100)).toBe(known);
-    const down = State.probed(State.probing(known, 1_000), fails, 1_000, middle);
-    expect(State.hinted(down, true, 1_100)).toBe(down);
+    expect(State.applyFinding(known, false, 100)).toBe(known);
+    const down = State.recordProbe(State.startProbe(known, 1_000), fails, 1_000, middle);
+    expect(State.applyFinding(down, true, 1_100)).toBe(down);
     const late = { ...down, probeAt: 9_000 };
-    expect(State.hinted(late, false, 2_000)).toEqual({ ...late, probeAt: 2_000 });
-    const back = State.probed(State.probing(down, 1_250), works, 1_250, middle);
-    const again = State.unconnected(back, true, "ECONNREFUSED", 1_300, middle);
+    expect(State.applyFinding(late, false, 2_000)).toEqual({ ...late, probeAt: 2_000 });
+    const back = State.recordProbe(State.startProbe(down, 1_250), works, 1_250, middle);
+    const again = State.recordConnectFailure(back, true, "ECONNREFUSED", 1_300, middle);
     expect(again).toMatchObject({ state: "down", relapsed: true });
     expect(again.probeAt).toBeGreaterThan(1_510);
-    expect(State.hinted(again, false, 1_510)).toBe(again);
+    expect(State.applyFinding(again, false, 1_510)).toBe(again);
   });
 
   it("is probed at once after a wake, and then often again", () => {
-    let state = State.probed(State.probing(reached, 0), fails, 0, middle);
-    for (let n = 0; n < 100; n += 1) state = State.probed(State.probing(state, state.probeAt), fails, state.probeAt, 1);
+    let state = State.recordProbe(State.startProbe(reached, 0), fails, 0, middle);
+    for (let n = 0; n < 100; n += 1)
+      state = State.recordProbe(State.startProbe(state, state.probeAt), fails, state.probeAt, 1);
     const now = state.probeAt - 1_000;
-    state = State.woke(state, now);
+    state = State.restartSchedule(state, now);
     expect(state.probeAt).toBe(now);
-    state = State.probed(State.probing(state, now), fails, now, middle);
+    state = State.recordProbe(State.startProbe(state, now), fails, now, middle);
     expect(state.probeAt - now).toBe(250);
   });
 
   it("that answers a probe with another host's certificate is still down", () => {
-    const down = State.probed(State.probing(reached, 0), fails, 0, middle);
-    const portal = State.probed(State.probing(down, 300), { _tag: "failed", reason: "certificate" }, 300, middle);
+    const down = State.recordProbe(State.startProbe(reached, 0), fails, 0, middle);
+    const portal = State.recordProbe(
+      State.startProbe(down, 300),
+      { _tag: "failed", reason: "certificate" },
+      300,
+      middle,
+    );
     expect(portal).toMatchObject({ state: "down", code: "certificate" });
   });
 
   it("that goes down again before a head has come continues its schedule, and admits one run at first", () => {
-    let state = State.probed(State.probing(reached, 0), fails, 0, middle);
+    let state = State.recordProbe(State.startProbe(reached, 0), fails, 0, middle);
     const gaps = [];
     for (let n = 0; n < 6; n += 1) {
       const at = state.probeAt;
-      state = State.probed(State.probing(state, at), works, at, middle);
+      state = State.recordProbe(State.startProbe(state, at), works, at, middle);
       expect(state).toMatchObject({ state: "returning", relapsed: n > 0 });
-      state = State.unconnected(state, true, "ECONNRESET", at + 10, middle);
+      state = State.recordConnectFailure(state, true, "ECONNRESET", at + 10, middle);
       expect(state).toMatchObject({ state: "down", relapsed: true });
       gaps.push(state.probeAt - at);
     }
@@ -82,21 +88,26 @@ describe("a path", () => {
   });
 
   it("that goes down again after a head has come is probed soon", () => {
-    let state = State.probed(State.probing(reached, 0), fails, 0, middle);
-    for (let n = 0; n < 20; n += 1) state = State.probed(State.probing(state, state.probeAt), fails, state.probeAt, 1);
-    state = State.recordResponse(State.probed(State.probing(state, 30_000), works, 30_000, middle), true, 30_100);
-    state = State.unconnected(state, true, "ECONNREFUSED", 30_200, middle);
+    let state = State.recordProbe(State.startProbe(reached, 0), fails, 0, middle);
+    for (let n = 0; n < 20; n += 1)
+      state = State.recordProbe(State.startProbe(state, state.probeAt), fails, state.probeAt, 1);
+    state = State.recordResponse(
+      State.recordProbe(State.startProbe(state, 30_000), works, 30_000, middle),
+      true,
+      30_100,
+    );
+    state = State.recordConnectFailure(state, true, "ECONNREFUSED", 30_200, middle);
     expect(state.probeAt - 30_200).toBe(250);
   });
 
   it("without a probe admits one run after 1 s, doubling to 15 s", () => {
-    let state = State.unconnected(reached, false, "ECONNREFUSED", 0, middle);
+    let state = State.recordConnectFailure(reached, false, "ECONNREFUSED", 0, middle);
     const gaps = [];
     for (let n = 0; n < 7; n += 1) {
       const at = state.probeAt;
-      state = State.tried(state, at);
+      state = State.startTrial(state, at);
       expect(state.probeAt - at).toBe(State.trialMaxMs);
-      state = State.unconnected(state, false, "ECONNREFUSED", at + 20, middle);
+      state = State.recordConnectFailure(state, false, "ECONNREFUSED", at + 20, middle);
       gaps.push(state.probeAt - at);
     }
     expect(gaps).toEqual([2_000, 4_000, 8_000, 15_000, 15_000, 15_000, 15_000]);
@@ -105,17 +116,17 @@ describe("a path", () => {
 
   it("on which more than eight connections break within a second counts as down until a probe says otherwise", () => {
     let state = reached;
-    for (let n = 0; n < 8; n += 1) state = State.broke(state, true, n * 100, middle);
+    for (let n = 0; n < 8; n += 1) state = State.recordBreak(state, true, n * 100, middle);
     expect(state.state).toBe("up");
-    expect(State.broke(state, true, 1_050, middle).state).toBe("up");
-    state = State.broke(state, true, 900, middle);
+    expect(State.recordBreak(state, true, 1_050, middle).state).toBe("up");
+    state = State.recordBreak(state, true, 900, middle);
     expect(state).toMatchObject({ state: "down", probeAt: 900, probes: 0 });
-    expect(State.probed(State.probing(state, 900), works, 950, middle).state).toBe("returning");
+    expect(State.recordProbe(State.startProbe(state, 900), works, 950, middle).state).toBe("returning");
   });
 
   it("without a probe on which many connections break returns at once", () => {
     let state = reached;
-    for (let n = 0; n < 9; n += 1) state = State.broke(state, false, 0, middle);
+    for (let n = 0; n < 9; n += 1) state = State.recordBreak(state, false, 0, middle);
     expect(state.state).toBe("returning");
   });
 
@@ -150,15 +161,15 @@ const change = (state: State.PathState, canProbe: boolean, now: number, random: 
   const event = Math.floor(random() * 9);
   const jitter = random();
   if (event === 0) return State.recordResponse(state, canProbe, now);
-  if (event === 1) return State.broke(state, canProbe, now, jitter);
-  if (event === 2) return State.unconnected(state, canProbe, "ECONNREFUSED", now, jitter);
-  if (event === 3 && canProbe) return State.woke(state, now);
-  if (event === 4 && !canProbe && state.state === "down" && now >= state.probeAt) return State.tried(state, now);
-  if (event === 5 && !canProbe) return State.undecided(state, now, jitter);
+  if (event === 1) return State.recordBreak(state, canProbe, now, jitter);
+  if (event === 2) return State.recordConnectFailure(state, canProbe, "ECONNREFUSED", now, jitter);
+  if (event === 3 && canProbe) return State.restartSchedule(state, now);
+  if (event === 4 && !canProbe && state.state === "down" && now >= state.probeAt) return State.startTrial(state, now);
+  if (event === 5 && !canProbe) return State.endTrial(state, now, jitter);
   if (event === 6 && state.state === "returning") return State.reset(state, now);
   if (!canProbe) return state;
-  if (state.probing) return State.probed(state, random() < 0.5 ? works : fails, now, jitter);
-  return state.probeAt <= now ? State.probing(state, now) : State.requestProbe(state, now);
+  if (state.probing) return State.recordProbe(state, random() < 0.5 ? works : fails, now, jitter);
+  return state.probeAt <= now ? State.startProbe(state, now) : State.requestProbe(state, now);
 };
 
 describe("a wave", () => {
@@ -167,7 +178,7 @@ describe("a wave", () => {
     let went = 0;
     const fill = (): number => {
       const from = went;
-      for (; waves.hasRoom; went += 1) waves.went();
+      for (; waves.hasRoom; went += 1) waves.takeSlot();
       return went - from;
     };
     expect(fill()).toBe(firstWave);
@@ -216,7 +227,7 @@ describe("a wave", () => {
       let quiet = 0;
       for (let step = 0; step < 400; step += 1) {
         const event = Math.floor(random() * 5);
-        if (event === 0 && waves.hasRoom) waves.went();
+        if (event === 0 && waves.hasRoom) waves.takeSlot();
         else if (event === 1 && waves.going > 0) {
           waves.recordResponse();
           waves.freeSlot();
@@ -303,16 +314,16 @@ describe("a cooldown", () => {
     if (hold === undefined) throw new Error("no cooldown");
     const trial = { answered: false };
     hold.trial = trial;
-    hold.tried(trial, 60_100);
+    hold.endTrial(trial, 60_100);
     expect(hold.until).toBe(2_592_000_000);
     const second = { answered: true };
     hold.trial = second;
     cooldowns.recordRefusal(scope, limited(5_000), 61_000);
-    hold.tried(second, 61_100);
+    hold.endTrial(second, 61_100);
     expect(hold.until).toBe(66_000);
     const third = { answered: true };
     hold.trial = third;
-    hold.tried(third, 62_000);
+    hold.endTrial(third, 62_000);
     expect(endOf(cooldowns, scope, 62_000)).toBe(0);
   });
 

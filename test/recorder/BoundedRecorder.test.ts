@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Clock, Context, Effect, Exit, Fiber, Layer } from "effect";
 import { TestClock } from "effect/testing";
-import { bounded, hangingCallsMax, probeMs } from "../../src/recorder/BoundedRecorder.ts";
+import { hangingCallsMax, probeMs, toBounded } from "../../src/recorder/BoundedRecorder.ts";
 import { RecorderError, RunRecorder, recorderWaitMs } from "../../src/recorder/RunRecorder.ts";
 import { inGroups, type Told } from "./Committing.ts";
 import * as E from "./Entries.ts";
@@ -49,7 +49,7 @@ describe("A recorder of a store that processes share", () => {
       const store = MemoryFacts.make(() => clock.currentTimeMillisUnsafe());
       const recorder = yield* memory;
       const cancels = { ...store.process(), driver: () => Effect.succeed("4711@host") };
-      const its = bounded({ ...recorder, shared: store.process(), cancels, pacing: store.process() });
+      const its = toBounded({ ...recorder, shared: store.process(), cancels, pacing: store.process() });
       const other = store.process();
       const words: Array<string> = [];
       const ends = its.shared?.on(({ _tag }) => void words.push(_tag));
@@ -70,7 +70,7 @@ describe("A recorder of a store that processes share", () => {
 
   it.effect("has no shared facts if its store has none", () =>
     Effect.gen(function* () {
-      const its = bounded(yield* memory);
+      const its = toBounded(yield* memory);
       assert.notProperty(its, "shared");
       assert.notProperty(its, "cancels");
       assert.notProperty(its, "pacing");
@@ -83,7 +83,7 @@ describe("A recorder that misbehaves", () => {
     for (const [name, call] of Object.entries(calls)) {
       it.effect(`${way}: ${name} fails with a RecorderError`, () =>
         Effect.gen(function* () {
-          const fiber = yield* Effect.forkChild(Effect.flip(Effect.uninterruptible(call(bounded(that(does))))));
+          const fiber = yield* Effect.forkChild(Effect.flip(Effect.uninterruptible(call(toBounded(that(does))))));
           yield* TestClock.adjust("30 seconds");
           const error = yield* Fiber.join(fiber);
           assert.instanceOf(error, RecorderError);
@@ -96,7 +96,7 @@ describe("A recorder that misbehaves", () => {
 
   it.effect("returns invalid values: anything that is no record, no list or no text is a failure", () =>
     Effect.gen(function* () {
-      const garbage = bounded(that(() => Effect.succeed({ run_id: "r", attempts: "none" })));
+      const garbage = toBounded(that(() => Effect.succeed({ run_id: "r", attempts: "none" })));
       for (const name of ["run", "runs", "incidents", "claim", "orphans", "answer", "digest"]) {
         const exit = yield* Effect.exit(calls[name]?.(garbage) ?? Effect.void);
         assert.isTrue(Exit.isFailure(exit), name);
@@ -108,7 +108,7 @@ describe("A recorder that misbehaves", () => {
     Effect.gen(function* () {
       let hangs = true;
       const it = yield* memory;
-      const recorder = bounded({ ...it, write: (id, entries) => (hangs ? Effect.never : it.write(id, entries)) });
+      const recorder = toBounded({ ...it, write: (id, entries) => (hangs ? Effect.never : it.write(id, entries)) });
       const within = (ms: number) =>
         Effect.gen(function* () {
           const fiber = yield* Effect.forkChild(Effect.exit(recorder.write("r", [E.begun("r")])));
@@ -129,7 +129,7 @@ describe("A recorder that misbehaves", () => {
   it.effect("hung once and is slow since: it counts as slow, and its calls are not interrupted forever", () =>
     Effect.gen(function* () {
       let hangs = true;
-      const recorder = bounded({
+      const recorder = toBounded({
         ...(yield* memory),
         write: () => (hangs ? Effect.never : Effect.sleep(probeMs * 2)),
       });
@@ -155,7 +155,7 @@ describe("A recorder that misbehaves", () => {
           interrupted += 1;
         }),
       );
-      const recorder = bounded({ ...(yield* memory), write: () => hanging });
+      const recorder = toBounded({ ...(yield* memory), write: () => hanging });
       const given = (ms: number) =>
         Effect.gen(function* () {
           const fiber = yield* Effect.forkChild(Effect.exit(recorder.write("r", [])));
@@ -173,7 +173,7 @@ describe("A recorder that misbehaves", () => {
   it.effect("cannot be interrupted: after a maximum of abandoned calls no further call is made", () =>
     Effect.gen(function* () {
       let made = 0;
-      const recorder = bounded({
+      const recorder = toBounded({
         ...(yield* memory),
         write: () => {
           made += 1;
@@ -194,7 +194,7 @@ describe("A recorder that misbehaves", () => {
       const it = yield* memory;
       yield* it.write("r", [E.begun("r")]);
       yield* it.release("r");
-      const late = bounded({ ...it, claim: (id) => Effect.andThen(Effect.sleep("1 minute"), it.claim(id)) });
+      const late = toBounded({ ...it, claim: (id) => Effect.andThen(Effect.sleep("1 minute"), it.claim(id)) });
       const fiber = yield* Effect.forkChild(Effect.exit(late.claim("r")));
       yield* TestClock.adjust("2 minutes");
       assert.isTrue(Exit.isFailure(yield* Fiber.join(fiber)));
@@ -204,7 +204,7 @@ describe("A recorder that misbehaves", () => {
 
   it.effect("may announce a longer timeout", () =>
     Effect.gen(function* () {
-      const recorder = bounded({ ...that(() => Effect.never), waitMs: 20_000 });
+      const recorder = toBounded({ ...that(() => Effect.never), waitMs: 20_000 });
       const fiber = yield* Effect.forkChild(Effect.exit(recorder.run("r")));
       yield* TestClock.adjust(19_999);
       assert.isUndefined(fiber.pollUnsafe());
@@ -221,7 +221,7 @@ describe("A recorder that takes the writes of several runs together, and waits f
     const heard: Array<string> = [];
     const store = inGroups(yield* memory, (_id, _entries, told) => tolds.push(told) > 0, "late");
     const services = yield* Effect.context<never>();
-    const recorder = bounded(store);
+    const recorder = toBounded(store);
     const ask = () => recorder.commit("r", [], { services }, (why) => heard.push(why?.message ?? "on record"));
     return { ask, heard, recorder, tolds };
   }).pipe(Effect.scoped);

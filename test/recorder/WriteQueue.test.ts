@@ -119,7 +119,7 @@ describe("The write queue", () => {
       });
       const waited = (id: string) => {
         queue.add(id, [E.begun(id)]);
-        return Effect.forkChild(queue.recorded(id, 5_000), { startImmediately: true });
+        return Effect.forkChild(queue.awaitRecorded(id, 5_000), { startImmediately: true });
       };
       const good = yield* waited("r");
       yield* TestClock.adjust(0);
@@ -127,13 +127,13 @@ describe("The write queue", () => {
       const refused = yield* waited("refused");
       yield* TestClock.adjust(0);
       assert.deepStrictEqual(refused.pollUnsafe(), Exit.succeed(false));
-      assert.isFalse(yield* queue.recorded("refused", 1), "also afterwards");
+      assert.isFalse(yield* queue.awaitRecorded("refused", 1), "also afterwards");
       const late = yield* waited("away");
       yield* TestClock.adjust(4_999);
       assert.isUndefined(late.pollUnsafe());
       yield* TestClock.adjust(1);
       assert.deepStrictEqual(late.pollUnsafe(), Exit.succeed(false));
-      assert.isTrue(yield* queue.recorded("never heard of", 1));
+      assert.isTrue(yield* queue.awaitRecorded("never heard of", 1));
     }),
   );
 

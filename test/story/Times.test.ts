@@ -42,7 +42,7 @@ describe("times in words", () => {
         Times.formatCount(0, "attempt"),
         Times.often(1),
         Times.often(3),
-        Times.grouped(1_840),
+        Times.groupDigits(1_840),
       ],
       ["one attempt", "0 attempts", "once", "3 times", "1\u202f840"],
     );

@@ -103,7 +103,7 @@ const recovery = (services: () => Promise<Services>): Recovery => {
   const shared = { calls: new CallRegistry(), repeats: new Repeats() };
   const host = async (): Promise<Host> => ({ ...shared, services: await services() });
   const dispatch = dispatchOf(shared.calls, services);
-  const recovered = (model: Model, options: RecoverOptions, live?: LiveCall): Model => ({
+  const recoverModel = (model: Model, options: RecoverOptions, live?: LiveCall): Model => ({
     specificationVersion: "v4",
     provider: model.provider,
     modelId: model.modelId,
@@ -113,10 +113,10 @@ const recovery = (services: () => Promise<Services>): Recovery => {
     doGenerate: async (params) => generate(await host(), { model, params, options }),
   });
   return {
-    recover: (model, options = {}) => recovered(model, options),
+    recover: (model, options = {}) => recoverModel(model, options),
     live: (model, options = {}) => {
       const live: LiveCall = { attached: false };
-      return { model: recovered(model, options, live), experimental_transform: discarding(live) };
+      return { model: recoverModel(model, options, live), experimental_transform: discarding(live) };
     },
     middleware: (options = {}) => ({
       specificationVersion: "v4",
@@ -136,7 +136,7 @@ const dispatchOf =
       const message = `${marked.name}: expected a call that a recovered model delivered`;
       throw new ToolRefused({ reason: "unknown_call", tool: marked.name, message });
     }
-    const guarded = marked.guarded(Context.get(context, ToolGuard));
+    const guarded = marked.guardWith(Context.get(context, ToolGuard));
     const exit = await Effect.runPromiseExitWith(context)(guarded.run(reference, handler));
     if (Exit.isSuccess(exit)) return exit.value;
     const error = Cause.squash(exit.cause);

@@ -28,7 +28,7 @@ export class CallInterrupted extends Schema.TaggedError<CallInterrupted>()("Call
  *
  * @param cause the provider's error, if there was one
  */
-export const interrupted = (run: RunInterrupted, cause: unknown): CallInterrupted =>
+export const toCallInterrupted = (run: RunInterrupted, cause: unknown): CallInterrupted =>
   new CallInterrupted({
     reason: run.reason,
     rule: run.rule,

@@ -53,14 +53,14 @@ export class CallRegistry {
     const named = [...this.#calls].filter((it) => it.id === id && it.tool === tool);
     const waiting = named.filter((it) => !it.started);
     // An equal input identifies its call. Otherwise the newest call is taken. (A repaired input equals none.)
-    const found = waiting.findLast((it) => equals(it.input, input)) ?? waiting.at(-1) ?? named.at(-1);
+    const found = waiting.findLast((it) => isEqualInput(it.input, input)) ?? waiting.at(-1) ?? named.at(-1);
     if (found === undefined) return undefined;
     found.started = true;
     return found.reference;
   }
 }
 
-const equals = (text: string, input: unknown): boolean => {
+const isEqualInput = (text: string, input: unknown): boolean => {
   if (text.length >= inputCharactersMax) return false;
   try {
     return JSON.stringify(JSON.parse(text)) === JSON.stringify(input);

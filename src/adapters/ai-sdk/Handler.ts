@@ -18,7 +18,7 @@ type Start = (
  * A generator stays a generator, so that its preliminary results are seen as they arrive. A plain function that returns an
  * iterable is read to its end inside the guard, and only its last result is seen.
  */
-export const guardedExecute = (tool: ToolSet[string], start: Start): { readonly execute?: Execute } => {
+export const guardExecute = (tool: ToolSet[string], start: Start): { readonly execute?: Execute } => {
   const execute: Execute | undefined = tool.execute;
   if (execute === undefined) return {};
   // The SDK calls `execute` as a method of its tool.

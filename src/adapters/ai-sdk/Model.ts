@@ -9,15 +9,15 @@ import { RunInterrupted } from "../../runtime/contract/RunEvent.ts";
 import type { AttemptContext, RunOptions } from "../../runtime/contract/RunOptions.ts";
 import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
 import { ToolGuard } from "../../runtime/tools/ToolGuard.ts";
-import { type CallInterrupted, interrupted } from "./CallInterrupted.ts";
+import { type CallInterrupted, toCallInterrupted } from "./CallInterrupted.ts";
 import type { CallRegistry } from "./CallRegistry.ts";
 import type { LiveCall } from "./Discard.ts";
 import type { CallOptions, GenerateResult, Model, StreamPart, StreamResult } from "./Parts.ts";
 import { ReadPart } from "./Parts.ts";
 import type { Repeats } from "./Repeats.ts";
-import { revealed } from "./Reveal.ts";
+import { revealParts } from "./Reveal.ts";
 import { type Envelope, streaming, whole } from "./Source.ts";
-import { exposed } from "./Tools.ts";
+import { readExposed } from "./Tools.ts";
 import { type Fork, promiseOf, webStreamOf } from "./WebStream.ts";
 
 /** Options for recovering the calls of a model, in the terms of `StreamProcessor.run`. */
@@ -59,7 +59,7 @@ export const stream = async (host: Host, call: Call): Promise<StreamResult> => {
     }),
   );
   const withWarning = repeatWarning(host, call.params);
-  const parts = revealed(processorOf(host), run, call.live).pipe(
+  const parts = revealParts(processorOf(host), run, call.live).pipe(
     Stream.map((read) => {
       handOver(host, read);
       return withWarning(read.part);
@@ -101,7 +101,7 @@ const runOf = <P>(
   { model, options, params }: Call,
   open: (attempt: AttemptContext, params: CallOptions) => Stream.Stream<ReadPart<P>, unknown>,
 ): RunOptions<ReadPart<P>, unknown, never> => {
-  const { tools, params: unmarked } = exposed(params);
+  const { tools, params: unmarked } = readExposed(params);
   // The caller's abort stops the run, and only the run aborts an attempt. The run listens to the signal itself: if the caller
   // also passed it to its own fetch, that fetch fails first, with an error that does not mention the user (L10).
   const { abortSignal: signal, ...sent } = unmarked;
@@ -138,9 +138,9 @@ const endOf = (host: Host, params: CallOptions, error: RunInterrupted): CallInte
   if (error.failure.kind !== "cancelled" || error.failure.by === "provider")
     host.repeats.recordFailure(params, nowOf(host));
   const { cause } = error;
-  if (!(cause instanceof ReadPart)) return interrupted(error, cause);
+  if (!(cause instanceof ReadPart)) return toCallInterrupted(error, cause);
   const { part } = cause;
-  return interrupted(error, "type" in part && part.type === "error" ? part.error : undefined);
+  return toCallInterrupted(error, "type" in part && part.type === "error" ? part.error : undefined);
 };
 
 const processorOf = (host: Host): StreamProcessor["Service"] => Context.get(host.services, StreamProcessor);

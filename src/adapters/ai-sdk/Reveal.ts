@@ -21,7 +21,7 @@ type Run = RunOptions<ReadPart, unknown, never>;
  *
  * @param live the live call if it can discard; otherwise undefined
  */
-export const revealed = (
+export const revealParts = (
   processor: StreamProcessor["Service"],
   run: Run,
   live: LiveCall | undefined,
@@ -98,12 +98,12 @@ class Shown {
   #discard(attempt: number): Effect.Effect<ReadonlyArray<ReadPart>, RunInterrupted> {
     this.#waiting = [];
     if (!this.#visible) return nothing;
-    if (this.#callShown || this.#live?.attached !== true) return Effect.fail(this.#stuck(attempt));
+    if (this.#callShown || this.#live?.attached !== true) return Effect.fail(this.#withdrawalError(attempt));
     return Effect.succeed([new ReadPart(discardMark(attempt), none, { run_id: this.#runId, attempt })]);
   }
 
   /** The delivered parts cannot be withdrawn, so the call ends with an error instead of leaving a broken text. */
-  #stuck(attempts: number): RunInterrupted {
+  #withdrawalError(attempts: number): RunInterrupted {
     const why =
       this.#live === undefined || this.#callShown
         ? "it was too long to hold back"

@@ -11,7 +11,7 @@ import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
 import { serverSideState, type ToolEffect } from "../../domain/SideEffects.ts";
 import type { GuardedTool, ToolGuard } from "../../runtime/tools/ToolGuard.ts";
-import { guardedExecute } from "./Handler.ts";
+import { guardExecute } from "./Handler.ts";
 import type { CallOptions, ExposedTool } from "./Parts.ts";
 
 /** The effects of a set of tools. A tool that is not named is `unknown`. */
@@ -44,11 +44,11 @@ export class MarkedTool {
 
   /** Returns the boundary of the tool, guarded if the guard starts its handler. */
   boundary(guard: ToolGuard["Service"]): ToolGuard.Tool {
-    return this.#executes ? this.guarded(guard) : { name: this.name, effect: this.effect, executor: "runtime" };
+    return this.#executes ? this.guardWith(guard) : { name: this.name, effect: this.effect, executor: "runtime" };
   }
 
   /** Returns the guarded tool, cached for the last guard. */
-  guarded(guard: ToolGuard["Service"]): Started {
+  guardWith(guard: ToolGuard["Service"]): Started {
     if (this.#made?.guard === guard) return this.#made.tool;
     const tool = guard.ofEffect(this.effect)(this.name, (start: Effect.Effect<unknown, unknown>) => start);
     this.#made = { guard, tool };
@@ -74,7 +74,7 @@ export const guardTools = <T extends ToolSet>(tools: T, options: GuardOptions<T>
   const guarded = Object.entries(tools).map(([name, tool]) => {
     const effect = Json.own(options.effects ?? {}, name) ?? "unknown";
     const marked = new MarkedTool(name, effect, tool.execute !== undefined);
-    const execute = guardedExecute(tool, (call, handler) => dispatch(marked, call, handler));
+    const execute = guardExecute(tool, (call, handler) => dispatch(marked, call, handler));
     return [name, { ...markDefinition(tool, marked), ...execute }] as const;
   });
   // Only the handler and the mark of each tool have changed, and no type of a call is inferred from them.
@@ -101,12 +101,12 @@ export interface Exposed {
  * Reads the tools that a call exposes: guarded tools by their marks, other functions as unknown, the provider's own by the
  * table.
  */
-export const exposed = (params: CallOptions): Exposed => {
+export const readExposed = (params: CallOptions): Exposed => {
   const given = params.tools ?? [];
   const outside = stateOf(params);
   return {
     tools: (guard) => [...given.flatMap((tool) => boundariesOf(tool, params, guard)), ...outside],
-    params: given.some(isMarkedFunction) ? { ...params, tools: given.map(unmarked) } : params,
+    params: given.some(isMarkedFunction) ? { ...params, tools: given.map(withoutMark) } : params,
   };
 };
 
@@ -123,12 +123,12 @@ const boundariesOf = (
     hosted.executor === "runtime"
       ? (marked?.boundary(guard) ?? { ...hosted, name: label(tool.name) })
       : // A declared effect overrides the table of hosted tools. The SDK calls the tool by its name in the set.
-        { ...hosted, name: label(tool.name), effect: declared(marked) ?? hosted.effect },
+        { ...hosted, name: label(tool.name), effect: declaredEffect(marked) ?? hosted.effect },
   );
 };
 
 /** Returns the declared effect. `unknown` means that nothing was declared. */
-const declared = (marked: MarkedTool | undefined): ToolEffect | undefined =>
+const declaredEffect = (marked: MarkedTool | undefined): ToolEffect | undefined =>
   marked === undefined || marked.effect === "unknown" ? undefined : marked.effect;
 
 /** Converts a provider's tool to its form in a request body: `openai.web_search` has the type `web_search`. */
@@ -165,7 +165,7 @@ const markOf = (tool: ExposedTool): MarkedTool | undefined => {
 const isMarkedFunction = (tool: ExposedTool): boolean => tool.type === "function" && markOf(tool) !== undefined;
 
 /** Restores the caller's own definition, so that the request matches the caller's set of tools. */
-const unmarked = (tool: ExposedTool): ExposedTool => {
+const withoutMark = (tool: ExposedTool): ExposedTool => {
   if (tool.type !== "function" || !isMarkedFunction(tool)) return tool;
   const { providerOptions, ...rest } = tool;
   const { [markKey]: _mark, ...others } = providerOptions ?? {};

@@ -36,8 +36,8 @@ export const webStreamOf = <E>(
     {
       start: (controller) => {
         const fiber = fork(Effect.scoped(feed(parts, demand, controller, begun.resolve)));
-        const left = () => fiber.interruptUnsafe(undefined, signedByUser);
-        stopping.signal.addEventListener("abort", left, { once: true });
+        const interrupt = () => fiber.interruptUnsafe(undefined, signedByUser);
+        stopping.signal.addEventListener("abort", interrupt, { once: true });
         fiber.addObserver((exit) => {
           begun.resolve();
           if (!stopping.signal.aborted) end(exit, controller, signal);
@@ -74,10 +74,10 @@ export const promiseOf = async <A, E>(
 /** Interrupts a fiber when its caller's signal aborts, and stops listening when the fiber ends. */
 const interruptOnAbort = (fiber: Fiber.Fiber<unknown, unknown>, signal: AbortSignal | undefined): void => {
   if (signal === undefined) return;
-  const aborted = () => fiber.interruptUnsafe(undefined, signatureOf(signal));
-  signal.addEventListener("abort", aborted, { once: true });
-  fiber.addObserver(() => signal.removeEventListener("abort", aborted));
-  if (signal.aborted) aborted();
+  const onAbort = () => fiber.interruptUnsafe(undefined, signatureOf(signal));
+  signal.addEventListener("abort", onAbort, { once: true });
+  fiber.addObserver(() => signal.removeEventListener("abort", onAbort));
+  if (signal.aborted) onAbort();
 };
 
 const feed = <E>(
@@ -117,32 +117,32 @@ const signatureOf = (signal: AbortSignal | undefined): Context.Context<never> | 
 
 /** Signals to the feeding fiber that the reader wants more. */
 class Demand {
-  #asked: (() => void) | undefined;
-  #wanted: (() => void) | undefined;
+  #resolveAsk: (() => void) | undefined;
+  #wake: (() => void) | undefined;
   #over = false;
 
   /** Asks for a part. Resolves when one has been delivered, or when none will come. */
   ask(): Promise<void> {
     if (this.#over) return Promise.resolve();
     return new Promise((met) => {
-      this.#asked = met;
-      this.#wanted?.();
+      this.#resolveAsk = met;
+      this.#wake?.();
     });
   }
 
   /** Settles the pending request after parts were delivered, and waits until the reader wants the next one. */
   readonly met: Effect.Effect<void> = Effect.callback((resume) => {
-    this.#asked?.();
-    this.#asked = undefined;
-    const wanted = () => {
-      this.#wanted = undefined;
+    this.#resolveAsk?.();
+    this.#resolveAsk = undefined;
+    const wake = () => {
+      this.#wake = undefined;
       resume(Effect.void);
     };
-    this.#wanted = wanted;
+    this.#wake = wake;
   });
 
   over(): void {
     this.#over = true;
-    this.#asked?.();
+    this.#resolveAsk?.();
   }
 }

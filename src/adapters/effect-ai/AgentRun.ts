@@ -91,8 +91,8 @@ class AgentStep {
   ) {
     const { continueText, prompt, reveal, runId, toolChoice = "auto", toolkit } = options;
     this.#call = new Call(guard, { resolves: true, signal });
-    // `guarded` returns a toolkit of the tools that it was given.
-    this.#toolkit = this.#call.guarded(toolkit) as AnyToolkit | undefined;
+    // `withGuard` returns a toolkit of the tools that it was given.
+    this.#toolkit = this.#call.withGuard(toolkit) as AnyToolkit | undefined;
     const tools = Object.values(this.#toolkit?.tools ?? {});
     const request: StepRequest = { prompt: Prompt.make(prompt), tools, toolChoice };
     const attempt = (context: AttemptContext) => this.#attempt(model, request, context);
@@ -103,7 +103,7 @@ class AgentStep {
       ...(reveal === undefined ? {} : { reveal }),
       ...(runId === undefined ? {} : { runId }),
       canContinue: attempt,
-      seam: () => ReadSeam.make({ toolChoice, left: (sent) => this.#hasLeft(sent) }),
+      seam: () => ReadSeam.make({ toolChoice, onPartDelivered: (sent) => this.#hasLeft(sent) }),
       tools: this.#call.begin(tools),
       attempt,
       observe: (sent) => sent.observation,

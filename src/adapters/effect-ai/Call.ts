@@ -9,10 +9,10 @@ import type { ToolBoundary } from "../../domain/SideEffects.ts";
 import type { AttemptContext, RunOptions } from "../../runtime/contract/RunOptions.ts";
 import type { CallReference } from "../../runtime/contract/ToolCall.ts";
 import type { ToolGuard } from "../../runtime/tools/ToolGuard.ts";
-import { mended } from "./History.ts";
+import { mendPrompt } from "./History.ts";
 import { sourceOf } from "./LanguageModelError.ts";
 import { PartFold, type ReadPart } from "./Parts.ts";
-import { type AnyToolkit, boundaries, type Claim, type Guarded, guarded, wireName } from "./Tools.ts";
+import { type AnyToolkit, boundaries, type Claim, type Guarded, guardToolkit, wireName } from "./Tools.ts";
 
 /** The options of any call that this adapter reads. */
 export interface CallOptions {
@@ -82,13 +82,13 @@ export class Call {
   }
 
   /** Returns the toolkit of the call, behind the guard. */
-  guarded(toolkit: unknown): unknown {
+  withGuard(toolkit: unknown): unknown {
     if (toolkit === undefined || !this.resolves) return toolkit;
     // By the type of the options this is a toolkit with handlers, or an Effect of one.
     const given = toolkit as AnyToolkit | Effect.Effect<AnyToolkit>;
     return Effect.isEffect(given)
-      ? Effect.map(given, (it) => guarded(it, this.#claim, this.#signal))
-      : guarded(given, this.#claim, this.#signal);
+      ? Effect.map(given, (it) => guardToolkit(it, this.#claim, this.#signal))
+      : guardToolkit(given, this.#claim, this.#signal);
   }
 
   /** A call that a person approved in an earlier turn runs before the request, and belongs to no run. */
@@ -165,7 +165,7 @@ const foldOf = (attempt: AttemptContext, { reasoning, toolCallValidation, tools 
 
 /** The wrapped model checks no call. The code that resolves a call checks it, outside the attempt. */
 const requestOptions = ({ prompt, toolChoice, tools }: StepRequest) => ({
-  prompt: mended(prompt),
+  prompt: mendPrompt(prompt),
   ...(tools.length === 0 ? {} : { toolkit: withoutHandlers(tools), toolChoice }),
   disableToolCallResolution: true as const,
   toolCallValidation: "deferred" as const,

@@ -63,7 +63,7 @@ const interruptedResult = (id: string, name: string): Response.AnyPart =>
  *
  * @returns the same prompt if nothing is open
  */
-export const mended = (prompt: Prompt.Prompt): Prompt.Prompt => {
+export const mendPrompt = (prompt: Prompt.Prompt): Prompt.Prompt => {
   const closedIds = new Set<string>();
   for (const message of prompt.content) for (const id of idsOfClosedCalls(message)) closedIds.add(id);
   const open = (message: Prompt.Message) =>

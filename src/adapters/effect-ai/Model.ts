@@ -79,8 +79,8 @@ export const make = Effect.fnUntraced(function* (
   const guard = yield* ToolGuard;
   const base: RecoveryBase = { ...options, provider: options.provider ?? (yield* providerOf) };
   const steps = yield* LanguageModel.make({
-    streamText: (request) => streamed(processor, base, model, request),
-    generateText: (request) => generated(processor, base, model, request),
+    streamText: (request) => streamStep(processor, base, model, request),
+    generateText: (request) => generateStep(processor, base, model, request),
     supportsSystemMessagesInHistory: model.supportsSystemMessagesInHistory,
   });
   const wrapped = LanguageModel.LanguageModel.of({ ...steps, ...methods(steps, guard) });
@@ -95,7 +95,7 @@ const providerOf = Effect.gen(function* () {
 });
 
 /** Runs one streamed step, for a caller that cannot discard. */
-const streamed = (
+const streamStep = (
   processor: StreamProcessor["Service"],
   base: RecoveryBase,
   model: LanguageModel.LanguageModel,
@@ -119,7 +119,7 @@ const streamed = (
   );
 
 /** Runs one step whose response arrives whole. */
-const generated = (
+const generateStep = (
   processor: StreamProcessor["Service"],
   base: RecoveryBase,
   model: LanguageModel.LanguageModel,
@@ -186,7 +186,7 @@ const methods = (
     Stream.unwrap(
       Effect.map(StopSignal, (signal) => {
         const call = new Call(guard, { resolves: options.disableToolCallResolution !== true, signal });
-        const parts = stream({ ...options, toolkit: call.guarded(options.toolkit) });
+        const parts = stream({ ...options, toolkit: call.withGuard(options.toolkit) });
         return (call.resolves ? closeOpenCalls(parts) : parts).pipe(Stream.provideService(CurrentCall, call));
       }),
     );
@@ -194,14 +194,18 @@ const methods = (
   const generateText: Generating = (options) =>
     Effect.flatMap(StopSignal, (signal) => {
       const call = new Call(guard, { resolves: options.disableToolCallResolution !== true, signal });
-      return Effect.provideService(generate({ ...options, toolkit: call.guarded(options.toolkit) }), CurrentCall, call);
+      return Effect.provideService(
+        generate({ ...options, toolkit: call.withGuard(options.toolkit) }),
+        CurrentCall,
+        call,
+      );
     });
 
   const generateObject = ({ objectName, schema, ...options }: ObjectOptions) =>
     Effect.flatMap(StopSignal, (signal) => {
       const object = { schema, ...(objectName === undefined ? {} : { objectName }) };
       const call = new Call(guard, { resolves: options.disableToolCallResolution !== true, signal, object });
-      return generate({ ...options, toolkit: call.guarded(options.toolkit) }).pipe(
+      return generate({ ...options, toolkit: call.withGuard(options.toolkit) }).pipe(
         Effect.map(({ content }) => new LanguageModel.GenerateObjectResponse(call.value, content)),
         Effect.provideService(CurrentCall, call),
       );

@@ -101,38 +101,38 @@ export class PartFold {
   #observe(part: Response.AnyPart): Reading {
     switch (part.type) {
       case "text":
-        return seen(textObservation(part.text));
+        return readingOf(textObservation(part.text));
       case "text-delta":
-        return seen(textObservation(part.delta));
+        return readingOf(textObservation(part.delta));
       case "reasoning":
-        return seen(this.#reasoning(part.text.length));
+        return readingOf(this.#reasoning(part.text.length));
       case "reasoning-start":
-        return seen(this.#reasoning(0));
+        return readingOf(this.#reasoning(0));
       case "reasoning-delta":
-        return seen(this.#reasoning(part.delta.length));
+        return readingOf(this.#reasoning(part.delta.length));
       case "file":
       case "source":
-        return seen(Observation.text(0));
+        return readingOf(Observation.text(0));
       case "tool-params-start":
-        return seen(Observation.calls([this.#begin(part.id, part.name, part.providerExecuted === true)]));
+        return readingOf(Observation.calls([this.#begin(part.id, part.name, part.providerExecuted === true)]));
       case "tool-params-delta":
-        return seen({ ...Observation.none, progress: "output" });
+        return readingOf({ ...Observation.none, progress: "output" });
       case "tool-params-end":
-        return seen(this.#inputEnded(part.id));
+        return readingOf(this.#endInput(part.id));
       case "tool-call":
         return this.#completeCall(part.id, part.name, part.providerExecuted === true);
       case "tool-result":
-        return seen(
+        return readingOf(
           part.providerExecuted && !part.preliminary ? this.#settleCall(part.id, part.name) : Observation.none,
         );
       case "response-metadata":
-        return seen(this.#hosted(part.metadata));
+        return readingOf(this.#readHosted(part.metadata));
       case "finish":
-        return seen(finishObservation(part));
+        return readingOf(finishObservation(part));
       case "error":
         return failureReading({ ...classify(part.error), in_band: true }, part.error);
       default:
-        return seen(Observation.none);
+        return readingOf(Observation.none);
     }
   }
 
@@ -150,7 +150,7 @@ export class PartFold {
     return this.#signal(known, id, name, "input_started");
   }
 
-  #inputEnded(id: string): Observation.Observation {
+  #endInput(id: string): Observation.Observation {
     const known = this.#open.get(id);
     return known === undefined
       ? Observation.none
@@ -161,13 +161,13 @@ export class PartFold {
     const begun = this.#open.get(id);
     const first = begun === undefined ? [this.#begin(id, name, provider)] : [];
     const known = begun ?? this.#open.get(id);
-    if (known === undefined) return seen(Observation.none);
+    if (known === undefined) return readingOf(Observation.none);
     if (known.executor === "provider")
-      return seen(Observation.calls([...first, this.#signal(known, id, name, "input_complete")]));
+      return readingOf(Observation.calls([...first, this.#signal(known, id, name, "input_complete")]));
     if (!this.#exposed.deferred && !this.#exposed.names.has(name))
       return failureReading(
         { kind: "invalid_tool_input", in_band: true, retryable: false },
-        undeclared(name, this.#exposed),
+        undeclaredError(name, this.#exposed),
       );
     // A second call with the same id is another call.
     this.#open.delete(id);
@@ -188,7 +188,7 @@ export class PartFold {
   }
 
   /** Reads the calls that the provider ran and that no part of `effect/ai` describes. */
-  #hosted(metadata: Response.ProviderMetadata): Observation.Observation {
+  #readHosted(metadata: Response.ProviderMetadata): Observation.Observation {
     const entries = Json.list(Json.record(metadata[hostedMetadata])?.calls);
     const signals = entries.flatMap((entry) => {
       const { id, phase, tool } = Json.record(entry) ?? {};
@@ -218,11 +218,14 @@ type Reading = Pick<ReadPart, "observation" | "calls" | "error">;
 
 const noCalls: ReadPart["calls"] = [];
 
-const seen = (observation: Observation.Observation): Reading => ({ observation, calls: noCalls });
+const readingOf = (observation: Observation.Observation): Reading => ({ observation, calls: noCalls });
 
-const failureReading = (failure: Failure, error: unknown): Reading => ({ ...seen(Observation.failed(failure)), error });
+const failureReading = (failure: Failure, error: unknown): Reading => ({
+  ...readingOf(Observation.failed(failure)),
+  error,
+});
 
-const undeclared = (toolName: string, { names }: Exposed): AiError.AiError =>
+const undeclaredError = (toolName: string, { names }: Exposed): AiError.AiError =>
   AiError.make({
     module: "EffectAi",
     method: "streamText",

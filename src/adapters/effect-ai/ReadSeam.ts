@@ -16,13 +16,13 @@ import type { ReadPart } from "./Parts.ts";
 export interface SeamStep {
   readonly toolChoice: LanguageModel.ToolChoice<string>;
   /** Called with every part that was delivered to the caller. */
-  readonly left: (part: ReadPart) => void;
+  readonly onPartDelivered: (part: ReadPart) => void;
 }
 
 /** Makes the seam of a step. */
 export const make = (step: SeamStep): TextSeam<ReadPart> => {
   const inner = PlainSeam.make<ReadPart>({ text: textOf, withText })();
-  const isForced = demandsCall(step.toolChoice);
+  const isForced = isCallRequired(step.toolChoice);
   /** Id of the text block that the caller is reading. */
   let open: string | undefined;
   return {
@@ -36,7 +36,7 @@ export const make = (step: SeamStep): TextSeam<ReadPart> => {
         if (it.type === "text-start") open = it.id;
         if (it.type === "text-end" && it.id === open) open = undefined;
       }
-      step.left(part);
+      step.onPartDelivered(part);
       inner.left(part, observation);
     },
     plan: () => (isForced ? "forced_tool" : inner.plan()),
@@ -44,7 +44,7 @@ export const make = (step: SeamStep): TextSeam<ReadPart> => {
   };
 };
 
-const demandsCall = (choice: LanguageModel.ToolChoice<string>): boolean =>
+const isCallRequired = (choice: LanguageModel.ToolChoice<string>): boolean =>
   typeof choice === "string" ? choice === "required" : "tool" in choice || choice.mode === "required";
 
 const textOf = ({ given: [part] }: ReadPart): string | undefined =>
@@ -90,15 +90,15 @@ class BlockJoin implements SeamJoin<ReadPart> {
       observations.push(observation);
     };
     for (const [at, part] of passed.parts.entries()) {
-      for (const own of this.#blocks(part)) give(own, lifecycle);
-      const kept = this.#renamed(part);
+      for (const own of this.#blocksBefore(part)) give(own, lifecycle);
+      const kept = this.#renamePart(part);
       if (kept !== undefined) give(kept, passed.observations[at] ?? part.observation);
     }
     return { ...passed, parts, observations };
   }
 
   /** Returns the ends and starts of blocks that the caller needs before a part. */
-  #blocks(read: ReadPart): ReadonlyArray<ReadPart> {
+  #blocksBefore(read: ReadPart): ReadonlyArray<ReadPart> {
     const [part] = read.given;
     const begins = part?.type === "text-delta" && !this.#begun.has(part.id) && !this.#isContinuation(part.id);
     if (!begins && !isTextEnd(part)) return [];
@@ -124,7 +124,7 @@ class BlockJoin implements SeamJoin<ReadPart> {
   }
 
   /** Returns the part under the id that the caller knows; undefined for the end of a block that the caller never saw begin. */
-  #renamed(read: ReadPart): ReadPart | undefined {
+  #renamePart(read: ReadPart): ReadPart | undefined {
     const [part] = read.given;
     if (part?.type === "text-start") this.#begun.add(part.id);
     if ((part?.type !== "text-delta" && part?.type !== "text-end") || this.#begun.has(part.id)) return read;

@@ -51,10 +51,10 @@ export const streamUntilStopped = <A, E, R>(
 
 const failOnAbort = (signal: AbortSignal, call?: Stopped): Effect.Effect<never, AiError.AiError> =>
   Effect.callback((resume) => {
-    const heard = () => resume(Effect.fail(errorOf(signal, call)));
-    if (signal.aborted) return heard();
-    signal.addEventListener("abort", heard, { once: true });
-    return Effect.sync(() => signal.removeEventListener("abort", heard));
+    const onAbort = () => resume(Effect.fail(errorOf(signal, call)));
+    if (signal.aborted) return onAbort();
+    signal.addEventListener("abort", onAbort, { once: true });
+    return Effect.sync(() => signal.removeEventListener("abort", onAbort));
   });
 
 const sentences = {

@@ -83,10 +83,10 @@ export type Claim = (
  * @param claim finds the call; each call is found once
  * @param signal the user's Stop, which interrupts the handlers
  */
-export const guarded = (toolkit: AnyToolkit, claim: Claim, signal: AbortSignal | undefined): AnyToolkit => {
+export const guardToolkit = (toolkit: AnyToolkit, claim: Claim, signal: AbortSignal | undefined): AnyToolkit => {
   const handle = (name: string, params: unknown, id: string | undefined, options: unknown) => {
     const call = claim(name, id);
-    const work: ReturnType<AnyToolkit["handle"]> = forwarded(toolkit, name, params, id, options);
+    const work: ReturnType<AnyToolkit["handle"]> = forwardCall(toolkit, name, params, id, options);
     if (call === "unguarded") return Effect.map(work, (results) => streamUntilStopped(results, signal));
     if (call === "refused") return refuse(name, "no such call was handed over, or it has started before");
     return Effect.succeed(through(call.tool, call.reference, name, work, signal));
@@ -95,7 +95,7 @@ export const guarded = (toolkit: AnyToolkit, claim: Claim, signal: AbortSignal |
   return { tools: toolkit.tools, handle: handle as unknown as AnyToolkit["handle"] };
 };
 
-const forwarded = (
+const forwardCall = (
   toolkit: AnyToolkit,
   name: string,
   params: unknown,

@@ -18,7 +18,7 @@ export interface FetchCall {
   readonly extras: FetchExtras;
   readonly signal: AbortSignal | undefined;
   /** Converts headers to the form in which the call gave its own. */
-  readonly formed: (headers: Headers) => FetchHeaders;
+  readonly convertHeaders: (headers: Headers) => FetchHeaders;
   readonly input: FetchInput;
   readonly init: RequestInit | undefined;
 }
@@ -37,7 +37,7 @@ export const readCall = async (
   const request = input instanceof Request ? input : undefined;
   const signal = init?.signal ?? request?.signal;
   const formed = formOf(init?.headers);
-  const untouched: FetchCall = { plan: undefined, extras: {}, signal, formed, input, init };
+  const untouched: FetchCall = { plan: undefined, extras: {}, signal, convertHeaders: formed, input, init };
   const method = init?.method ?? request?.method ?? "GET";
   const url = request?.url ?? String(input);
   const headers = headersOf(init?.headers ?? request?.headers);
@@ -75,7 +75,7 @@ const headersOf = (given: RequestInit["headers"]): RelayHeaders => [...new Heade
  * A `fetch` below may read its headers as an object, or spread them. It gets a record for a record, with the names as they
  * were written, pairs for pairs, and otherwise a `Headers`.
  */
-const formOf = (given: RequestInit["headers"]): FetchCall["formed"] => {
+const formOf = (given: RequestInit["headers"]): FetchCall["convertHeaders"] => {
   if (given === undefined || typeof Reflect.get(given, "entries") === "function")
     return Array.isArray(given) ? (headers) => [...headers] : (headers) => headers;
   const names = new Map(Object.keys(given).map((name) => [name.toLowerCase(), name]));

@@ -90,7 +90,7 @@ export const recoveringFetch = (options: FetchRecoveryOptions = {}): RecoveringF
     const sleep = (ms: number) => Effect.runPromiseWith(context)(Effect.sleep(ms));
     const refresh = options.refreshCredentials;
     const send: typeof globalThis.fetch = (url, sent) =>
-      fetch(url, { ...sent, headers: asked.formed(new Headers(sent?.headers)) });
+      fetch(url, { ...sent, headers: asked.convertHeaders(new Headers(sent?.headers)) });
     const transport = fetchTransport(send, asked.extras, {
       ...(options.attach === true ? { attaching: { sleep, origins } } : {}),
       ...(refresh === undefined ? {} : { renew: (request) => Effect.runPromiseWith(context)(renew(refresh, request)) }),
@@ -140,16 +140,16 @@ const relay = (
       Effect.onExit((exit) => (Exit.isSuccess(exit) ? Effect.void : Scope.close(scope, exit))),
     );
     const fiber = run(opening);
-    const aborted = () => {
+    const onAbort = () => {
       // Reject before the interrupt, because the interrupt ends the fiber within the call, which would reject without the
       // reason.
       reject(signal?.reason);
       // The interrupt needs no signature: the run listens to the signal itself (L10).
       fiber.interruptUnsafe();
     };
-    signal?.addEventListener("abort", aborted, { once: true });
+    signal?.addEventListener("abort", onAbort, { once: true });
     fiber.addObserver((exit) => {
-      signal?.removeEventListener("abort", aborted);
+      signal?.removeEventListener("abort", onAbort);
       if (Exit.isSuccess(exit)) resolve(responseOf(exit.value, signal, context, scope));
       else failWith(Cause.squash(exit.cause), plan, resolve, reject);
     });

@@ -7,14 +7,14 @@ import {
   answerSchema,
   type Body,
   choice,
-  exposed,
   fileOf,
   mediaTypeOf,
   providerFieldsOf,
   resultText,
+  splitTools,
   systemOf,
   turnsOf,
-  unsupported,
+  unsupportedError,
   type Written,
 } from "./Request.ts";
 
@@ -41,7 +41,7 @@ export const anthropicMessages = (written: Written): Body => {
 const words = { auto: "auto", none: "none", required: "any" } as const;
 
 const toolsOf = ({ toolChoice, tools }: Written): Body => {
-  const { callers, hosted } = exposed(tools);
+  const { callers, hosted } = splitTools(tools);
   if (tools.length === 0) return {};
   const chosen = choice(toolChoice);
   return {
@@ -94,7 +94,7 @@ const file = (part: Prompt.FilePart): Body => {
     const text = Buffer.from(data.base64, "base64").toString("utf8");
     return { type: "document", source: { type: "text", media_type: "text/plain", data: text } };
   }
-  throw unsupported(protocol, media_type);
+  throw unsupportedError(protocol, media_type);
 };
 
 /**

@@ -7,11 +7,11 @@ import {
   answerSchema,
   type Body,
   choice,
-  exposed,
   fileOf,
   mediaTypeOf,
   providerFieldsOf,
   resultText,
+  splitTools,
   systemOf,
   turnsOf,
   type Written,
@@ -39,7 +39,7 @@ export const googleGemini = (written: Written): Body => {
 const words = { auto: "AUTO", none: "NONE", required: "ANY" } as const;
 
 const toolsOf = ({ toolChoice, tools }: Written): Body => {
-  const { callers, hosted } = exposed(tools);
+  const { callers, hosted } = splitTools(tools);
   if (tools.length === 0) return {};
   const chosen = choice(toolChoice);
   const functionDeclarations = callers.map(({ description, name, parameters }) => ({

@@ -7,11 +7,11 @@ import {
   answerSchema,
   type Body,
   choice,
-  exposed,
   fileOf,
   providerFieldsOf,
   resultText,
-  unsupported,
+  splitTools,
+  unsupportedError,
   type Written,
 } from "./Request.ts";
 
@@ -33,7 +33,7 @@ export const openAiChat = (written: Written): Body => {
 };
 
 const toolsOf = ({ toolChoice, tools }: Written): Body => {
-  const { callers, hosted } = exposed(tools);
+  const { callers, hosted } = splitTools(tools);
   if (tools.length === 0) return {};
   const chosen = choice(toolChoice);
   return {
@@ -78,7 +78,7 @@ const file = (part: Prompt.FilePart): Body => {
   const data = fileOf(part);
   const { mediaType } = part;
   if (mediaType.startsWith("image/")) return { type: "image_url", image_url: { url: data.url } };
-  if (!("base64" in data)) throw unsupported(protocol, `${mediaType} by its address`);
+  if (!("base64" in data)) throw unsupportedError(protocol, `${mediaType} by its address`);
   if (mediaType.startsWith("audio/"))
     return {
       type: "input_audio",

@@ -8,11 +8,11 @@ import {
   answerSchema,
   type Body,
   choice,
-  exposed,
   fileOf,
   providerFieldsOf,
   resultText,
-  unsupported,
+  splitTools,
+  unsupportedError,
   type Written,
 } from "./Request.ts";
 
@@ -32,7 +32,7 @@ export const openAiResponses = (written: Written): Body => {
 };
 
 const toolsOf = ({ toolChoice, tools }: Written): Body => {
-  const { callers, hosted } = exposed(tools);
+  const { callers, hosted } = splitTools(tools);
   if (tools.length === 0) return {};
   const chosen = choice(toolChoice);
   return {
@@ -72,7 +72,7 @@ const userPart = (part: Prompt.UserMessagePart): Body => {
   if (part.type === "text") return { type: "input_text", text: part.text };
   const data = fileOf(part);
   if (part.mediaType.startsWith("image/")) return { type: "input_image", image_url: data.url };
-  if (part.mediaType.startsWith("audio/")) throw unsupported(protocol, part.mediaType);
+  if (part.mediaType.startsWith("audio/")) throw unsupportedError(protocol, part.mediaType);
   if (!("base64" in data)) return { type: "input_file", file_url: data.url };
   return { type: "input_file", filename: part.fileName ?? "file", file_data: data.url };
 };

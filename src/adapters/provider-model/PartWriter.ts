@@ -85,7 +85,7 @@ export class PartWriter {
     const chunk = Json.record(record.response) ?? Json.record(record.message) ?? record;
     const groq = Json.record(Json.record(record.x_groq)?.usage);
     const usage = Json.record(chunk.usage) ?? Json.record(chunk.usageMetadata) ?? Json.record(record.usage) ?? groq;
-    if (usage !== undefined) this.#usage = merged(this.#usage, usage);
+    if (usage !== undefined) this.#usage = mergeUsage(this.#usage, usage);
     const id = Json.string(chunk.id) || Json.string(chunk.responseId);
     const modelId = Json.string(chunk.model) || Json.string(chunk.modelVersion);
     if (this.#named || id + modelId === "") return;
@@ -180,7 +180,7 @@ const hostedCall = ({ id = "", ordinal, phase, tool = "" }: CallSignal): Record<
 });
 
 /** Totals arrive in pieces, and some servers repeat a known one as 0 at the end. */
-const merged = (before: Json.JsonRecord, usage: Json.JsonRecord): Json.JsonRecord => {
+const mergeUsage = (before: Json.JsonRecord, usage: Json.JsonRecord): Json.JsonRecord => {
   const next: Record<string, unknown> = { ...before };
   for (const [name, value] of Object.entries(usage)) if (value !== 0 || next[name] === undefined) next[name] = value;
   return next;

@@ -21,7 +21,7 @@ import { openAiChat } from "./OpenAiChat.ts";
 import { openAiResponses } from "./OpenAiResponses.ts";
 import { PartWriter } from "./PartWriter.ts";
 import { type Body, codecTransformer, type Written } from "./Request.ts";
-import { collected } from "./WholeResponse.ts";
+import { collect } from "./WholeResponse.ts";
 
 /** The model, its server, and additions to its requests. */
 export interface Options {
@@ -64,10 +64,10 @@ export const make = Effect.fnUntraced(function* (
   const client = yield* ProviderClient;
   const { apiKey } = options;
   const key = apiKey === undefined || Redacted.isRedacted(apiKey) ? apiKey : yield* apiKey;
-  const stream = (request: LanguageModel.ProviderOptions) => streamed(client, options, key, request);
+  const stream = (request: LanguageModel.ProviderOptions) => streamResponse(client, options, key, request);
   return yield* LanguageModel.make({
     streamText: stream,
-    generateText: (request) => collected(stream(request)),
+    generateText: (request) => collect(stream(request)),
     codecTransformer: codecTransformer(options.protocol),
   });
 });
@@ -75,7 +75,7 @@ export const make = Effect.fnUntraced(function* (
 /** Maximum wait for the tail after the marker (usage, `[DONE]`, the end of the body), in milliseconds. */
 const tailMs = 10_000;
 
-const streamed = (
+const streamResponse = (
   client: ProviderClient["Service"],
   options: Options,
   key: Redacted.Redacted | undefined,
@@ -113,7 +113,7 @@ const encodeParts = (
     const read = Effect.suspend(() =>
       marked ? Effect.timeoutOrElse(pull, { duration: tailMs, orElse: () => Cause.done() }) : pull,
     );
-    const ended = (error: ProviderError | Cause.Done) => {
+    const onEnd = (error: ProviderError | Cause.Done) => {
       if (!Cause.isDone(error) && !marked) return Effect.fail(ofExchange("streamText", error));
       over = true;
       return Effect.succeed(writer.end());
@@ -125,7 +125,7 @@ const encodeParts = (
             marked ||= events.some(isMarker);
             return events.flatMap((event) => writer.take(event));
           }),
-          Effect.catch(ended),
+          Effect.catch(onEnd),
         );
         if (first !== undefined) return [first, ...rest] satisfies Parts;
       }

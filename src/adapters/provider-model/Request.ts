@@ -55,7 +55,7 @@ export interface CallerTool {
 }
 
 /** Splits the tools of a request into the caller's tools and those that the provider hosts, each with its type and arguments. */
-export const exposed = (tools: ReadonlyArray<Tool.Any>) => {
+export const splitTools = (tools: ReadonlyArray<Tool.Any>) => {
   const callers: Array<CallerTool> = [];
   const hosted: Array<{ readonly type: string; readonly name: string; readonly args: Json.JsonRecord }> = [];
   for (const tool of tools) {
@@ -143,7 +143,7 @@ export const turnsOf = (
 };
 
 /** Makes the error for a part that a protocol has no words for. */
-export const unsupported = (protocol: ProtocolId, what: string): AiError.AiError =>
+export const unsupportedError = (protocol: ProtocolId, what: string): AiError.AiError =>
   AiError.make({
     module: "ProviderModel",
     method: "streamText",

@@ -7,7 +7,7 @@ import type { AiError, Response } from "effect/ai";
 type StreamPart = Response.StreamPartEncoded;
 
 /** Runs a stream and returns its whole response: deltas joined to their blocks, in the order in which the blocks began. */
-export const collected = <R>(
+export const collect = <R>(
   stream: Stream.Stream<StreamPart, AiError.AiError, R>,
 ): Effect.Effect<Array<Response.PartEncoded>, AiError.AiError, R> =>
   Stream.runFold(stream, (): Array<Response.PartEncoded> => [], add);

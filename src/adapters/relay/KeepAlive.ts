@@ -89,7 +89,7 @@ export class KeepAlive {
   readonly #beats: Beats;
 
   private constructor(alarms: Alarms, everyMs: number, pulse: Pulse) {
-    this.#beats = new Beats(alarms, everyMs, () => this.#pulses(pulse));
+    this.#beats = new Beats(alarms, everyMs, () => this.#sendPulse(pulse));
   }
 
   /**
@@ -106,7 +106,7 @@ export class KeepAlive {
   ): Effect.fn.Return<KeepAlive, never, Scope.Scope> {
     const made = new KeepAlive(Alarms.of(yield* Clock.Clock), everyMs, pulse);
     yield* Effect.addFinalizer(() => Effect.sync(() => made.#beats.end()));
-    yield* Effect.forkScoped(made.#takes(first, take));
+    yield* Effect.forkScoped(made.#takeOnDemand(first, take));
     return made;
   });
 
@@ -129,14 +129,14 @@ export class KeepAlive {
     });
   });
 
-  #takes(
+  #takeOnDemand(
     first: Effect.Effect<RelayBytes, RunInterrupted>,
     take: Effect.Effect<RelayBytes, RunInterrupted>,
   ): Effect.Effect<never> {
-    const handed = (one: Effect.Effect<RelayBytes, RunInterrupted>) =>
+    const handResult = (one: Effect.Effect<RelayBytes, RunInterrupted>) =>
       Effect.map(Effect.exit(one), (taken) => this.#hand(taken));
-    const onDemand = Effect.andThen(this.#demanded, handed(take));
-    return Effect.onInterrupt(Effect.andThen(handed(first), Effect.forever(onDemand)), () =>
+    const onDemand = Effect.andThen(this.#awaitDemand, handResult(take));
+    return Effect.onInterrupt(Effect.andThen(handResult(first), Effect.forever(onDemand)), () =>
       Effect.sync(() => this.#hand(Exit.interrupt())),
     );
   }
@@ -155,7 +155,7 @@ export class KeepAlive {
     return true;
   }
 
-  readonly #demanded: Effect.Effect<void> = Effect.callback((resume) => {
+  readonly #awaitDemand: Effect.Effect<void> = Effect.callback((resume) => {
     if (this.#taking) return resume(Effect.void);
     const demand = () => {
       this.#demand = undefined;
@@ -165,7 +165,7 @@ export class KeepAlive {
   });
 
   /** Does nothing if no read waits, because the reader is then writing or waiting for its socket to drain. */
-  #pulses(pulse: Pulse): void {
+  #sendPulse(pulse: Pulse): void {
     const bytes = this.#reader === undefined ? undefined : pulse();
     if (bytes !== undefined) this.#give(Exit.succeed([bytes]));
   }

@@ -89,17 +89,17 @@ export const open = Effect.fn("Relay.open")(function* (
   options: RelayOptions,
 ): Effect.fn.Return<RelayResponse, RelayInterrupted, StreamProcessor | Scope.Scope> {
   const begun = yield* begin(plan, options);
-  const { failing, heads, reader, run, scope, spends, waits } = begun;
+  const { failing, heads, reader, run, scope, rememberSpent, waits } = begun;
   const take = reader.taking(begun.pull);
   const first = yield* Effect.forkScoped(take, { startImmediately: true });
   // A client that gives up before the head may repeat its request, and marks the repeat as a retry.
   const outcome = yield* Effect.raceFirst(
     Effect.catch(firstHead(first, heads, plan, options), failing),
     awaitPathTimeout(plan, options, waits),
-  ).pipe(Effect.onInterrupt(() => spends(true)));
+  ).pipe(Effect.onInterrupt(() => rememberSpent(true)));
   if (outcome === "given_up") {
     yield* closeRun(scope);
-    yield* spends(false);
+    yield* rememberSpent(false);
     const { attempts } = reader;
     return yield* pathWaited({ ...run, attempts, waitedMs: options.pathPatienceMs ?? 0 });
   }
@@ -119,7 +119,7 @@ const firstHead = Effect.fnUntraced(function* (
     // Bytes come after a head of their attempt, and a clean end after its marker.
     heads.head === undefined ? Effect.die(new Error("A body arrived before its head")) : Effect.succeed(heads.head),
   );
-  if (head === "first") return yield* Effect.raceFirst(heads.released, content);
+  if (head === "first") return yield* Effect.raceFirst(heads.awaitRelease, content);
   if (head === "content" || !streaming) return yield* content;
   return yield* Effect.timeoutOrElse(content, {
     duration: head.withinMs,

@@ -20,7 +20,7 @@ import type { Taps } from "../../runtime/contract/Taps.ts";
 import { StreamProcessor } from "../../runtime/StreamProcessor.ts";
 import type { RelayPart } from "./RelayFrames.ts";
 import { RelayHeads } from "./RelayHeads.ts";
-import { interrupted, type RelayInterrupted, recoveryHeaders } from "./RelayInterrupted.ts";
+import { type RelayInterrupted, recoveryHeaders, toRelayInterrupted } from "./RelayInterrupted.ts";
 import type { RelayPlan } from "./RelayPlan.ts";
 import { type Events, type RelayBytes, type RelayEnding, type RelayEvent, RelayReader } from "./RelayReader.ts";
 import { type FailedRequest, isMarkedRetry, type RelayRepeats, remainingBudget } from "./RelayRepeats.ts";
@@ -177,7 +177,7 @@ export interface BegunRun {
   readonly scope: Scope.Closeable;
   readonly pull: Events;
   /** Remembers the retries that the run has spent, for the client's own repeat of its request. */
-  readonly spends: (cancelled: boolean) => Effect.Effect<void>;
+  readonly rememberSpent: (cancelled: boolean) => Effect.Effect<void>;
   /** Converts the failure of the run. */
   readonly failing: (error: RunInterrupted) => Effect.Effect<never, RelayInterrupted>;
   /** Makes the response with a head that may be sent now. */
@@ -206,7 +206,7 @@ export const begin = Effect.fnUntraced(function* (
   heads.setOpenListener(waits);
   const reader = new RelayReader(heads, {
     observe: (event) => {
-      waits.heard(event);
+      waits.onEvent(event);
       observe?.(event, run);
     },
     ending: options.ending ?? "break",
@@ -219,13 +219,15 @@ export const begin = Effect.fnUntraced(function* (
   );
   // `Stream.toPull` would wrap every pull in a copy of all services and a semaphore.
   const pull = yield* pullIn(events, scope);
-  const spends = (cancelled: boolean) =>
+  const rememberSpent = (cancelled: boolean) =>
     spending(run, options, before, () => ({ spent: reader.attempts - waits.pathAttempts - 1, cancelled }));
   return {
-    ...{ run, heads, presence, reader, waits, scope, pull, spends },
+    ...{ run, heads, presence, reader, waits, scope, pull, rememberSpent: rememberSpent },
     failing: (error) =>
-      Effect.flatMap(spends(error.failure.kind === "cancelled"), () =>
-        Effect.fail(interrupted(error, reader.attempts, before.repeated?.run_id, error.route ?? options.route?.id)),
+      Effect.flatMap(rememberSpent(error.failure.kind === "cancelled"), () =>
+        Effect.fail(
+          toRelayInterrupted(error, reader.attempts, before.repeated?.run_id, error.route ?? options.route?.id),
+        ),
       ),
     responseOf: (head) => ({
       ...run,
@@ -320,7 +322,7 @@ const attempts = (
   return (way: Way, route: string | undefined) => (context: RelaySourceContext) =>
     fromReader<RelayPart, unknown>(
       () => source(way, context, route),
-      (error) => heads.threw(error),
+      (error) => heads.recordRoute(error),
     );
 };
 
@@ -404,7 +406,7 @@ const spending = (
   before: RepeatedRun,
   failed: () => Omit<FailedRequest, "run_id">,
 ): Effect.Effect<void> =>
-  Effect.suspend(() => repeats?.spent(plan.request, { run_id, ...failed() }, before.repeated) ?? Effect.void);
+  Effect.suspend(() => repeats?.recordSpent(plan.request, { run_id, ...failed() }, before.repeated) ?? Effect.void);
 
 /** Retries spent by the failed run that the client repeats with this one, as far as known. */
 class RepeatedRun {

@@ -46,7 +46,7 @@ export const copy = Effect.fnUntraced(function* (
     tee: (events) => copying?.accept(events) === true,
     room: { isFree: sink.isReady, freed: sink.drained },
   });
-  const { failing, reader, run, scope, spends, waits } = begun;
+  const { failing, reader, run, scope, rememberSpent, waits } = begun;
   const made = new Copying(begun, options, sink, [alarms, services]);
   copying = made;
   const work = Effect.catch(made.work, failing);
@@ -55,12 +55,12 @@ export const copy = Effect.fnUntraced(function* (
   const bounded: Effect.Effect<void | "given_up", RelayInterrupted> = isBounded ? Effect.raceFirst(work, given) : work;
   const outcome = yield* bounded.pipe(
     // A client that gives up before the head may repeat its request, and marks the repeat as a retry.
-    Effect.onInterrupt(() => (made.isHeaded ? Effect.void : spends(true))),
+    Effect.onInterrupt(() => (made.isHeaded ? Effect.void : rememberSpent(true))),
     Effect.ensuring(Effect.sync(() => made.over())),
   );
   if (outcome !== "given_up") return;
   yield* closeRun(scope);
-  yield* spends(false);
+  yield* rememberSpent(false);
   const { attempts } = reader;
   return yield* pathWaited({ ...run, attempts, waitedMs: options.pathPatienceMs ?? 0 });
 });
@@ -106,7 +106,7 @@ class Copying {
       if (bytes.length > 0) this.#write(bytes);
       if (reader.hasThrown) Effect.runForkWith(this.#services)(reader.reportThrown);
     } catch (defect) {
-      this.#dies(defect);
+      this.#die(defect);
     }
     return true;
   }
@@ -114,13 +114,13 @@ class Copying {
   /** Waits for the end of the run. A defect of the sink, in whatever step it occurs, becomes a defect of this effect. */
   readonly work: Effect.Effect<void, RunInterrupted> = Effect.callback((resume) => {
     this.#resume = resume;
-    this.#safely(() => this.#awaitsHead());
-    const pulling = Effect.runForkWith(this.#services)(this.#ended);
+    this.#safely(() => this.#awaitHead());
+    const pulling = Effect.runForkWith(this.#services)(this.#pullToEnd);
     pulling.addObserver((exit) => resume(exit));
     return Fiber.interrupt(pulling);
   });
 
-  readonly #ended: Effect.Effect<void, RunInterrupted> = Effect.suspend(() =>
+  readonly #pullToEnd: Effect.Effect<void, RunInterrupted> = Effect.suspend(() =>
     Effect.matchEffect(Effect.forever(this.#begun.pull), {
       onSuccess: () => Effect.void,
       onFailure: (failed) => this.#onEnd(failed),
@@ -128,15 +128,15 @@ class Copying {
   );
 
   /** Sends the head with that of the first stream, or when the client's patience has run out. The first bytes send it in any case. */
-  #awaitsHead(): void {
+  #awaitHead(): void {
     const { heads, run } = this.#begun;
     const { head = "first" } = this.#options;
     if (head === "content") return;
     if (head === "first") {
-      heads.whenReleased((released) => this.#safely(() => this.#heads(released)));
-      if (heads.firstReleased !== undefined) this.#heads(heads.firstReleased);
+      heads.whenReleased((released) => this.#safely(() => this.#sendHead(released)));
+      if (heads.firstReleased !== undefined) this.#sendHead(heads.firstReleased);
     } else if (run.plan.streaming) {
-      this.#patience = new Alarm(() => this.#isPatientNoMore());
+      this.#patience = new Alarm(() => this.#sendLateHead());
       this.#alarms.set(this.#patience, this.#alarms.now() + head.withinMs);
     }
   }
@@ -146,7 +146,7 @@ class Copying {
     if (Cause.isDone(failed)) {
       reader.ended = true;
       // A response without any bytes also has a head.
-      this.#headsFirst();
+      this.#ensureHead();
       return Effect.void;
     }
     const { endsCleanly, error, last } = reader.onBreak(failed);
@@ -156,23 +156,23 @@ class Copying {
   }
 
   #write(bytes: ReadonlyArray<Uint8Array<ArrayBuffer>>): void {
-    this.#headsFirst();
+    this.#ensureHead();
     this.#sink.write(bytes);
     this.#beats?.recordSent();
   }
 
   /** Sends the head before the first bytes or the clean end. At that point the attempt has one. */
-  #headsFirst(): void {
+  #ensureHead(): void {
     if (this.isHeaded) return;
     const { head } = this.#begun.heads;
     if (head === undefined) throw new Error("A body arrived before its head");
-    this.#heads(head);
+    this.#sendHead(head);
   }
 
-  #heads(head: RelayHead): void {
+  #sendHead(head: RelayHead): void {
     if (this.isHeaded) return;
     this.isHeaded = true;
-    this.#isPatient();
+    this.#stopPatience();
     const { heads, responseOf, run } = this.#begun;
     heads.sent = run.plan.streaming;
     this.#sink.head(responseOf(head));
@@ -187,13 +187,13 @@ class Copying {
   }
 
   /** Sends the head now: that of the newest stream, or one of our own. Waits for a document in progress. */
-  #isPatientNoMore(): void {
-    const late = Effect.map(this.#begun.heads.late, (head) => this.#safely(() => this.#heads(head ?? ownHead)));
+  #sendLateHead(): void {
+    const late = Effect.map(this.#begun.heads.late, (head) => this.#safely(() => this.#sendHead(head ?? ownHead)));
     this.#late = Effect.runForkWith(this.#services)(late);
   }
 
   /** Stops waiting for a head. */
-  #isPatient(): void {
+  #stopPatience(): void {
     if (this.#patience !== undefined) this.#alarms.clear(this.#patience);
     this.#late?.interruptUnsafe();
   }
@@ -201,7 +201,7 @@ class Copying {
   /** Stops sending. */
   over(): void {
     this.isHeaded = true;
-    this.#isPatient();
+    this.#stopPatience();
     this.#beats?.end();
   }
 
@@ -209,11 +209,11 @@ class Copying {
     try {
       act();
     } catch (defect) {
-      this.#dies(defect);
+      this.#die(defect);
     }
   }
 
-  #dies(defect: unknown): void {
+  #die(defect: unknown): void {
     this.#resume?.(Effect.die(defect));
   }
 }

@@ -139,7 +139,7 @@ export class RelayFrames {
       const size = carried + came.event.bytes;
       // If one event gives several parts, the last of them carries its bytes.
       const open = parts[index + 1]?.event.bytes === 0;
-      const part = this.#verified(came);
+      const part = this.#verify(came);
       if (this.#misfit !== undefined) break;
       if (part === undefined) {
         if (!open) this.#bytesOf(came, size);
@@ -156,7 +156,7 @@ export class RelayFrames {
       const bytes = open ? empty : this.#withoutBom(this.#bytesOf(part, size));
       // A verifier may replace the event, and the decoder's fold does not describe the replacement.
       const fold = part.event === came.event ? this.#decoder.folds[index] : undefined;
-      const relayed = relayedOf(part, bytes, this.#keepsDecoded, fold);
+      const relayed = makePart(part, bytes, this.#keepsDecoded, fold);
       if (out === undefined) out = [relayed];
       else out.push(relayed);
       if (!observation.terminal || observation.failure !== undefined) continue;
@@ -168,7 +168,7 @@ export class RelayFrames {
   }
 
   /** Returns the verified event; undefined if it repeats one that was read before. */
-  #verified(part: Part): CursorPart | undefined {
+  #verify(part: Part): CursorPart | undefined {
     const verdict = this.#verifier?.take(part);
     if (verdict === undefined) return part;
     if (verdict.type === "repeated") return undefined;
@@ -274,7 +274,7 @@ export class RelayFrames {
 }
 
 /** Makes a part, with its decoded event if that is kept. Written out for each case, because this runs for every event. */
-const relayedOf = (came: CursorPart, bytes: RelayPart["bytes"], keeps: boolean, fold: Fold | undefined): RelayPart => {
+const makePart = (came: CursorPart, bytes: RelayPart["bytes"], keeps: boolean, fold: Fold | undefined): RelayPart => {
   const { cursor, observation } = came;
   if (keeps && cursor === undefined)
     return fold === undefined ? { bytes, observation, decoded: came } : { bytes, observation, decoded: came, fold };
@@ -288,12 +288,12 @@ const relayedOf = (came: CursorPart, bytes: RelayPart["bytes"], keeps: boolean, 
  * a cursor remain separate.
  */
 const keepAlivesJoined = (parts: ReadonlyArray<RelayPart>): ReadonlyArray<RelayPart> => {
-  if (parts.length < 3 || !parts.some(joinsBefore)) return parts;
+  if (parts.length < 3 || !parts.some(isSurplusKeepAlive)) return parts;
   const out: Array<RelayPart> = [];
   let begin = 0;
   for (let index = 1; index <= parts.length; index++) {
     const part = parts[index];
-    if (part !== undefined && joinsBefore(part, index, parts)) continue;
+    if (part !== undefined && isSurplusKeepAlive(part, index, parts)) continue;
     const first = parts[begin];
     const bytes = parts.slice(begin, index).map((one) => one.bytes);
     if (first !== undefined) out.push(bytes.length === 1 ? first : { ...first, bytes: concatBytes(bytes) });
@@ -303,7 +303,7 @@ const keepAlivesJoined = (parts: ReadonlyArray<RelayPart>): ReadonlyArray<RelayP
 };
 
 /** True from the third of several equal keep-alives. */
-const joinsBefore = (part: RelayPart, index: number, parts: ReadonlyArray<RelayPart>): boolean =>
+const isSurplusKeepAlive = (part: RelayPart, index: number, parts: ReadonlyArray<RelayPart>): boolean =>
   part.observation.keep_alive && isSameKeepAlive(part, parts[index - 1]) && isSameKeepAlive(part, parts[index - 2]);
 
 const isSameKeepAlive = (part: RelayPart, before: RelayPart | undefined): boolean =>
@@ -331,7 +331,7 @@ const tail: Observation = { ...ping, keep_alive: false, terminal_at_end: true };
  * @param chunks arrays in order
  */
 export const concatBytes = (chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>): Uint8Array<ArrayBuffer> => {
-  const views = coalesced(chunks);
+  const views = coalesce(chunks);
   const [first] = views;
   if (first === undefined || views.length === 1) return first ?? empty;
   const all = new Uint8Array(views.reduce((sum, chunk) => sum + chunk.byteLength, 0));
@@ -353,7 +353,7 @@ const copiedBytesMax = 32 * 1024;
  */
 export const together = (chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>): ReadonlyArray<Uint8Array<ArrayBuffer>> => {
   if (chunks.length === 1 && chunks[0]?.byteLength !== 0) return chunks;
-  const views = coalesced(chunks);
+  const views = coalesce(chunks);
   if (views.length < 2 || views.reduce((sum, chunk) => sum + chunk.byteLength, 0) > copiedBytesMax) return views;
   return [concatBytes(views)];
 };
@@ -363,7 +363,7 @@ export const together = (chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>): Readon
  *
  * @param chunks arrays in order
  */
-export const coalesced = (chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>): ReadonlyArray<Uint8Array<ArrayBuffer>> => {
+export const coalesce = (chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>): ReadonlyArray<Uint8Array<ArrayBuffer>> => {
   const out: Array<Uint8Array<ArrayBuffer>> = [];
   let last: Uint8Array<ArrayBuffer> | undefined;
   for (const chunk of chunks) {

@@ -62,7 +62,7 @@ export class RelayHeads {
   }
 
   /** Waits for `firstReleased`. */
-  get released(): Effect.Effect<RelayHead> {
+  get awaitRelease(): Effect.Effect<RelayHead> {
     return Effect.callback((resume) => {
       if (this.firstReleased !== undefined) return void resume(Effect.succeed(this.firstReleased));
       this.whenReleased((head) => resume(Effect.succeed(head)));
@@ -110,7 +110,7 @@ export class RelayHeads {
   }
 
   /** Records the route of an error, or of an event that reports one. */
-  threw<E>(error: E): E {
+  recordRoute<E>(error: E): E {
     if (this.route !== undefined && typeof error === "object" && error !== null) {
       this.#routes ??= new WeakMap();
       this.#routes.set(error, this.route);
@@ -129,10 +129,9 @@ export class RelayHeads {
     this.#waiting.clear();
   }
 
-  /** Records an event that has arrived. */
-  came(part: RelayPart): void {
+  recordArrival(part: RelayPart): void {
     if (part.observation.failure !== undefined) {
-      this.threw(part);
+      this.recordRoute(part);
       this.#failed ??= new WeakMap();
       this.#failed.set(part, {
         ...{ attempt: this.attempt, head: this.head, waiting: this.#waiting.all, continues: this.#continues },
@@ -173,7 +172,7 @@ export class RelayHeads {
   }
 
   /** Records a successful head. Ignores that of an older attempt. A response that is resumed or continued keeps its first one. */
-  found(attempt: number, head: RelayHead): void {
+  recordHead(attempt: number, head: RelayHead): void {
     if (attempt === this.attempt) this.head ??= head;
   }
 

@@ -53,7 +53,7 @@ export class RelayInterrupted extends Schema.TaggedError<RelayInterrupted>()("Re
  * @param retryOf the failed run that the client repeated with this one
  * @param route the route that the failure came from
  */
-export const interrupted = (
+export const toRelayInterrupted = (
   error: RunInterrupted,
   attempts: number,
   retryOf: string | undefined,

@@ -57,7 +57,7 @@ export const recognise = (
   declared: DeclaredTools = {},
   registry: Pick<Registry, "at"> = protocols,
 ): RelayPlan | undefined => {
-  const found = foundAt(request, registry);
+  const found = findAddress(request, registry);
   const body = found === undefined ? undefined : bodyOf(request.body);
   return found === undefined || body === undefined ? undefined : planOf(request, body, found, declared);
 };
@@ -68,11 +68,11 @@ export const recognise = (
  * @param body the request's parsed body, or an outline of it: conversation and schemas do not affect the result
  */
 export const recogniseBody = (request: RelayRequest, body: Json.JsonRecord): RelayPlan | undefined => {
-  const found = foundAt(request, protocols);
+  const found = findAddress(request, protocols);
   return found === undefined ? undefined : planOf(request, body, found, {});
 };
 
-const foundAt = ({ headers, method, url }: RelayRequest, registry: Pick<Registry, "at">) =>
+const findAddress = ({ headers, method, url }: RelayRequest, registry: Pick<Registry, "at">) =>
   method.toUpperCase() === "POST" ? addressOf(url, headers, registry) : undefined;
 
 const planOf = (
@@ -82,29 +82,29 @@ const planOf = (
   declared: DeclaredTools,
 ): RelayPlan | undefined => {
   const { address } = protocol;
-  if (!address.speaks(body)) return undefined;
+  if (!address.isRequestBody(body)) return undefined;
   const choices = address.choices(body);
   const outputTokensMax = address.outputTokens?.(body);
   // The model in the URL takes precedence over the one in the body.
   const model = claim.model || Json.string(body.model);
   const streaming = claim.streaming ?? body.stream === true;
-  const kept = address.keeps?.(body, streaming) ?? "nothing";
+  const kept = address.keeping?.(body, streaming) ?? "nothing";
   const harmless = Json.own(declared, serverSideState.name) === "read_only";
   return {
     request,
     protocol,
     streaming,
     provider: { id: label(host), ...(model === "" ? {} : { model: label(model) }) },
-    tools: declare(exposed(body, kept === "request"), declared),
+    tools: declare(toolsOf(body, kept === "request"), declared),
     ...(kept === "response" && !harmless ? { stores: true } : {}),
-    ...(address.resumes?.(body, streaming) === true ? { resumes: true } : {}),
+    ...(address.isResumable?.(body, streaming) === true ? { resumes: true } : {}),
     tolerance: choices === undefined || choices < 1 ? {} : { choices },
     ...(outputTokensMax === undefined ? {} : { outputTokensMax }),
   };
 };
 
 /** Returns the tools of a body, and the state that its provider stores for it. */
-const exposed = (body: Json.JsonRecord, kept: boolean): ReadonlyArray<ToolBoundary> => {
+const toolsOf = (body: Json.JsonRecord, kept: boolean): ReadonlyArray<ToolBoundary> => {
   const tools = fromRequestTools(body);
   return kept && !tools.includes(serverSideState) ? [...tools, serverSideState] : tools;
 };
@@ -133,12 +133,12 @@ const declare = (tools: ReadonlyArray<ToolBoundary>, declared: DeclaredTools): R
   );
   return tools.map((tool) => {
     if (tool.executor === "runtime") return { ...tool, effect: Json.own(declared, tool.name) ?? tool.effect };
-    const covering = boundaries.filter((boundary) => covers(boundary, tool));
+    const covering = boundaries.filter((boundary) => isDeclarationOf(boundary, tool));
     return covering.length === 0 ? tool : { ...tool, effect: effectOf(tool.name, covering) };
   });
 };
 
 /** Returns true if a declaration covers a hosted tool, so that the effect found for the tool is the declared one, whichever it is. */
-const covers = (boundary: ToolBoundary, { name }: ToolBoundary): boolean =>
+const isDeclarationOf = (boundary: ToolBoundary, { name }: ToolBoundary): boolean =>
   effectOf(name, [{ ...boundary, effect: "mutating" }]) === "mutating" &&
   effectOf(name, [{ ...boundary, effect: "read_only" }]) === "read_only";

@@ -5,7 +5,7 @@ import { Cause, Effect, Predicate, type Pull } from "effect";
 import { leavesIncompleteCall } from "../../domain/Failure.ts";
 import * as Json from "../../domain/Json.ts";
 import type { PartEvent, RunEvent, RunInterrupted } from "../../runtime/contract/RunEvent.ts";
-import { coalesced, type RelayPart, together } from "./RelayFrames.ts";
+import { coalesce, type RelayPart, together } from "./RelayFrames.ts";
 import type { RelayHeads } from "./RelayHeads.ts";
 
 /** Events for an observer of a relayed run: all except the parts, and the interruption of the run. */
@@ -144,14 +144,14 @@ export class RelayReader {
     this.#notify(error);
     const { cause } = error;
     const event =
-      isErrorEvent(cause) && this.#handsOn(error) && this.#heads.tryEndWith(cause, this.begun)
+      isErrorEvent(cause) && this.#shouldForwardError(error) && this.#heads.tryEndWith(cause, this.begun)
         ? cause.bytes
         : undefined;
     // Parts that we withheld for our own reasons are missing, even if the provider ended cleanly.
     const isWithheld = ownReasons.has(error.reason) || leavesIncompleteCall(error.failure);
     const ends = this.#options.ending === "as_provider" && this.#heads.endedCleanly && !isWithheld;
     const last =
-      event === undefined && !ends ? [] : this.#stripBom(coalesced([...this.#heads.beforeError(), event ?? nothing]));
+      event === undefined && !ends ? [] : this.#stripBom(coalesce([...this.#heads.beforeError(), event ?? nothing]));
     this.#broken = { error, last, endsCleanly: ends && (this.begun || last.length > 0) };
     if (last.length === 0) return this.#broken;
     this.#lastLeft = event ?? this.#lastLeft;
@@ -170,7 +170,7 @@ export class RelayReader {
    * True if the provider's error event is forwarded. An event that was retried, or would be, is withheld if the client can get a
    * better report: a status before the head, or the embedder's own events after it.
    */
-  #handsOn({ rule }: RunInterrupted): boolean {
+  #shouldForwardError({ rule }: RunInterrupted): boolean {
     const { ending, repeats, withholds } = this.#options;
     if (rule === "not_retryable") return true;
     return withholds && !this.#heads.sent ? this.attempts <= 1 && !repeats : ending !== "tell";

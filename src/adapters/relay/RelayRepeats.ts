@@ -185,7 +185,7 @@ export class RelayRepeats {
   }
 
   #takeHere(request: RelayRequest): Effect.Effect<FailedRequest | undefined> {
-    return this.#known(request, (key, now) => {
+    return this.#lookUp(request, (key, now) => {
       this.#told.delete(key);
       const found = this.#failed.get(key, now);
       if (found === undefined || (found.value.cancelled && !isMarkedRetry(request))) return undefined;
@@ -204,7 +204,7 @@ export class RelayRepeats {
    *
    * @param failed the failed run, with only its own retries
    */
-  spent(request: RelayRequest, failed: FailedRequest, repeated: FailedRequest | undefined): Effect.Effect<void> {
+  recordSpent(request: RelayRequest, failed: FailedRequest, repeated: FailedRequest | undefined): Effect.Effect<void> {
     return this.put(request, { ...failed, spent: (repeated?.spent ?? 0) + Math.max(0, failed.spent) });
   }
 
@@ -246,7 +246,7 @@ export class RelayRepeats {
   }
 
   #recallHere(request: RelayRequest): Effect.Effect<Recalled | undefined> {
-    return this.#known(request, (key, now) => {
+    return this.#lookUp(request, (key, now) => {
       const found = this.#told.get(key, now);
       if (found === undefined) return undefined;
       const { ageMs, value } = found;
@@ -266,12 +266,12 @@ export class RelayRepeats {
   }
 
   /** Forgets the remembered response of a request, because another run of it has completed. */
-  completed(request: RelayRequest): Effect.Effect<void> {
-    return this.#told.size === 0 ? Effect.void : Effect.asVoid(this.#known(request, (key) => this.#told.delete(key)));
+  forgetResponse(request: RelayRequest): Effect.Effect<void> {
+    return this.#told.size === 0 ? Effect.void : Effect.asVoid(this.#lookUp(request, (key) => this.#told.delete(key)));
   }
 
   /** Looks a request up, unless nothing is remembered. */
-  #known<A>(request: RelayRequest, find: (key: string, now: number) => A | undefined): Effect.Effect<A | undefined> {
+  #lookUp<A>(request: RelayRequest, find: (key: string, now: number) => A | undefined): Effect.Effect<A | undefined> {
     return Effect.suspend(() => {
       if (this.isEmpty) return Effect.undefined;
       return Effect.flatMap(now, (at) => {
@@ -284,7 +284,7 @@ export class RelayRepeats {
 
   #withKey<A>(request: RelayRequest, use: (key: string, now: number) => A): Effect.Effect<A> {
     return Effect.suspend(() => {
-      const leftOut = lowersItsLimit(request) ? mannersOfLowered : manners;
+      const leftOut = canLowerLimit(request) ? mannersOfLowered : manners;
       const form = { words: wordsOf(request), body: request.body, leftOut };
       const key = this.#keys.get(request) ?? this.#digest(form);
       this.#keys.set(request, key);
@@ -378,7 +378,7 @@ const mannersOfLowered: ReadonlySet<string> = new Set([...manners, "max_tokens"]
  * Returns true for a client that lowers `max_tokens` in a repeat. Anthropic permits fewer tokens without a stream, so claude-code
  * lowers the limit in a repeat without streaming. For other clients a new limit is a new request: they raise it because a response was cut.
  */
-const lowersItsLimit = (request: Pick<RelayRequest, "headers">): boolean =>
+const canLowerLimit = (request: Pick<RelayRequest, "headers">): boolean =>
   /^claude-cli\//.test(headerOf(request.headers, "user-agent") ?? "") || headerOf(request.headers, "x-app") === "cli";
 
 const wordsOf = ({ headers, method, tenant, url }: RelayRequest): ReadonlyArray<unknown> => [

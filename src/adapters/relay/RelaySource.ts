@@ -129,7 +129,7 @@ export class RelaySource implements PolledReader<RelayPart> {
       }
       if (this.#failure !== undefined) return this.#abortWith(this.#failure);
       if (this.#ended) return { _tag: "end" };
-    } while (!this.#awaits && this.#advanced());
+    } while (!this.#awaits && this.#tryAdvance());
     return undefined;
   }
 
@@ -148,13 +148,13 @@ export class RelaySource implements PolledReader<RelayPart> {
     if (this.#awaits) return;
     const { coming } = this.#exchange;
     if (!this.#slices.isEmpty && this.#frames.failed === undefined) {
-      if (!this.#turning) inNextTurn(this.#turned);
+      if (!this.#turning) inNextTurn(this.#onTurn);
       this.#turning = true;
       return;
     }
     this.#slices.renew();
-    if (this.#head === undefined && coming !== undefined) coming.wait(this.#woken);
-    else if (this.#arrivals !== undefined && this.#frames.failed === undefined) this.#arrivals.wait(this.#woken);
+    if (this.#head === undefined && coming !== undefined) coming.wait(this.#wakeAttempt);
+    else if (this.#arrivals !== undefined && this.#frames.failed === undefined) this.#arrivals.wait(this.#wakeAttempt);
     else this.#await(this.#read());
   }
 
@@ -166,17 +166,17 @@ export class RelaySource implements PolledReader<RelayPart> {
   }
 
   /** Takes what the exchange has. Returns false if it has nothing, or needs a promise. */
-  #advanced(): boolean {
+  #tryAdvance(): boolean {
     if (this.#frames.failed !== undefined) return false;
     try {
-      if (!this.#slices.isEmpty) return this.#tookSlice();
+      if (!this.#slices.isEmpty) return this.#tryTakeSlice();
       const polled = this.#head === undefined ? this.#exchange.coming?.pollHead() : this.#arrivals?.poll();
       if (polled === undefined) return false;
       if (polled._tag === "error") throw polled.error;
       const more =
         polled._tag === "head"
           ? this.#onHead(polled.head)
-          : this.#arrived(polled._tag === "chunk" ? polled.chunk : undefined);
+          : this.#takeArrived(polled._tag === "chunk" ? polled.chunk : undefined);
       if (more !== undefined) this.#await(more);
     } catch (error) {
       this.#failure = { error };
@@ -185,7 +185,7 @@ export class RelaySource implements PolledReader<RelayPart> {
   }
 
   /** Splits the bytes that this turn may still split. Returns false if they must wait for the next one. */
-  #tookSlice(): boolean {
+  #tryTakeSlice(): boolean {
     const slice = this.#slices.next();
     if (slice === undefined) return false;
     const more = this.#take([slice]);
@@ -194,7 +194,7 @@ export class RelaySource implements PolledReader<RelayPart> {
   }
 
   /** Splits arrived bytes, as far as this turn permits. */
-  #arrived(chunks: ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined): Promise<void> | undefined {
+  #takeArrived(chunks: ReadonlyArray<Uint8Array<ArrayBuffer>> | undefined): Promise<void> | undefined {
     if (chunks === undefined || this.#streamsDocument) return this.#take(chunks);
     this.#slices.add(chunks);
     const slice = this.#slices.next();
@@ -207,7 +207,7 @@ export class RelaySource implements PolledReader<RelayPart> {
     const done = (failed?: { readonly error: unknown }) => {
       this.#awaits = false;
       this.#failure ??= failed;
-      this.#woken();
+      this.#wakeAttempt();
     };
     promise.then(
       () => done(),
@@ -216,13 +216,13 @@ export class RelaySource implements PolledReader<RelayPart> {
   }
 
   /** Continues splitting in a new turn of the event loop. */
-  readonly #turned = (): void => {
+  readonly #onTurn = (): void => {
     this.#turning = false;
     this.#slices.renew();
-    this.#woken();
+    this.#wakeAttempt();
   };
 
-  readonly #woken = (): void => {
+  readonly #wakeAttempt = (): void => {
     const wake = this.#wake;
     this.#wake = undefined;
     wake?.();
@@ -234,18 +234,18 @@ export class RelaySource implements PolledReader<RelayPart> {
     while (this.#failure === undefined && !this.#ended) {
       if (this.#frames.failed !== undefined) await this.#behindFailure();
       else if (this.#arrivals !== undefined || this.#ready.length >= readAheadMax || !this.#slices.isEmpty) return;
-      else await this.#arrived(await this.#exchange.read());
-      if (this.#ready.length > 0) this.#wakesSoon();
+      else await this.#takeArrived(await this.#exchange.read());
+      if (this.#ready.length > 0) this.#wakeSoon();
     }
   }
 
   /** Wakes the attempt after the microtasks, so that everything that arrives together is taken together. */
-  #wakesSoon(): void {
+  #wakeSoon(): void {
     if (this.#ticking) return;
     this.#ticking = true;
     afterMicrotasks(() => {
       this.#ticking = false;
-      this.#woken();
+      this.#wakeAttempt();
     });
   }
 
@@ -259,7 +259,7 @@ export class RelaySource implements PolledReader<RelayPart> {
     this.#head = head;
     context.delivery("accepted", head.status);
     if (head.status < 200 || head.status > 299) return this.#refuse([]);
-    heads.found(context.attempt, head);
+    heads.recordHead(context.attempt, head);
     this.#arrivals = this.#exchange.arrivals?.();
     if (!plan.streaming || !mayHaveContent(plain(head))) return this.#openDocument(head, []);
     // If the content type is not that of a stream, only the first event proves one.
@@ -288,7 +288,7 @@ export class RelaySource implements PolledReader<RelayPart> {
     // A page comes from a proxy, but a document of the protocol is a response.
     const isPage = mayBePage && !json && chunks.length > 0;
     if (said.kind !== "protocol" || isPage)
-      throw relayError(this.#maskedFailure(said), this.#maskedRefusal({ head, body: chunks, whole }));
+      throw relayError(this.#maskFailure(said), this.#maskRefusal({ head, body: chunks, whole }));
     if (json && body !== "" && Json.parse(body) === undefined) throw relayError({ kind: "truncated" });
     this.#add([
       ...chunks.map((bytes) => ({ bytes, observation: none })),
@@ -345,7 +345,7 @@ export class RelaySource implements PolledReader<RelayPart> {
       if (late !== undefined) this.#fail(failed);
       return undefined;
     }
-    if (late?.end.complete === false) this.#failure = { error: relayError(this.#limited(late.end.failure)) };
+    if (late?.end.complete === false) this.#failure = { error: relayError(this.#markIfLimited(late.end.failure)) };
     else if (failure !== undefined) this.#failure = { error: relayError(failure) };
     else this.#ended = late !== undefined;
     return undefined;
@@ -389,24 +389,24 @@ export class RelaySource implements PolledReader<RelayPart> {
 
   #fail(failed: RelayPart): void {
     const { mask } = this.#options.transport;
-    const failure = this.#maskedFailure(this.#limited(failed.observation.failure ?? { kind: "server_error" }));
+    const failure = this.#maskFailure(this.#markIfLimited(failed.observation.failure ?? { kind: "server_error" }));
     const observation = { ...failed.observation, failure };
     this.#add([{ ...failed, observation, ...(mask === undefined ? {} : { bytes: mask.bytes(failed.bytes) }) }]);
     this.#failure = { error: relayError(failure) };
   }
 
   /** Marks a call that was cut by the request's own limit, under another finish. The next attempt would be cut by the same limit. */
-  #limited(failure: Failure): Failure {
+  #markIfLimited(failure: Failure): Failure {
     const { outputTokensMax = Number.POSITIVE_INFINITY } = this.#options.plan;
     if (!leavesIncompleteCall(failure) || this.#frames.outputTokens < outputTokensMax) return failure;
     return { ...failure, code: outputLimit, retryable: false };
   }
 
-  #maskedRefusal(response: RelayRefusal): RelayRefusal {
+  #maskRefusal(response: RelayRefusal): RelayRefusal {
     return this.#options.transport.mask?.refusal(response) ?? response;
   }
 
-  #maskedFailure(failure: Failure): Failure {
+  #maskFailure(failure: Failure): Failure {
     const { mask } = this.#options.transport;
     return mask === undefined || failure.code === undefined ? failure : { ...failure, code: mask.text(failure.code) };
   }
@@ -426,7 +426,7 @@ export class RelaySource implements PolledReader<RelayPart> {
       // Nearly every read brings one part. V8 gives a growing empty list room for seventeen.
       if (this.#ready.length === 0) this.#ready = [part];
       else this.#ready.push(part);
-      this.#options.heads.came(part);
+      this.#options.heads.recordArrival(part);
     }
   }
 
@@ -449,7 +449,7 @@ export class RelaySource implements PolledReader<RelayPart> {
   async #refuse(first: ReadonlyArray<Uint8Array<ArrayBuffer>>): Promise<void> {
     const head = this.#head;
     if (head === undefined) return;
-    const response = this.#maskedRefusal(await readRefusal(this.#exchange, head, first, this.#options.within));
+    const response = this.#maskRefusal(await readRefusal(this.#exchange, head, first, this.#options.within));
     const seen = { status: head.status, headers: recordOf(response.head.headers), body: textOf(response.body) };
     throw relayError(classifyResponse(seen, { nowMs: this.#options.nowMs() }), response);
   }

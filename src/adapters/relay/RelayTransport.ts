@@ -230,10 +230,10 @@ export const credentialIn = (url: string, given: RelayHeaders): string => {
   return found.every((value) => value === "") ? "" : JSON.stringify(found);
 };
 
-const bare = (value: string): string => unsigned(value.trim().replace(/^bearer\s+/i, ""));
+const bare = (value: string): string => withoutSignature(value.trim().replace(/^bearer\s+/i, ""));
 
 /** A signed request has a new signature each time, so its credential is the id of its key. */
-const unsigned = (value: string): string => /^AWS4-\S+\s+Credential=([^/,\s]+)/.exec(value)?.[1] ?? value;
+const withoutSignature = (value: string): string => /^AWS4-\S+\s+Credential=([^/,\s]+)/.exec(value)?.[1] ?? value;
 
 /** Number of hexadecimal characters that are kept of a digest: 128 bits. */
 export const digestCharacters = 32;

@@ -20,7 +20,7 @@ export interface RelayWait {
 /** The waits of one run. Times are monotonic milliseconds. */
 export class RelayWaits {
   readonly #now: () => number;
-  readonly #told: ((wait: RelayWait) => void) | undefined;
+  readonly #onWaited: ((wait: RelayWait) => void) | undefined;
   /** Number of the attempt whose request waits, or is the next one. */
   #awaited = 1;
   /** Number of the attempt whose request was opened last. */
@@ -34,20 +34,20 @@ export class RelayWaits {
   /** Number of retries that began after a wait for a path. They repeat nothing that had a cost. */
   pathAttempts = 0;
 
-  /** @param told called with each finished wait; must not throw */
-  constructor(now: () => number, told: ((wait: RelayWait) => void) | undefined) {
+  /** @param onWaited called with each finished wait; must not throw */
+  constructor(now: () => number, onWaited: ((wait: RelayWait) => void) | undefined) {
     this.#now = now;
-    this.#told = told;
+    this.#onWaited = onWaited;
     this.#startedAt = now();
     this.#openedAt = this.#startedAt;
   }
 
   /** Makes the waits of a run. The scope ends a wait in which the run ends. */
   static readonly make = Effect.fnUntraced(function* (
-    told: ((wait: RelayWait) => void) | undefined,
+    onWaited: ((wait: RelayWait) => void) | undefined,
   ): Effect.fn.Return<RelayWaits, never, Scope.Scope> {
     const clock = yield* Clock.Clock;
-    const made = new RelayWaits(() => monotonicMs(clock), told);
+    const made = new RelayWaits(() => monotonicMs(clock), onWaited);
     // `Effect.addFinalizer` would copy all services of the request, and this finalizer needs none.
     const ends = Effect.sync(() => made.#end());
     yield* Scope.addFinalizer(yield* Effect.scope, ends);
@@ -55,7 +55,7 @@ export class RelayWaits {
   });
 
   /** Handles an event of the run. Ignores a wait that is reported after its request was opened. */
-  heard(event: RelayEvent): void {
+  onEvent(event: RelayEvent): void {
     if (event._tag === "AttemptStarted") this.#awaited = event.attempt;
     if (event._tag === "RetryScheduled") this.#awaited = event.attempt + 1;
     if (event._tag !== "Waiting" || this.#opened >= this.#awaited || this.#open?.for === event.for) return;
@@ -99,7 +99,7 @@ export class RelayWaits {
     this.#open = undefined;
     const ms = Math.max(0, this.#now() - open.since);
     if (open.for === "path") this.#pathMs += ms;
-    this.#told?.({ for: open.for, ms });
+    this.#onWaited?.({ for: open.for, ms });
   }
 }
 

@@ -3,7 +3,7 @@
  */
 import type { Ink, Tone } from "../terminal/Ink.ts";
 import { wrap } from "../terminal/Prose.ts";
-import { quoted, type Screen } from "../terminal/Screen.ts";
+import { quoteForShell, type Screen } from "../terminal/Screen.ts";
 import { cut } from "../terminal/Table.ts";
 import { type Consequence, consequences } from "./Redecision.ts";
 import type { DecisionSummary, Group, Totals, Violation } from "./Tally.ts";
@@ -81,14 +81,14 @@ const groupLines = (
     .filter((consequence) => of[consequence] > 0)
     .map((consequence) => ink(sentences[consequence].tone, `${of[consequence]} ${sentences[consequence].short}`));
   return [
-    `${ink("strong", String(incidents).padStart(6))}  ${coloured(before, ink)}`,
-    `     →  ${coloured(now, ink)}`,
+    `${ink("strong", String(incidents).padStart(6))}  ${colourDecision(before, ink)}`,
+    `     →  ${colourDecision(now, ink)}`,
     ...(meant.length === 0 ? [] : [`        ${meant.join(", ")}`]),
-    `        ${ink("quiet", cut(`runs show ${examples.map(quoted).join(" · ")}`, screen.columns - 8))}`,
+    `        ${ink("quiet", cut(`runs show ${examples.map(quoteForShell).join(" · ")}`, screen.columns - 8))}`,
   ];
 };
 
-const coloured = (decision: DecisionSummary, ink: Ink): string => ink(tones[decision.action], words(decision));
+const colourDecision = (decision: DecisionSummary, ink: Ink): string => ink(tones[decision.action], words(decision));
 
 const words = ({ action, mode, rule }: DecisionSummary): string =>
   `${action}${mode === undefined ? "" : ` (${mode})`} by ${rule}`;

@@ -104,13 +104,13 @@ export const withWaitNotice = <A, E, R>(
   lately?: string,
 ): Effect.Effect<A, E, R | RunRecorder> => {
   const line = "the process that owns a run is silent; waiting for the length of its lease to see whether it is gone";
-  const told = Effect.gen(function* () {
+  const announceWait = Effect.gen(function* () {
     yield* Effect.sleep(silentMs);
     const silent = yield* (yield* RunRecorder).orphans(1, { waits: false });
     const said = silent.length > 0 ? line : lately;
     if (said !== undefined) yield* Console.error(`${command}: ${said}`);
   });
-  return Effect.scoped(Effect.andThen(Effect.forkScoped(Effect.ignore(told)), waits));
+  return Effect.scoped(Effect.andThen(Effect.forkScoped(Effect.ignore(announceWait)), waits));
 };
 
 /** Describes a store error in one line. */

@@ -24,13 +24,13 @@ export class ToolCalls {
   /** Runs every call whose arguments are valid JSON and skips the rest. */
   async run(tools: ConformanceTask["tools"]): Promise<void> {
     for (const { name, text } of this.#calls.values()) {
-      const input = parsed(text);
+      const input = tryParse(text);
       if (input !== undefined) await tools.find((tool) => tool.name === name)?.execute(input);
     }
   }
 }
 
-const parsed = (text: string): unknown => {
+const tryParse = (text: string): unknown => {
   try {
     return JSON.parse(text);
   } catch {

@@ -6,7 +6,7 @@ import { fresh as freshFacts } from "../../domain/AttemptFacts.ts";
 import { defaultBudget, fresh as freshRun } from "../../domain/RunFacts.ts";
 import type { RunIncident } from "../../domain/RunIncident.ts";
 import { protocols } from "../../provider/Protocols.ts";
-import { known } from "../../story/FactWords.ts";
+import { factSentences } from "../../story/FactWords.ts";
 import { incidentWords, retryWords } from "../../story/RunStory.ts";
 import { often } from "../../story/Times.ts";
 import type { Ink } from "../terminal/Ink.ts";
@@ -50,7 +50,7 @@ export const story = ({ incident, outcome, row }: ToldRun, program: string, ink:
   const retry = retryWords(incident);
   const paragraphs: ReadonlyArray<readonly [string, string]> = [
     ["What broke", `${broke}.`],
-    ["What was known", known(incident.facts).join(" ")],
+    ["What was known", factSentences(incident.facts).join(" ")],
     ["The decision", `${decision.action} by rule ${decision.rule}${retry === undefined ? "" : `, ${retry}`}.`],
     ["Why", why],
     ["What came next", next(row, outcome)],
@@ -58,7 +58,7 @@ export const story = ({ incident, outcome, row }: ToldRun, program: string, ink:
   return [
     ink("strong", `One of them in plain words: ${row.fault} (${protocols.get(row.protocol).name}, ${row.name})`),
     "",
-    ...paragraphs.map(([title, text]) => wrapped(title, text, ink)),
+    ...paragraphs.map(([title, text]) => storyParagraph(title, text, ink)),
     "",
     "To decide it again from the facts alone:",
     "",
@@ -96,5 +96,5 @@ const next = (row: JudgedRun, outcome: PlayedRun): string => {
   return `${end} ${tools} The server counted ${row.requests} request${row.requests === 1 ? "" : "s"}; ${count(row.duplicates)} arrived twice, ${count(row.lost)} was lost.`;
 };
 
-const wrapped = (title: string, text: string, ink: Ink): string =>
+const storyParagraph = (title: string, text: string, ink: Ink): string =>
   paragraph(title, text, { columns, indent: 2, margin: 16 }, ink);

@@ -25,10 +25,7 @@ const fileMode = 0o600;
  * @param takesDriven true to include driven runs
  * @param out the file; stdout if none
  */
-export const exportedAll = Effect.fn("cli.runs.exportAll")(function* (
-  takesDriven: boolean,
-  out: Option.Option<string>,
-) {
+export const exportAll = Effect.fn("cli.runs.exportAll")(function* (takesDriven: boolean, out: Option.Option<string>) {
   const recorder = yield* RunRecorder;
   const stdio = yield* Stdio.Stdio;
   const fileSystem = yield* FileSystem.FileSystem;
@@ -41,11 +38,11 @@ export const exportedAll = Effect.fn("cli.runs.exportAll")(function* (
   if (!takesDriven) yield* withWaitNotice(command, recorder.orphans(1, { waits: "all" }));
   const counter = counting(process.stderr, (count) => `${count} runs`);
   let written: Written = { runs: 0, leftOut: 0, damaged: 0 };
-  const told = (now: Written) => {
+  const reportProgress = (now: Written) => {
     written = now;
-    counter.reached(now.runs);
+    counter.update(now.runs);
   };
-  const texts = fileOf(transfer, { at: yield* Clock.currentTimeMillis, takesDriven, told });
+  const texts = fileOf(transfer, { at: yield* Clock.currentTimeMillis, takesDriven, onProgress: reportProgress });
   const sink = Option.isNone(out)
     ? stdio.stdout({ endOnDone: false })
     : fileSystem.sink(out.value, { flag: "w", mode: fileMode });

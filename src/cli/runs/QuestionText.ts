@@ -6,7 +6,7 @@ import { choiceDoes } from "../../story/FailureWords.ts";
 import { describeRepeats, expiryOf, type OpenQuestion } from "../../story/Question.ts";
 import { refusalText } from "../../story/SeamWords.ts";
 import { paragraph, wrap } from "../terminal/Prose.ts";
-import { quoted, type Screen } from "../terminal/Screen.ts";
+import { quoteForShell, type Screen } from "../terminal/Screen.ts";
 
 const margin = 16;
 
@@ -31,6 +31,6 @@ export const questionText = (runId: string, open: OpenQuestion, { columns, ink, 
       ink,
     ),
     `  ${ink("quiet", "To answer")}`,
-    `    ${ink("strong", type(`runs answer ${quoted(runId)} CHOICE`))}`,
+    `    ${ink("strong", type(`runs answer ${quoteForShell(runId)} CHOICE`))}`,
   ].join("\n");
 };

@@ -5,9 +5,9 @@ import { type RunStatus, runStatuses } from "../../story/RunStatus.ts";
 import type { RunSummary } from "../../story/RunSummary.ts";
 import { dollars, type RunTokens } from "../../story/RunTokens.ts";
 import { charactersOf } from "../../story/SeamWords.ts";
-import { grouped, often, relative } from "../../story/Times.ts";
+import { groupDigits, often, relative } from "../../story/Times.ts";
 import { modelName } from "../../story/Words.ts";
-import { quoted, type Screen } from "../terminal/Screen.ts";
+import { quoteForShell, type Screen } from "../terminal/Screen.ts";
 import { type Cell, type Column, table } from "../terminal/Table.ts";
 
 /** Minimum characters of a random id: one more than git shows of a commit. */
@@ -66,7 +66,9 @@ const hasCost = (runs: ReadonlyArray<RunRow>): boolean =>
 
 /** Used and wasted tokens, for example `1,200+300`. A tilde marks an estimate. */
 const tokenCell = ({ estimated, used, wasted }: RunTokens): string =>
-  used + wasted === 0 ? "-" : `${estimated ? "~" : ""}${grouped(used)}${wasted === 0 ? "" : `+${grouped(wasted)}`}`;
+  used + wasted === 0
+    ? "-"
+    : `${estimated ? "~" : ""}${groupDigits(used)}${wasted === 0 ? "" : `+${groupDigits(wasted)}`}`;
 
 const costCell = ({ cost_usd: cost }: RunTokens): string =>
   cost === undefined ? "-" : dollars(cost.used + cost.wasted);
@@ -121,7 +123,7 @@ const asking = (runs: ReadonlyArray<RunRow>, screen: Screen): ReadonlyArray<stri
         ? ""
         : `, ${question.default_choice} ${relative(question.expires_at, screen.now)}`;
     return [
-      `  ${screen.ink("strong", screen.type(`runs answer ${quoted(run_id)}`))}`,
+      `  ${screen.ink("strong", screen.type(`runs answer ${quoteForShell(run_id)}`))}`,
       `    ${screen.ink("quiet", `${question.choices.join(" · ")}${expiry}`)}`,
     ];
   });
@@ -141,4 +143,4 @@ const orphans = (runs: ReadonlyArray<RunRow>, screen: Screen): ReadonlyArray<str
 const next = (more: string | undefined, screen: Screen): ReadonlyArray<string> =>
   more === undefined
     ? []
-    : ["", screen.ink("quiet", `Older ones: ${screen.type(`runs list --before ${quoted(more)}`)}`)];
+    : ["", screen.ink("quiet", `Older ones: ${screen.type(`runs list --before ${quoteForShell(more)}`)}`)];

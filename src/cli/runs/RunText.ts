@@ -15,7 +15,7 @@ import {
 import { lasting, momentHere, relative, rough } from "../../story/Times.ts";
 import { modelName, takeUpHint } from "../../story/Words.ts";
 import { paragraph } from "../terminal/Prose.ts";
-import { quoted, type Screen } from "../terminal/Screen.ts";
+import { quoteForShell, type Screen } from "../terminal/Screen.ts";
 import { type Cell, table } from "../terminal/Table.ts";
 import { questionText } from "./QuestionText.ts";
 
@@ -75,7 +75,7 @@ const head = (record: RunRecord, { head, lasted, status }: RunStory, screen: Scr
   ];
 };
 
-const timed = (at: number, { ink }: Screen): string => {
+const timeLabel = (at: number, { ink }: Screen): string => {
   const time = at < 60_000 ? `${(at / 1_000).toFixed(1)} s` : rough(at);
   return ink("quiet", `+${time}`.padStart(timeColumns - 2).padEnd(timeColumns));
 };
@@ -87,7 +87,7 @@ const attemptScene = ({ from, known, record: { attempt }, seam, sent }: AttemptS
   at: from,
   order: attempt * 10,
   text: [
-    `${timed(from, screen)}${screen.ink("strong", `Attempt ${attempt}`)}: ${sent}.`,
+    `${timeLabel(from, screen)}${screen.ink("strong", `Attempt ${attempt}`)}: ${sent}.`,
     ...(seam === undefined ? [] : [body("Seam", seam.said, screen)]),
     body("Facts", known.join(" "), screen),
   ].join("\n"),
@@ -102,7 +102,7 @@ const incidentScene = (story: IncidentStory, screen: Screen): Scene => {
     at,
     order: incident.attempt * 10 + 5,
     text: [
-      `${timed(at, screen)}${screen.ink(action.tone, title)}: ${broke}.`,
+      `${timeLabel(at, screen)}${screen.ink(action.tone, title)}: ${broke}.`,
       // The provider's or the system's own error name, for operators to look up.
       body("Failure", `${failure}.`, screen),
       body("Decision", `${decision.action} by rule ${decision.rule}${retry}${own}.`, screen),
@@ -118,7 +118,7 @@ const answerScene = ({ at, attempt, by, question }: AnswerStory, screen: Screen)
   at,
   order: attempt * 10 + 7,
   text: [
-    `${timed(at, screen)}${screen.ink("ask", `Question ${question.revision}`)}: ${question.choices.join(" · ")}?`,
+    `${timeLabel(at, screen)}${screen.ink("ask", `Question ${question.revision}`)}: ${question.choices.join(" · ")}?`,
     body("Answer", question.answer === undefined ? "It was not answered." : `${by} said ${question.answer}.`, screen),
   ].join("\n"),
 });
@@ -157,6 +157,6 @@ const endLines = (record: RunRecord, { end, status }: RunStory, screen: Screen):
   if (status === "orphan")
     return [say("Its process is gone, and no decision has been made yet. To decide it:"), toType("recover")];
   if (status === "live")
-    return [say("A process owns it. To follow it:"), toType(`runs watch ${quoted(record.run_id)}`)];
+    return [say("A process owns it. To follow it:"), toType(`runs watch ${quoteForShell(record.run_id)}`)];
   return [say(`${record.parked === "answered" ? "It is answered. " : ""}${takeUpHint(record.run_id)}`)];
 };

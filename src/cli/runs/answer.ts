@@ -13,7 +13,7 @@ import { takeUpHint } from "../../story/Words.ts";
 import { exitCodesHelp, failing } from "../command/CommandFailed.ts";
 import { dbFlag, jsonFlag, withStore, withWaitNotice } from "../command/Store.ts";
 import { wrap } from "../terminal/Prose.ts";
-import { quoted, type Screen } from "../terminal/Screen.ts";
+import { quoteForShell, type Screen } from "../terminal/Screen.ts";
 import { questionText } from "./QuestionText.ts";
 import { findRun } from "./RunLookup.ts";
 import { runArgument } from "./show.ts";
@@ -77,8 +77,8 @@ export const answer = Effect.fn("cli.runs.answer")(function* (id: string, option
     return yield* fail("refused", `${JSON.stringify(named)} is not an answer: expected one of ${offered.join(", ")}`);
   }
   if (choice === "stop" && record.end === undefined && openQuestion(record) === undefined)
-    return yield* gaveUp(record, options, screen);
-  if (choice === "retry") yield* confirmed(record, options.yes);
+    return yield* giveUp(record, options, screen);
+  if (choice === "retry") yield* confirmRepeats(record, options.yes);
   const revision = Option.getOrElse(options.revision, () => record.questions.at(-1)?.revision ?? 0);
   const answered = CrashRecovery.answer({ run_id: record.run_id, revision, choice, by: "person" });
   const taken = yield* Effect.catchTag(withWaitNotice("runs answer", answered), "AnswerRefused", ({ message }) =>
@@ -91,7 +91,7 @@ export const answer = Effect.fn("cli.runs.answer")(function* (id: string, option
 });
 
 /** `stop` also ends a run that has no open question and no program to take it up. */
-const gaveUp = Effect.fnUntraced(function* ({ run_id }: RunRecord, { json }: AnswerOptions, screen: Screen) {
+const giveUp = Effect.fnUntraced(function* ({ run_id }: RunRecord, { json }: AnswerOptions, screen: Screen) {
   const ended = yield* CrashRecovery.giveUp(run_id).pipe(
     Effect.catchTag("AnswerRefused", ({ message }) => fail("refused", message)),
     Effect.catchIf(isDriven, () =>
@@ -109,7 +109,7 @@ const isDriven = (error: { readonly reason: string }): error is RecorderError & 
 const nextOf = (record: RunRecord, { type }: Screen): string => {
   if (record.end !== undefined) return `The run has ended: ${record.end.state} (${record.end.reason}).`;
   return record.parked === undefined
-    ? `Its process carries it out: ${type(`runs watch ${quoted(record.run_id)}`)}`
+    ? `Its process carries it out: ${type(`runs watch ${quoteForShell(record.run_id)}`)}`
     : takeUpHint(record.run_id);
 };
 
@@ -136,7 +136,7 @@ const print = Effect.fnUntraced(function* (record: RunRecord, json: boolean, scr
 });
 
 /** Asks for confirmation before a retry that may run a tool a second time. */
-const confirmed = Effect.fnUntraced(function* (record: RunRecord, yes: boolean) {
+const confirmRepeats = Effect.fnUntraced(function* (record: RunRecord, yes: boolean) {
   const open = openQuestionOf(record);
   if (open?.repeats === undefined || yes) return;
   const repeats = describeRepeats(open.repeats);

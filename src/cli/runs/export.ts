@@ -8,7 +8,7 @@ import { encode, exportRun, IncidentExportError } from "../../recorder/export/In
 import { exitCodesHelp, failing } from "../command/CommandFailed.ts";
 import { printOrWrite } from "../command/Output.ts";
 import { dbFlag, withStore } from "../command/Store.ts";
-import { exportedAll } from "./AllRuns.ts";
+import { exportAll } from "./AllRuns.ts";
 import { findRun } from "./RunLookup.ts";
 import { runArgument } from "./show.ts";
 
@@ -38,7 +38,7 @@ export const exportCommand = Command.make(
       Flag.atLeast(0),
     ),
   },
-  (options) => withStore("runs export", options.db, () => chosen(options)),
+  (options) => withStore("runs export", options.db, () => exportChosen(options)),
 ).pipe(
   Command.withDescription(
     `Print a run as JSON without secrets, prompts, paths or ids, for a bug report (docs/observability.md); or, with --all, every run unchanged, one per line, for another store (docs/postgres.md).${exitCodesHelp}`,
@@ -64,14 +64,14 @@ interface ExportOptions {
 const fail = failing("runs export");
 
 /** `--all` must be explicit: a forgotten id must not print data that cannot be shared. */
-const chosen = Effect.fnUntraced(function* ({ all, id, includeLive, name, out }: ExportOptions) {
+const exportChosen = Effect.fnUntraced(function* ({ all, id, includeLive, name, out }: ExportOptions) {
   if (Option.isSome(id)) {
     if (all || includeLive) return yield* fail("refused", "expected a run or --all, got both");
-    return yield* exported(id.value, name, out);
+    return yield* exportOne(id.value, name, out);
   }
   if (!all) return yield* fail("refused", "expected a run, or --all to move every run to another store");
   if (name.length > 0) return yield* fail("refused", "--name applies to one run: --all changes no names");
-  return yield* exportedAll(includeLive, out);
+  return yield* exportAll(includeLive, out);
 });
 
 /**
@@ -80,7 +80,7 @@ const chosen = Effect.fnUntraced(function* ({ all, id, includeLive, name, out }:
  * @param names names that may be exported unchanged
  * @param out the file; stdout if none
  */
-export const exported = Effect.fn("cli.runs.export")(function* (
+export const exportOne = Effect.fn("cli.runs.export")(function* (
   id: string,
   names: ReadonlyArray<string>,
   out: Option.Option<string>,

@@ -40,7 +40,7 @@ export const importCommand = Command.make(
     ),
     json: jsonFlag,
   },
-  ({ db, ...options }) => withStore(command, db, () => imported(options), true),
+  ({ db, ...options }) => withStore(command, db, () => importRuns(options), true),
 ).pipe(
   Command.withDescription(
     `Import the runs of another store unchanged, a hundred at a time; each hundred is added completely or not at all. A run that already exists stays unchanged, so you may import the same file again. Imported open runs have no owner: recover decides those that were not parked.${exitCodesHelp}`,
@@ -55,20 +55,20 @@ export const importCommand = Command.make(
 );
 
 /** Imports the runs of a file. */
-export const imported = Effect.fn("cli.runs.import")(function* ({ dryRun, file, json }: ImportOptions) {
+export const importRuns = Effect.fn("cli.runs.import")(function* ({ dryRun, file, json }: ImportOptions) {
   const transfer = transferOf(yield* RunRecorder);
   if (transfer === undefined) return yield* fail("refused", "this store cannot import whole runs");
   const counter = counting(process.stderr, (count) => `${count} runs`);
   const named: Array<RefusedRun> = [];
   let reached: Read = { added: 0, same: 0, refused: 0, leftOut: 0 };
-  const told = (read: Read, refused: ReadonlyArray<RefusedRun>) => {
+  const reportBatch = (read: Read, refused: ReadonlyArray<RefusedRun>) => {
     reached = read;
     named.push(...refused.slice(0, namedMax - named.length));
-    counter.reached(read.added + read.same + read.refused);
+    counter.update(read.added + read.same + read.refused);
   };
-  const read = yield* take(transfer, yield* linesOf(file), { dryRun, told }).pipe(
+  const read = yield* take(transfer, yield* linesOf(file), { dryRun, onBatch: reportBatch }).pipe(
     Effect.ensuring(Effect.sync(counter.done)),
-    Effect.tapError(() => Effect.andThen(printRefused(named, reached.refused), brought(reached, dryRun))),
+    Effect.tapError(() => Effect.andThen(printRefused(named, reached.refused), printAdded(reached, dryRun))),
     Effect.catchIf(
       (error) => !(error instanceof RecorderError),
       (error) => {
@@ -85,7 +85,7 @@ export const imported = Effect.fn("cli.runs.import")(function* ({ dryRun, file, 
 });
 
 /** Reports the runs added before an import failed, as they may be unwanted. */
-const brought = ({ added, same }: Read, dryRun: boolean) =>
+const printAdded = ({ added, same }: Read, dryRun: boolean) =>
   Console.error(
     `${command}: ${dryRun ? "nothing was added" : `${runCountText(added)} added, ${same} already present`}; the rest of the file was not imported`,
   );

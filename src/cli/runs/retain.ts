@@ -67,7 +67,7 @@ export const retain = Effect.fn("cli.runs.retain")(function* ({ dryRun, json, ..
   const retaining = retainingOf(yield* RunRecorder);
   if (retaining === undefined) return yield* fail("refused", "this store deletes runs only with `runs prune`");
   const counter = counting(process.stderr, (count) => `${count} runs`);
-  const looks = dryRun ? retaining.due(retention) : retaining.look(retention, counter.reached);
+  const looks = dryRun ? retaining.due(retention) : retaining.look(retention, counter.update);
   const runs = yield* Effect.ensuring(looks, Effect.sync(counter.done));
   const ended = runs === 1 ? "one ended run" : `${runs} ended runs`;
   const words = dryRun ? `${ended} would be deleted` : `deleted ${ended}`;

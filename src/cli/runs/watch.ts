@@ -12,7 +12,7 @@ import { clockHere } from "../../story/Times.ts";
 import { exitCodesHelp, failing } from "../command/CommandFailed.ts";
 import * as Signals from "../command/Signals.ts";
 import { dbFlag, jsonFlag, withStore } from "../command/Store.ts";
-import { quoted, type Screen } from "../terminal/Screen.ts";
+import { quoteForShell, type Screen } from "../terminal/Screen.ts";
 import { findRun } from "./RunLookup.ts";
 
 /** Maximum runs watched if none is named, the newest. */
@@ -140,7 +140,7 @@ const line = (record: RunRecord, step: RunStep, now: number | undefined, { ink, 
   const open = openQuestion(record);
   const hint =
     open !== undefined && step.key === `question ${open.revision}`
-      ? `  ${ink("quiet", type(`runs answer ${quoted(record.run_id)}`))}`
+      ? `  ${ink("quiet", type(`runs answer ${quoteForShell(record.run_id)}`))}`
       : "";
   return `${ink("quiet", time)}  ${ink("strong", id)}  ${text}${hint}`;
 };

@@ -11,23 +11,23 @@ import type { ProgramOptions } from "../../gateway/config/ProgramOptions.ts";
 const secretKey = "~secret";
 
 /** Encodes options as a value that a structured clone can carry. */
-export const encode = (program: ProgramOptions): unknown => mapped(program, hidden);
+export const encode = (program: ProgramOptions): unknown => mapObjects(program, encodeSecret);
 
 /** Decodes encoded options. */
 export const decode = (encoded: unknown): ProgramOptions =>
   // Only the parent process, running the same build, can write into the pipe.
-  mapped(encoded, restoreSecret) as ProgramOptions;
+  mapObjects(encoded, restoreSecret) as ProgramOptions;
 
-const hidden = (value: object): unknown =>
+const encodeSecret = (value: object): unknown =>
   Redacted.isRedacted(value) ? { [secretKey]: Redacted.value(value) } : undefined;
 
 const restoreSecret = (value: object): unknown => (secretKey in value ? Redacted.make(value[secretKey]) : undefined);
 
 /** Copies a value, replacing each object for which `change` returns something. */
-const mapped = (value: unknown, change: (value: object) => unknown): unknown => {
+const mapObjects = (value: unknown, change: (value: object) => unknown): unknown => {
   if (typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) return value.map((it) => mapped(it, change));
+  if (Array.isArray(value)) return value.map((it) => mapObjects(it, change));
   return (
-    change(value) ?? Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, mapped(inner, change)]))
+    change(value) ?? Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, mapObjects(inner, change)]))
   );
 };

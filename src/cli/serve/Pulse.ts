@@ -38,7 +38,7 @@ export class Pulse {
   }
 
   /** True if the worker hangs as far as is known now. */
-  get hangs(): boolean {
+  get isHanging(): boolean {
     return this.#silent !== undefined && this.#silent >= turnsMax;
   }
 }

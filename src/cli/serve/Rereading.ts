@@ -2,7 +2,7 @@
  * Reloads the configuration when the service receives SIGHUP.
  */
 import { Effect, Queue, type Scope } from "effect";
-import { fixedIn } from "../../gateway/config/FixedOptions.ts";
+import { fixedChangesIn } from "../../gateway/config/FixedOptions.ts";
 import type { GatewayError } from "../../gateway/config/GatewayOptions.ts";
 import type { ProgramOptions } from "../../gateway/config/ProgramOptions.ts";
 import * as Generation from "./Generation.ts";
@@ -45,11 +45,11 @@ const reread = Effect.fnUntraced(function* (
   served: Configured,
   generation: number,
 ): Effect.fn.Return<boolean> {
-  const kept = (why: string) =>
+  const reject = (why: string) =>
     Effect.as(Effect.logError(`the new configuration was rejected, and the last one stays in effect: ${why}`), false);
   const read = yield* programOf(given);
   if ("wrong" in read) {
-    for (const line of read.wrong) yield* kept(line);
+    for (const line of read.wrong) yield* reject(line);
     return false;
   }
   const { program, warnings = [] } = read;
@@ -58,11 +58,11 @@ const reread = Effect.fnUntraced(function* (
     Effect.andThen(Generation.tell(generation)),
     Effect.andThen(
       Effect.suspend(() => {
-        const restarts = fixedIn(started, program);
+        const restarts = fixedChangesIn(started, program);
         const said = restarts.length === 0 ? "" : `; these need a restart: ${restarts.join(", ")}`;
         return Effect.as(Effect.logInfo(`the configuration was reloaded${said}`, { generation }), true);
       }),
     ),
-    Effect.catchTag("GatewayError", ({ message }) => kept(message)),
+    Effect.catchTag("GatewayError", ({ message }) => reject(message)),
   );
 });

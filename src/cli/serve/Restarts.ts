@@ -51,7 +51,7 @@ export interface Death {
  * Counts a death and decides about the replacement. Requested ends and starts that found the store away do not count, since they
  * do not indicate a faulty worker.
  */
-export const died = (before: Deaths, { isAlone, isOrdered, mayPass, servedMs }: Death): Replacement => {
+export const decideReplacement = (before: Deaths, { isAlone, isOrdered, mayPass, servedMs }: Death): Replacement => {
   // The pause limits a program that asks each new worker to end.
   if (isOrdered) return { deaths: before, pauseMs: servedMs >= steadyMs ? 0 : orderedPauseMs };
   if (mayPass) return { deaths: before, pauseMs: storePauseMs };

@@ -24,7 +24,7 @@ export const pairFlags: ReadonlyArray<{ readonly key: string; readonly flag: str
   ...entries.flatMap(({ flag, form, name }) => (form === "pairs" && flag !== undefined ? [{ key: name, flag }] : [])),
 ].map((it) => ({ ...it, variable: `STREAM_RECOVERY_${it.flag.toUpperCase()}` }));
 
-const described = (description: string, variable: string, otherwise?: unknown): string =>
+const describeFlag = (description: string, variable: string, otherwise?: unknown): string =>
   `${description} ($${variable}${otherwise === undefined ? "" : `; default ${otherwise}`})`;
 
 /** Formats the default in the form in which it would be typed. */
@@ -51,7 +51,7 @@ const bare = ({
 const flagOf = (entry: (typeof flagged)[number]): Flag.Flag<Option.Option<Typed>> => {
   const [flag, config] = bare(entry);
   return flag.pipe(
-    Flag.withDescription(described(entry.description, entry.variable, otherwiseOf(entry))),
+    Flag.withDescription(describeFlag(entry.description, entry.variable, otherwiseOf(entry))),
     Flag.withFallbackConfig(config),
     Flag.optional,
   );
@@ -59,7 +59,7 @@ const flagOf = (entry: (typeof flagged)[number]): Flag.Flag<Option.Option<Typed>
 
 const file = (name: string, variable: string, description: string) =>
   Flag.String(name).pipe(
-    Flag.withDescription(described(description, variable)),
+    Flag.withDescription(describeFlag(description, variable)),
     Flag.withFallbackConfig(Config.String(variable)),
     Flag.optional,
   );
@@ -85,7 +85,7 @@ export const serveFlags = {
       const words = groups[key]?.description ?? entries.find(({ name }) => name === key)?.description;
       const how = names.length === 0 ? "" : ` NAME=VALUE of ${names.join(", ")}`;
       const description = `${words}:${how}; repeat it, or separate several with commas`.replace(":;", ";");
-      return [key, Flag.String(flag).pipe(Flag.withDescription(described(description, variable)), Flag.atLeast(0))];
+      return [key, Flag.String(flag).pipe(Flag.withDescription(describeFlag(description, variable)), Flag.atLeast(0))];
     }),
   ),
 };

@@ -111,7 +111,7 @@ class Crew {
     return [...this.#living.values()];
   }
 
-  get serves(): boolean {
+  get isServing(): boolean {
     return this.living.some(({ ready }) => Deferred.isDoneUnsafe(ready));
   }
 
@@ -124,13 +124,13 @@ class Crew {
   }
 
   start(worker: number): WorkerProcess {
-    const started = fork(worker, (message) => this.#heard(started, message));
+    const started = fork(worker, (message) => this.#onMessage(started, message));
     this.#living.set(worker, started);
     return started;
   }
 
   /** Sends the start message to a worker that listens to its pipe. */
-  greeted({ channel, process: name, worker }: WorkerProcess): void {
+  sendStart({ channel, process: name, worker }: WorkerProcess): void {
     const { folder, ...place } = this.#place;
     channel.order({
       _tag: "Start",
@@ -154,7 +154,7 @@ class Crew {
     able?.channel.order({ _tag: "Ended", process: name });
   }
 
-  #heard({ worker }: WorkerProcess, message: Heard): void {
+  #onMessage({ worker }: WorkerProcess, message: Heard): void {
     if (message._tag === "Recovered") this.#unrecovered.delete(message.process);
     else this.#configuring.get(worker)?.(message.generation);
   }
@@ -171,13 +171,13 @@ class Crew {
       yield* OpenPort.check(next);
       this.#program = next;
       this.#generation = generation;
-      const configured = (worker: WorkerProcess) => this.#configured(worker, generation, ProgramWire.encode(next));
-      yield* Effect.forEach(this.living, configured, { concurrency: "unbounded", discard: true });
+      const configureOne = (worker: WorkerProcess) => this.#configure(worker, generation, ProgramWire.encode(next));
+      yield* Effect.forEach(this.living, configureOne, { concurrency: "unbounded", discard: true });
     },
   );
 
   /** Waits until a worker has applied new options. If it dies instead, its replacement starts with them. */
-  #configured({ channel, exited, worker }: WorkerProcess, generation: number, program: unknown): Effect.Effect<void> {
+  #configure({ channel, exited, worker }: WorkerProcess, generation: number, program: unknown): Effect.Effect<void> {
     const replied = Effect.callback<void>((resume) => {
       this.#configuring.set(worker, (taken) => {
         if (taken === generation) resume(Effect.void);
@@ -209,7 +209,12 @@ const supervise = Effect.fnUntraced(function* (
       if (isFirst && end.refused !== undefined)
         return { reason: end.refused.mayPass ? "store" : "refused", message: end.refused.message } as const;
       const mayPass = end.refused?.mayPass === true;
-      const next = Restarts.died(deaths, { servedMs, mayPass, isOrdered, isAlone: isFirst || !crew.serves });
+      const next = Restarts.decideReplacement(deaths, {
+        servedMs,
+        mayPass,
+        isOrdered,
+        isAlone: isFirst || !crew.isServing,
+      });
       const how = end.refused?.message ?? end.how;
       if (next === "give_up") {
         const message = `worker ${worker} has ended ${Restarts.deathsMax} times in a row; the last cause: ${how}`;
@@ -234,7 +239,7 @@ const life = Effect.fnUntraced(function* (crew: Crew, worker: number, first: Def
     end,
   }));
   const answers = yield* Effect.raceFirst(Deferred.await(started.hello), Effect.as(ended, false));
-  crew.greeted(started);
+  crew.sendStart(started);
   const url = yield* Effect.raceFirst(Deferred.await(started.ready), Effect.as(ended, undefined));
   const readyAt = monotonicMs(clock);
   if (url !== undefined) {
@@ -242,14 +247,14 @@ const life = Effect.fnUntraced(function* (crew: Crew, worker: number, first: Def
     yield* Effect.logInfo("a worker is ready", { worker, pid: started.pid });
     yield* Deferred.succeed(first, url);
   }
-  const { end } = yield* url === undefined || !answers ? ended : Effect.raceFirst(ended, watched(started));
+  const { end } = yield* url === undefined || !answers ? ended : Effect.raceFirst(ended, killWhenHanging(started));
   crew.onExit(started);
   const isOrdered = Deferred.isDoneUnsafe(started.draining) && end.isClean;
   return { end, isOrdered, url, servedMs: url === undefined ? 0 : monotonicMs(clock) - readyAt };
 });
 
 /** Kills a worker that hangs. A starting worker is not watched, since the tables of a large store may keep it busy for long. */
-const watched = Effect.fnUntraced(function* ({ channel, kill, pid, pulse, worker }: WorkerProcess) {
+const killWhenHanging = Effect.fnUntraced(function* ({ channel, kill, pid, pulse, worker }: WorkerProcess) {
   for (;;) {
     yield* Effect.sleep(turnMs);
     const turn = pulse.turn();
@@ -260,7 +265,7 @@ const watched = Effect.fnUntraced(function* ({ channel, kill, pid, pulse, worker
     // A suspended terminal blocks every process that writes to it, including this one. The extra turn lets it read answers that
     // arrived meanwhile.
     yield* Effect.sleep(turnMs);
-    if (!pulse.hangs) {
+    if (!pulse.isHanging) {
       yield* Effect.logInfo("the worker answers again and continues", { worker, pid });
       continue;
     }

@@ -8,7 +8,7 @@ const columnsDefault = 80;
 
 /** Reports finished runs. */
 export interface Progress {
-  readonly finished: (name: string, ok: boolean) => Effect.Effect<void>;
+  readonly report: (name: string, ok: boolean) => Effect.Effect<void>;
   /** Clears the progress line, so that later output starts on an empty line. */
   readonly done: Effect.Effect<void>;
 }
@@ -25,7 +25,7 @@ export const make = (stream: NodeJS.WriteStream, total: number): Progress => {
   let count = 0;
   const write = (text: string) => Effect.sync(() => void stream.write(text));
   return {
-    finished: (name, ok) =>
+    report: (name, ok) =>
       Effect.suspend(() => {
         count += 1;
         const line = `[${String(count).padStart(width)}/${total}] ${ok ? "ok  " : "FAIL"} ${name}`;
@@ -40,7 +40,7 @@ const lineEvery = 10_000;
 
 /** Reports a large, growing count. */
 export interface Counter {
-  readonly reached: (count: number) => void;
+  readonly update: (count: number) => void;
   /** Clears the progress line, so that later output starts on an empty line. */
   readonly done: () => void;
 }
@@ -55,7 +55,7 @@ export const counting = (stream: NodeJS.WriteStream, words: (count: string) => s
   const inPlace = stream.isTTY === true;
   let told = 0;
   return {
-    reached: (count) => {
+    update: (count) => {
       if (!inPlace && Math.floor(count / lineEvery) === Math.floor(told / lineEvery)) return;
       told = count;
       const line = words(count.toLocaleString("en-US"));

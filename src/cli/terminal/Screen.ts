@@ -63,10 +63,10 @@ export const blank = (now: number, columns = columnsMax, fits = false): Screen =
 });
 
 const typing = (name: string, db: string | undefined) => (command: string) =>
-  `${name} ${command}${db === undefined ? "" : ` --db ${quoted(db)}`}`;
+  `${name} ${command}${db === undefined ? "" : ` --db ${quoteForShell(db)}`}`;
 
 /** Quotes a word for a shell if necessary. */
-export const quoted = (word: string): string =>
+export const quoteForShell = (word: string): string =>
   /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 
 /** The command that starts this program. In a checkout, npx finds it and a recent enough Node. */

@@ -44,7 +44,7 @@ export const table = (
       .map((column, index) => {
         const { text, tone } = cells[index] ?? { text: "" };
         const width = widths[index] ?? 0;
-        const laid = padded(column.typed === true ? text.slice(0, width) : cut(text, width), width, column.align);
+        const laid = pad(column.typed === true ? text.slice(0, width) : cut(text, width), width, column.align);
         return tone === undefined ? laid : ink(tone, laid);
       })
       .join(gap)
@@ -92,7 +92,7 @@ export const cut = (text: string, most: number): string => {
   return characters.length <= most ? text : `${characters.slice(0, Math.max(0, most - 1)).join("")}…`;
 };
 
-const padded = (text: string, width: number, align: Column["align"]): string => {
+const pad = (text: string, width: number, align: Column["align"]): string => {
   const room = " ".repeat(Math.max(0, width - lengthOf(text)));
   return align === "right" ? room + text : text + room;
 };

@@ -82,7 +82,7 @@ export class ConnectionSlot extends Client implements Carrier, KeptConnection {
     if (this.#suspected) setImmediate(() => this.discard());
   }
 
-  broke(): void {
+  onBreak(): void {
     this.#host.origin.distrust();
   }
 

@@ -75,7 +75,7 @@ export const targetOf = (origin: string): Undici.buildConnector.Options => {
   return { hostname: hostname.replace(/^\[|\]$/g, ""), host, port, protocol };
 };
 
-const portedOf = ({ hostname, port, protocol }: Undici.buildConnector.Options): ProxyTarget => ({
+const withPort = ({ hostname, port, protocol }: Undici.buildConnector.Options): ProxyTarget => ({
   protocol,
   hostname,
   port: Number(port) || (protocol === "https:" ? 443 : 80),
@@ -91,11 +91,11 @@ export const make = ({ connectMs, moreCa, proxy, tls }: ConnectorOptions): Conne
   const toOrigin = once(() => originConnector({ moreCa, tls }));
   const toProxy = once(() => proxyConnector(moreCa ?? tls.ca));
   const open = (options: Undici.buildConnector.Options, settle: Undici.buildConnector.Callback): unknown => {
-    const chosen = proxy(portedOf(options));
+    const chosen = proxy(withPort(options));
     if (chosen === undefined) return toOrigin()(options, settle);
     return new Tunnel(chosen, options, { toProxy: toProxy(), toOrigin: toOrigin() }, settle);
   };
-  const clocked = (
+  const openWithTimeout = (
     options: Undici.buildConnector.Options,
     callback: Undici.buildConnector.Callback,
     limitMs: number = connectMs,
@@ -120,14 +120,14 @@ export const make = ({ connectMs, moreCa, proxy, tls }: ConnectorOptions): Conne
   return {
     connect: (options, callback) => {
       const waiting = current.getStore();
-      const opening = clocked(options, (...result) => {
+      const opening = openWithTimeout(options, (...result) => {
         if (waiting !== undefined) waiting.connecting = undefined;
         callback(...result);
       });
       if (waiting !== undefined) waiting.connecting = opening;
     },
-    open: clocked,
-    proxyOf: (origin) => proxy(portedOf(targetOf(origin))),
+    open: openWithTimeout,
+    proxyOf: (origin) => proxy(withPort(targetOf(origin))),
     waiting: () => current.getStore(),
     dispatching: (waiting, dispatch) => current.run(waiting, dispatch),
   };
@@ -143,7 +143,7 @@ export const keepAliveProbeMs = 4_000;
 const ownKeepAlive = { keepAlive: false } as const;
 
 /** Turns TCP keep-alive on after the socket is connected. If it is set earlier, libuv forgets the delay and uses a minute. */
-const asked =
+const withKeepAlive =
   (connect: Undici.buildConnector.connector): Undici.buildConnector.connector =>
   (options, callback) =>
     connect(options, (...result) => {
@@ -163,12 +163,12 @@ const originConnector = ({ moreCa, tls }: Pick<ConnectorOptions, "moreCa" | "tls
     timeout: 0,
     ...ownKeepAlive,
   });
-  return asked(connect);
+  return withKeepAlive(connect);
 };
 
 /** The proxy sees neither the client certificate for the origin nor the origin's server name. */
 const proxyConnector = (ca: TlsOptions["ca"]) =>
-  asked(
+  withKeepAlive(
     buildConnector({
       ...(ca === undefined ? {} : { secureContext: Tls.createSecureContext({ ca: besideNode(ca) }) }),
       allowH2: false,
@@ -186,10 +186,10 @@ const once = <A>(make: () => A): (() => A) => {
 };
 
 /** Adds certificates to those that Node already trusts, including `NODE_EXTRA_CA_CERTS`. */
-const besideNode = (ca: string | Array<string>): Array<string> => [...trusted(), ...[ca].flat()];
+const besideNode = (ca: string | Array<string>): Array<string> => [...trustedCertificates(), ...[ca].flat()];
 
 /** Bun and older versions of Node have only their built-in list. */
-const trusted = (): ReadonlyArray<string> => {
+const trustedCertificates = (): ReadonlyArray<string> => {
   const { getCACertificates }: Partial<typeof Tls> = Tls;
   return getCACertificates?.("default") ?? Tls.rootCertificates;
 };

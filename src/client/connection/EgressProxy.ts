@@ -44,7 +44,7 @@ export const read = (address: string): EgressProxy | undefined => {
   if (!(secure || protocol === "http:") || hostname === "") return undefined;
   if ((pathname !== "/" && pathname !== "") || search !== "" || hash !== "") return undefined;
   const named = username !== "" || password !== "";
-  const pair = named ? decodedPair(username, password) : undefined;
+  const pair = named ? decodePair(username, password) : undefined;
   if (named && pair === undefined) return undefined;
   return {
     secure,
@@ -61,7 +61,7 @@ export const read = (address: string): EgressProxy | undefined => {
 export const addressOf = ({ hostname, port, secure }: EgressProxy): string =>
   `${secure ? "https" : "http"}://${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}`;
 
-const decodedPair = (username: string, password: string): string | undefined => {
+const decodePair = (username: string, password: string): string | undefined => {
   try {
     return `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
   } catch {
@@ -107,27 +107,27 @@ export const exemptionsOf = (text: string): ((target: Pick<ProxyTarget, "hostnam
     .map(exemptionOf);
   return ({ hostname, port }) => {
     const name = bare(hostname).toLowerCase().replace(/\.$/, "");
-    return entries.some((entry) => (entry.port === undefined || entry.port === port) && entry.covers(name));
+    return entries.some((entry) => (entry.port === undefined || entry.port === port) && entry.isExempt(name));
   };
 };
 
 interface Exemption {
   readonly port: number | undefined;
-  readonly covers: (name: string) => boolean;
+  readonly isExempt: (name: string) => boolean;
 }
 
 const exemptionOf = (entry: string): Exemption => {
-  if (entry === "*") return { port: undefined, covers: () => true };
+  if (entry === "*") return { port: undefined, isExempt: () => true };
   const network = networkOf(entry);
-  if (network !== undefined) return { port: undefined, covers: (name) => contains(network, name) };
+  if (network !== undefined) return { port: undefined, isExempt: (name) => hasAddress(network, name) };
   // An IPv6 address has its port after brackets. Without brackets it has none.
   const parts = isIP(entry) === 0 ? /^(\[[^\]]*\]|[^:]*):(\d{1,5})$/.exec(entry) : null;
   const port = parts?.[2] === undefined ? undefined : Number(parts[2]);
   const spelt = bare(parts?.[1] ?? entry).toLowerCase();
   const single = networkOf(spelt);
-  if (single !== undefined) return { port, covers: (name) => contains(single, name) };
+  if (single !== undefined) return { port, isExempt: (name) => hasAddress(single, name) };
   const domain = spelt.replace(/^\*?\./, "").replace(/\.$/, "");
-  return { port, covers: (name) => domain !== "" && (name === domain || name.endsWith(`.${domain}`)) };
+  return { port, isExempt: (name) => domain !== "" && (name === domain || name.endsWith(`.${domain}`)) };
 };
 
 /** Reads a network, or one address as a network of one. */
@@ -142,7 +142,7 @@ const networkOf = (text: string): BlockList | undefined => {
   return list;
 };
 
-const contains = (network: BlockList, name: string): boolean => {
+const hasAddress = (network: BlockList, name: string): boolean => {
   const family = isIP(name);
   return family !== 0 && network.check(name, family === 4 ? "ipv4" : "ipv6");
 };
@@ -158,7 +158,7 @@ near.addSubnet("fe80::", 10, "ipv6");
 /** Returns true for this machine and the link-local network, which no proxy reaches for its client. */
 const isNear = (hostname: string): boolean => {
   const name = bare(hostname).toLowerCase().replace(/\.$/, "");
-  return name === "localhost" || name.endsWith(".localhost") || contains(near, name);
+  return name === "localhost" || name.endsWith(".localhost") || hasAddress(near, name);
 };
 
 /** Removes the brackets of an IPv6 address. */

@@ -58,7 +58,7 @@ export interface Carrier {
   /** Called when the response is complete. */
   readonly free: () => void;
   /** Called when the connection broke under the exchange, or brought no response. */
-  readonly broke: () => void;
+  readonly onBreak: () => void;
 }
 
 /** The times of an exchange, in monotonic milliseconds. */
@@ -105,7 +105,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
 
   /** Waits for the response head. */
   get head(): Effect.Effect<Head, ExchangeBreak> {
-    return this.#when(() => this.#known);
+    return this.#when(() => this.#knownHead);
   }
 
   /** Reads all bytes that arrived since the last read, at least one array; undefined at the clean end of the body. */
@@ -142,9 +142,9 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
     this.#end();
     this.#chunks = [];
     // The request was written and got no response, so its connection may be dead, and so may the others of its origin.
-    if (this.delivery === "ambiguous") this.carrier?.broke();
-    this.#controller?.abort(aborted());
-    this.connecting?.destroy(aborted());
+    if (this.delivery === "ambiguous") this.carrier?.onBreak();
+    this.#controller?.abort(abortError());
+    this.connecting?.destroy(abortError());
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -154,7 +154,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
     }
     this.#controller = controller;
     if (this.#over) {
-      controller.abort(aborted());
+      controller.abort(abortError());
       return;
     }
     this.times.startedAt = this.#now();
@@ -209,7 +209,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
     if (this.#over) return;
     this.#end();
     this.#broken = { error, operation: this.#operation(error), unsendable };
-    if (this.delivery !== "not_sent") this.carrier?.broke();
+    if (this.delivery !== "not_sent") this.carrier?.onBreak();
     this.#notify();
   }
 
@@ -220,7 +220,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
     this.#break(error, false);
   }
 
-  get #known(): Head | undefined {
+  get #knownHead(): Head | undefined {
     if (this.#head === undefined && this.#given !== undefined)
       this.#head = { status: this.#given.status, headers: flat(this.#given.headers) };
     return this.#head;
@@ -268,10 +268,10 @@ export class Exchange implements Dispatcher.DispatchHandler, Waiting {
     if (this.#waking) return;
     this.#waking = true;
     // Node's `queueMicrotask` makes an async resource for each call, and costs four times as much.
-    void done.then(this.#woken);
+    void done.then(this.#wakeReader);
   }
 
-  readonly #woken = (): void => {
+  readonly #wakeReader = (): void => {
     this.#waking = false;
     const wake = this.#wake;
     this.#wake = undefined;
@@ -283,7 +283,7 @@ const done = Promise.resolve();
 
 const ended: ReadonlyArray<Uint8Array> = [];
 
-const aborted = () => new Error("The exchange was abandoned");
+const abortError = () => new Error("The exchange was abandoned");
 
 type IncomingHeaders = Readonly<Record<string, string | ReadonlyArray<string> | undefined>>;
 

@@ -25,7 +25,7 @@ export const failureOf = (broken: ExchangeBreak, context: BreakContext): Failure
   const { exchange, now, origin } = context;
   // The origin worked before, so something else answers in its place for now: a captive portal.
   if (origin.reached && TransportCodes.isForeign(failure.code ?? "")) return { ...failure, retryable: true };
-  return origin.unconnected(exchange.times.openedAt, now) ? { ...failure, retryable: false } : failure;
+  return origin.isWrongAddress(exchange.times.openedAt, now) ? { ...failure, retryable: false } : failure;
 };
 
 const failureAt = ({ error, operation, unsendable }: ExchangeBreak, { nowMs, origin }: BreakContext): Failure => {

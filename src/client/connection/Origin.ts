@@ -60,7 +60,7 @@ export class Origin {
    * @param now monotonic milliseconds
    * @returns true if this is a wrong address and no outage: the origin was never reached, for long enough
    */
-  unconnected(openedAt: number, now: number): boolean {
+  isWrongAddress(openedAt: number, now: number): boolean {
     if (this.reached) return false;
     this.#unreachedSince ??= openedAt;
     return now - this.#unreachedSince > unreachedMs;

@@ -66,8 +66,8 @@ export class Tunnel implements Opening {
     this.#connectors = connectors;
     this.#callback = callback;
     const { hostname, port, secure } = proxy;
-    const way = { protocol: secure ? "https:" : "http:", hostname, host: bracketed(hostname), port: String(port) };
-    this.#socket = asSocket(connectors.toProxy(way, (error, socket) => this.#connected(error, socket)));
+    const way = { protocol: secure ? "https:" : "http:", hostname, host: withBrackets(hostname), port: String(port) };
+    this.#socket = asSocket(connectors.toProxy(way, (error, socket) => this.#onConnected(error, socket)));
   }
 
   destroy(error: Error): void {
@@ -75,7 +75,7 @@ export class Tunnel implements Opening {
   }
 
   /** undici leaves the socket out beside an error, although its type says null. */
-  #connected(error: Error | null, socket: Socket | null | undefined): void {
+  #onConnected(error: Error | null, socket: Socket | null | undefined): void {
     if (socket === null || socket === undefined) {
       this.#fail(proxyFailureOf(error));
       return;
@@ -95,12 +95,12 @@ export class Tunnel implements Opening {
         return;
       }
     };
-    const closed = (): void => this.#fail(new ProxyFailed(`${proxyPrefix}CLOSED`));
-    const broke = (broken: Error): void => this.#fail(proxyFailureOf(broken));
+    const onClose = (): void => this.#fail(new ProxyFailed(`${proxyPrefix}CLOSED`));
+    const onError = (broken: Error): void => this.#fail(proxyFailureOf(broken));
     const settle = (): void => {
-      socket.off("readable", readable).off("end", closed).off("close", closed).off("error", broke);
+      socket.off("readable", readable).off("end", onClose).off("close", onClose).off("error", onError);
     };
-    socket.on("error", broke).on("end", closed).on("close", closed).on("readable", readable);
+    socket.on("error", onError).on("end", onClose).on("close", onClose).on("readable", readable);
     socket.write(connectRequest(this.#target, this.#proxy));
   }
 
@@ -118,12 +118,12 @@ export class Tunnel implements Opening {
       return;
     }
     const inside = { ...this.#target, httpSocket: socket };
-    const settled = (error: Error | null, secured: Socket | null | undefined): void => {
+    const onSecured = (error: Error | null, secured: Socket | null | undefined): void => {
       if (secured === null || secured === undefined) this.#fail(error);
       else this.#done(secured);
     };
     try {
-      this.#inside = asSocket(this.#connectors.toOrigin(inside, settled));
+      this.#inside = asSocket(this.#connectors.toOrigin(inside, onSecured));
     } catch (error) {
       // A certificate that cannot be read throws here, in an event of the socket.
       this.#fail(error instanceof Error ? error : null);
@@ -143,13 +143,13 @@ export class Tunnel implements Opening {
     if (this.#over) return;
     this.#over = true;
     // TLS that fails by itself leaves the connection below it open.
-    for (const socket of [this.#inside, this.#socket]) socket?.on("error", ignored).destroy();
+    for (const socket of [this.#inside, this.#socket]) socket?.on("error", ignoreError).destroy();
     this.#callback(error ?? new ProxyFailed(`${proxyPrefix}FAILED`), null);
   }
 }
 
 /** An abandoned socket may still fail, which no longer matters. */
-const ignored = (): void => undefined;
+const ignoreError = (): void => undefined;
 
 /** undici's connectors return their socket, which their type does not say. */
 const asSocket = (socket: unknown): Socket | undefined => socket as Socket | undefined;
@@ -167,10 +167,10 @@ const proxyFailureOf = (error: Error | null): ProxyFailed => {
 };
 
 const connectRequest = ({ hostname, port, protocol }: Undici.buildConnector.Options, proxy: EgressProxy): string => {
-  const authority = `${bracketed(hostname)}:${port || (protocol === "https:" ? 443 : 80)}`;
+  const authority = `${withBrackets(hostname)}:${port || (protocol === "https:" ? 443 : 80)}`;
   const lines = [`CONNECT ${authority} HTTP/1.1`, `host: ${authority}`, "proxy-connection: keep-alive"];
   if (proxy.authorization !== undefined) lines.push(`proxy-authorization: ${Redacted.value(proxy.authorization)}`);
   return `${lines.join("\r\n")}\r\n\r\n`;
 };
 
-const bracketed = (hostname: string): string => (hostname.includes(":") ? `[${hostname}]` : hostname);
+const withBrackets = (hostname: string): string => (hostname.includes(":") ? `[${hostname}]` : hostname);

@@ -9,11 +9,11 @@ import * as Platform from "@effect/platform-node/Undici";
 
 type Undici = Pick<typeof Platform, "Agent" | "buildConnector" | "Client" | "Dispatcher" | "Pool">;
 
-const installed = (): Undici => {
+const loadInstalled = (): Undici => {
   const platform = createRequire(import.meta.url).resolve("@effect/platform-node/Undici");
   // The main module of the package that the types above come from.
   return createRequire(platform)("undici/index.js") as Undici;
 };
 
 /** The classes of the installed undici. */
-export const { Agent, buildConnector, Client, Dispatcher, Pool } = "Bun" in globalThis ? installed() : Platform;
+export const { Agent, buildConnector, Client, Dispatcher, Pool } = "Bun" in globalThis ? loadInstalled() : Platform;

@@ -141,7 +141,7 @@ const readHolders = (root: object, holders: ReadonlyArray<object>): BodyReading 
   const numbers = holders.flatMap(statusesOf);
   const messages = holders.flatMap(messagesOf);
   const spoken = strongest(codes);
-  const policy = moderated(holders);
+  const policy = moderationMeaning(holders);
   const perDay = holders.some(isPerDay);
   const status = numbers.find(isError);
   const retryAfterMs = holders.map(RetryAfter.fromBody).find((wait) => wait !== undefined);
@@ -216,7 +216,7 @@ const isPerDay = (holder: object): boolean =>
   );
 
 /** OpenRouter's 403 of its moderation carries the reasons. */
-const moderated = (holders: ReadonlyArray<object>): CodeMeaning | undefined =>
+const moderationMeaning = (holders: ReadonlyArray<object>): CodeMeaning | undefined =>
   holders.some((holder) => elements(get(get(holder, "metadata"), "reasons")).length > 0)
     ? lookup("content_policy_violation")
     : undefined;

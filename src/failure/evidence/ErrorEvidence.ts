@@ -74,7 +74,7 @@ const first = <A>(places: ReadonlyArray<Place>, read: (link: Link) => A | undefi
 
 /** Reads the status of an HTTP response as clients spell it. gaxios puts it into `code`; DOMException's numbers are too small. */
 const statusOf = (value: object): number | undefined =>
-  inventsStatus(value)
+  isStatusInvented(value)
     ? undefined
     : [
         number(value, "status"),
@@ -85,7 +85,7 @@ const statusOf = (value: object): number | undefined =>
       ].find(isError);
 
 /** An error of the AI SDK's gateway says 500 or 408 even if no response came. If one came, its status is in the cause. */
-const inventsStatus = (value: object): boolean =>
+const isStatusInvented = (value: object): boolean =>
   isAiStreamError(value) ||
   (get(value, Symbol.for("vercel.ai.gateway.error")) === true && isObject(get(value, "cause")));
 
@@ -110,14 +110,14 @@ const bodyFields: ReadonlySet<string> = new Set(["error", "data", "body", "respo
 const bodyOf = (link: Link): ErrorBody.BodyReading | undefined => {
   const { value, via } = link;
   if (typeof value === "string")
-    return via !== "error" && bodyFields.has(via) ? ErrorBody.read(value) : parsedText(value);
+    return via !== "error" && bodyFields.has(via) ? ErrorBody.read(value) : readText(value);
   if (isBody(link)) return ErrorBody.read(value);
   if (isMisread(value)) return ErrorBody.read(get(value, "value"));
   return isFromProvider(value) ? ofInstance(withName(ErrorBody.read(value), value)) : undefined;
 };
 
 /** A thrown text that is JSON is a body; any other text is only a message. */
-const parsedText = (value: string): ErrorBody.BodyReading | undefined => {
+const readText = (value: string): ErrorBody.BodyReading | undefined => {
   const json = ErrorBody.parse(value);
   return json === undefined ? undefined : ErrorBody.read(json);
 };

@@ -24,7 +24,7 @@ export const read = (error: object): Http2End | undefined => {
     (marked || isAboutHttp2(message) ? nameIn(message) : undefined);
   if (name === undefined) return marked ? ofNodeCode(code) : undefined;
   if (isLocal(error, message)) return { http2_code: name, retryable: false, not_processed: false };
-  const below = belowGoaway(error, message);
+  const below = isRefusedByGoaway(error, message);
   const retryable = survivable(name) || below;
   return below ? { http2_code: name, retryable, not_processed: true } : { http2_code: name, retryable };
 };
@@ -59,13 +59,14 @@ const isLocal = (error: object, message: string): boolean => {
 };
 
 /** GOAWAY names the last stream that was taken up: those above it were not (RFC 9113, 6.8). */
-const belowGoaway = (error: object, message: string): boolean => {
+const isRefusedByGoaway = (error: object, message: string): boolean => {
   const last =
     number(error, "lastStreamID") ??
     number(error, "lastStreamId") ??
-    parsed(/\bLastStreamID=(\d{1,10})\b/.exec(message)?.[1]);
+    parseDigits(/\bLastStreamID=(\d{1,10})\b/.exec(message)?.[1]);
   const own = number(error, "streamID") ?? number(error, "streamId");
   return last !== undefined && own !== undefined && own > last;
 };
 
-const parsed = (digits: string | undefined): number | undefined => (digits === undefined ? undefined : Number(digits));
+const parseDigits = (digits: string | undefined): number | undefined =>
+  digits === undefined ? undefined : Number(digits);

@@ -4,10 +4,10 @@
  * A code decides. A text decides if there is no code or only a weak one, or if it names a fault that no wait changes. The words
  * quota and billing decide nothing, because Gemini's per-minute limit has both.
  */
-import { known } from "../thrown/ErrorLabel.ts";
+import { addKnownCodes } from "../thrown/ErrorLabel.ts";
 import type { StatusFailure } from "./HttpStatus.ts";
 
-const rejected = (reason: (StatusFailure & { kind: "rejected" })["reason"]): StatusFailure => ({
+const rejection = (reason: (StatusFailure & { kind: "rejected" })["reason"]): StatusFailure => ({
   kind: "rejected",
   reason,
 });
@@ -23,26 +23,26 @@ export interface CodeMeaning {
   readonly not_processed?: boolean;
 }
 
-const overflow: CodeMeaning = { failure: rejected("context_overflow"), rank: 4 };
-const policy: CodeMeaning = { failure: rejected("content_policy"), rank: 4 };
-const quota: CodeMeaning = { failure: rejected("quota"), rank: 4 };
+const overflow: CodeMeaning = { failure: rejection("context_overflow"), rank: 4 };
+const policy: CodeMeaning = { failure: rejection("content_policy"), rank: 4 };
+const quota: CodeMeaning = { failure: rejection("quota"), rank: 4 };
 const toolInput: CodeMeaning = { failure: { kind: "invalid_tool_input" }, rank: 4 };
-const auth: CodeMeaning = { failure: rejected("auth"), rank: 3 };
-const payload: CodeMeaning = { failure: rejected("payload_too_large"), rank: 3 };
-const notFound: CodeMeaning = { failure: rejected("not_found"), rank: 3 };
+const auth: CodeMeaning = { failure: rejection("auth"), rank: 3 };
+const payload: CodeMeaning = { failure: rejection("payload_too_large"), rank: 3 };
+const notFound: CodeMeaning = { failure: rejection("not_found"), rank: 3 };
 const rate: CodeMeaning = { failure: { kind: "rate_limited" }, rank: 2 };
 const overloaded: CodeMeaning = { failure: { kind: "overloaded" }, rank: 2 };
 const begun: CodeMeaning = { failure: { kind: "overloaded" }, rank: 2, not_processed: false };
-const permission: CodeMeaning = { failure: rejected("permission"), rank: 2 };
+const permission: CodeMeaning = { failure: rejection("permission"), rank: 2 };
 const cancelled: CodeMeaning = { failure: { kind: "cancelled", by: "provider" }, rank: 2 };
-const invalid: CodeMeaning = { failure: rejected("invalid_request"), rank: 1 };
+const invalid: CodeMeaning = { failure: rejection("invalid_request"), rank: 1 };
 const server: CodeMeaning = { failure: { kind: "server_error" }, rank: 1 };
 /** The request was not at fault: the type outranks the status, and `x-should-retry` beside it says that the gateway has retried. */
 const gaveUp: CodeMeaning = { failure: { kind: "server_error" }, rank: 4 };
 /** A request that this server can never serve, according to a sentence. It outranks a status of 5xx and codes that say less. */
-const never: CodeMeaning = { failure: rejected("invalid_request"), rank: 4 };
+const never: CodeMeaning = { failure: rejection("invalid_request"), rank: 4 };
 /** A request that exceeds a limit of its account: a rate limit in form, but no wait makes it fit. */
-const larger: CodeMeaning = { failure: rejected("payload_too_large"), rank: 4 };
+const larger: CodeMeaning = { failure: rejection("payload_too_large"), rank: 4 };
 
 /** [the provider, the meaning, the codes as spelled on the wire]. */
 const rows: ReadonlyArray<readonly [string, CodeMeaning, string]> = [
@@ -191,7 +191,7 @@ const table: ReadonlyMap<string, CodeMeaning> = new Map(
   [...rows].reverse().flatMap(([, meaning, codes]) => spelt(codes).map((code) => [bare(code), meaning] as const)),
 );
 
-known(rows.flatMap(([, , codes]) => spelt(codes)));
+addKnownCodes(rows.flatMap(([, , codes]) => spelt(codes)));
 
 /** Looks up a provider's code, in any case and with any separators; `com.amazon.coral.service#X` is X. */
 export const lookup = (code: string): CodeMeaning | undefined => {

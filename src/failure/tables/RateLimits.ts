@@ -5,7 +5,7 @@
  * to wait.
  */
 import { timestamp } from "./Instants.ts";
-import { bounded, decimal, duration, fromNumber, header, responseDate } from "./RetryAfter.ts";
+import { clampWait, decimal, duration, fromNumber, header, responseDate } from "./RetryAfter.ts";
 
 /** Buckets of one response. */
 export interface Buckets {
@@ -73,9 +73,9 @@ const waitOf = (value: string | undefined, nowMs: number | undefined): number | 
   const number = decimal(value);
   if (number !== undefined) return fromNumber(number, nowMs);
   const atMs = timestamp(value.trim());
-  if (atMs !== undefined) return nowMs === undefined ? undefined : bounded(atMs - nowMs);
+  if (atMs !== undefined) return nowMs === undefined ? undefined : clampWait(atMs - nowMs);
   const wait = /^\s*\d/.test(value) ? duration(value) : undefined;
-  return wait === undefined ? undefined : bounded(wait);
+  return wait === undefined ? undefined : clampWait(wait);
 };
 
 /**

@@ -27,9 +27,9 @@ export type HeadersLike = Record<string, string | undefined> | { readonly get: (
  */
 export const fromHeaders = (headers: unknown, nowMs?: number): number | undefined => {
   const precise = decimal(header(headers, "retry-after-ms"));
-  if (precise !== undefined && precise > 0) return bounded(precise);
+  if (precise !== undefined && precise > 0) return clampWait(precise);
   const plain = fromValue(header(headers, "retry-after"), responseDate(headers, nowMs));
-  return plain ?? (precise === undefined ? undefined : bounded(precise));
+  return plain ?? (precise === undefined ? undefined : clampWait(precise));
 };
 
 /**
@@ -49,14 +49,14 @@ export const fromBody = (error: unknown): number | undefined => {
   for (const detail of elements(get(error, "details"))) {
     const delay = get(detail, "retryDelay");
     const wait = typeof delay === "string" ? duration(delay) : protobufDuration(delay);
-    if (wait !== undefined) return bounded(wait);
+    if (wait !== undefined) return clampWait(wait);
   }
   for (const holder of [error, get(error, "metadata")]) {
     const milliseconds = number(holder, "retry_after_ms");
-    if (milliseconds !== undefined && milliseconds >= 0) return bounded(milliseconds);
+    if (milliseconds !== undefined && milliseconds >= 0) return clampWait(milliseconds);
     const seconds =
       number(holder, "retry_after") ?? number(holder, "retry_after_seconds") ?? number(holder, "resets_in_seconds");
-    if (seconds !== undefined && seconds >= 0 && seconds < epochSecondsMin) return bounded(seconds * 1_000);
+    if (seconds !== undefined && seconds >= 0 && seconds < epochSecondsMin) return clampWait(seconds * 1_000);
   }
   return undefined;
 };
@@ -64,7 +64,7 @@ export const fromBody = (error: unknown): number | undefined => {
 /** Reads the wait that a library has already parsed: `retryAfter` of Effect's AiError, a Duration. */
 export const fromError = (error: unknown): number | undefined => {
   const wait = get(error, "retryAfter");
-  return Duration.isDuration(wait) && Duration.isFinite(wait) ? bounded(Duration.toMillis(wait)) : undefined;
+  return Duration.isDuration(wait) && Duration.isFinite(wait) ? clampWait(Duration.toMillis(wait)) : undefined;
 };
 
 /** Reads one header in any case. Redacted and repeated values that are not text are left out. */
@@ -94,18 +94,18 @@ const fromValue = (value: string | undefined, nowMs: number | undefined): number
   if (number !== undefined) return fromNumber(number, nowMs);
   if (nowMs === undefined) return duration(value);
   const atMs = httpDate(value.trim(), nowMs);
-  return atMs === undefined ? duration(value) : bounded(atMs - nowMs);
+  return atMs === undefined ? duration(value) : clampWait(atMs - nowMs);
 };
 
 /** Reads seconds, or an epoch in seconds or milliseconds, by the size of the number. */
 export const fromNumber = (number: number, nowMs: number | undefined): number | undefined => {
-  if (number < epochSecondsMin) return bounded(number * 1_000);
+  if (number < epochSecondsMin) return clampWait(number * 1_000);
   const atMs = number < epochSecondsMin * 1_000 ? number * 1_000 : number;
-  return nowMs === undefined ? undefined : bounded(atMs - nowMs);
+  return nowMs === undefined ? undefined : clampWait(atMs - nowMs);
 };
 
 /** Limits a wait to between 0 and `retryAfterMsMax`. */
-export const bounded = (milliseconds: number): number =>
+export const clampWait = (milliseconds: number): number =>
   Math.min(Math.max(Math.round(milliseconds), 0), retryAfterMsMax);
 
 /** Parses a number of at most 16 digits and nine fractional ones. */

@@ -6,7 +6,7 @@
  */
 import { messageCharactersMax } from "../thrown/CauseChain.ts";
 import { nextTimeOfDay, utc } from "./Instants.ts";
-import { bounded, duration } from "./RetryAfter.ts";
+import { clampWait, duration } from "./RetryAfter.ts";
 
 /** Maximum cues of one message that are read. */
 const cuesMax = 16;
@@ -38,7 +38,7 @@ export const read = (message: string, nowMs?: number): number | undefined => {
     const start = index + cue.length;
     const tail = text.slice(start, start + tailCharactersMax).replace(fillers, "");
     const wait = timeIn(tail, nowMs);
-    if (wait !== undefined) return bounded(wait);
+    if (wait !== undefined) return clampWait(wait);
   }
   return undefined;
 };

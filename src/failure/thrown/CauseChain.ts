@@ -76,17 +76,17 @@ export const walk = (error: unknown): ReadonlyArray<Link> => {
   const visitLead = (value: object, lead: string, depth: number): void => {
     const next = get(value, lead);
     if (lead === "errors" && isObject(get(value, "lastError"))) return;
-    visit(lead === "reasons" ? failuresFirst(next) : next, depth + 1, lead);
+    visit(lead === "reasons" ? orderReasons(next) : next, depth + 1, lead);
   };
   visit(error, 0, "");
   return links;
 };
 
 /** A failure is read before a defect, and an interruption only if nothing failed: a finalizer's defect hides neither. */
-const failuresFirst = (reasons: unknown): unknown => {
-  const tagged = (tag: string) => elements(reasons).filter((reason) => text(reason, "_tag") === tag);
-  const failed = [...tagged("Fail"), ...tagged("Die")];
-  return tagged("Fail").length > 0 ? failed : [...failed, ...tagged("Interrupt")];
+const orderReasons = (reasons: unknown): unknown => {
+  const withTag = (tag: string) => elements(reasons).filter((reason) => text(reason, "_tag") === tag);
+  const failed = [...withTag("Fail"), ...withTag("Die")];
+  return withTag("Fail").length > 0 ? failed : [...failed, ...withTag("Interrupt")];
 };
 
 /** Reads a field of any value. A field whose getter or proxy throws counts as missing. */

@@ -17,7 +17,7 @@ const manyDigits = new RegExp(`\\d{${digitsMax + 1}}`);
 
 /**
  * Words of the error codes and error classes of Node, undici, OpenSSL, gRPC, AWS, the AI SDKs and the providers that the tables
- * name. `known` adds the codes of the rows themselves.
+ * name. `addKnownCodes` adds the codes of the rows themselves.
  */
 const words = new Set(
   `abort aborted access account active ai already altname api app application arg argument arguments assertion auth
@@ -46,7 +46,7 @@ const words = new Set(
 const knownCodes = new Set<string>([...TransportCodes.codes, ...Http2Errors.names, ...Http2Errors.nodeCodes]);
 
 /** Makes the codes of a table repeatable. Called by the tables when they load. */
-export const known = (codes: Iterable<string>): void => {
+export const addKnownCodes = (codes: Iterable<string>): void => {
   for (const code of codes) knownCodes.add(code);
 };
 

@@ -57,7 +57,7 @@ export const make = (
   const told: Stream.Stream<News> = Option.isNone(traffic)
     ? Stream.empty
     : Stream.map(traffic.value.changes, ({ run_id }) => ({ runs: [run_id], paths: false }));
-  const messages = Stream.merge(told, looks(recorder, more)).pipe(
+  const messages = Stream.merge(told, pollRecord(recorder, more)).pipe(
     Stream.groupedWithin(messageRunsMax, Duration.millis(gatherMs)),
     Stream.map((news) => {
       const runs = [...new Set(news.flatMap((it) => it.runs))].slice(0, messageRunsMax);
@@ -85,7 +85,7 @@ interface LookOptions {
  * Polls the record and emits the differences. It also emits empty ones, so that progress bars advance and the departure of a
  * reader is noticed.
  */
-const looks = (recorder: RunRecorder["Service"], more: LookOptions): Stream.Stream<News> =>
+const pollRecord = (recorder: RunRecorder["Service"], more: LookOptions): Stream.Stream<News> =>
   Stream.fromEffectSchedule(look(recorder, more), Schedule.spaced(Duration.millis(lookMs))).pipe(
     Stream.mapAccum(
       (): Prints | undefined => undefined,

@@ -57,7 +57,7 @@ export const layer = (totals: Effect.Effect<Totals, RecorderError>) =>
         list: ({ query }) => list(recorder, query),
         run: ({ params }) => find(params.id),
         incidents: ({ params }) => Effect.map(find(params.id), ({ incidents }) => ({ incidents })),
-        export: ({ params }) => Effect.flatMap(find(params.id), exported),
+        export: ({ params }) => Effect.flatMap(find(params.id), exportRecord),
         questions: () =>
           recorder.runs({ state: "asking", limit: questionsMax }).pipe(
             Effect.map((asking) => ({ questions: asking.map(questionOf).filter((it) => it !== undefined) })),
@@ -96,7 +96,7 @@ const findRun = (
 
 const unknownRun = (): ApiNotFound => new ApiNotFound({ reason: "unknown_run", message: "no such run is on record" });
 
-const exported = (record: RunRecord) =>
+const exportRecord = (record: RunRecord) =>
   Effect.try({
     try: () => exportRun(record),
     catch: (error) =>

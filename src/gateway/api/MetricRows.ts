@@ -102,5 +102,5 @@ export const lastingRows = (rows: MetricRows): MetricRows =>
   rows.filter((row) => row._tag !== "Gauge" && !isOfProcess(row));
 
 /** Adds the worker's number to the series about its process. */
-export const numbered = (worker: number, rows: MetricRows): MetricRows =>
+export const addWorkerNumber = (worker: number, rows: MetricRows): MetricRows =>
   rows.map((row) => (isOfProcess(row) ? { ...row, attributes: { ...row.attributes, worker: String(worker) } } : row));

@@ -29,7 +29,7 @@ export const text = (
 ): Effect.Effect<string> =>
   Effect.map(
     Effect.context<never>(),
-    (context) => `${formatted(context)}${PrometheusMetrics.formatUnsafe(ofProcess(status, store, paths))}`,
+    (context) => `${format(context)}${PrometheusMetrics.formatUnsafe(ofProcess(status, store, paths))}`,
   );
 
 /**
@@ -45,10 +45,9 @@ export const rows = (
   Effect.map(Effect.context<never>(), (context) => [...rowsOf(context), ...rowsOf(ofProcess(status, store, paths))]);
 
 /** Formats added-up series. */
-export const textOf = (totals: MetricRows): string =>
-  formatted(Context.make(Metric.MetricRegistry, registryOf(totals)));
+export const textOf = (totals: MetricRows): string => format(Context.make(Metric.MetricRegistry, registryOf(totals)));
 
-const formatted = (context: Context.Context<never>): string => {
+const format = (context: Context.Context<never>): string => {
   const names = new Map(Metric.snapshotUnsafe(context).map((it) => [it.id, conventional(it)]));
   return PrometheusMetrics.formatUnsafe(context, { metricNameMapper: (name) => names.get(name) ?? name });
 };

@@ -49,11 +49,11 @@ export class PathBoard extends Context.Service<
       const paths = yield* Paths;
       const sockets = Option.getOrUndefined(yield* Effect.serviceOption(WorkerSockets));
       if (sockets === undefined) return alone(paths);
-      yield* sockets.replies(listed, () => Effect.sync(() => paths.list().slice(0, pathsMax)));
-      yield* sockets.replies(tried, (path) => paths.tryNow(path));
+      yield* sockets.serveQuery(listed, () => Effect.sync(() => paths.list().slice(0, pathsMax)));
+      yield* sockets.serveQuery(tried, (path) => paths.tryNow(path));
       return {
         list: Effect.map(sockets.askOthers(listed, null), (all) =>
-          merged([paths.list(), ...all.map(({ value }) => value)]),
+          mergePaths([paths.list(), ...all.map(({ value }) => value)]),
         ),
         tryNow: (path) =>
           Effect.map(
@@ -80,7 +80,7 @@ const alone = (paths: Pick<Paths["Service"], "list" | "tryNow">): PathBoard["Ser
 const ranks = { down: 0, returning: 1, up: 2 } as const;
 
 /** Merges the lists into one row per path: the state of the worker that sees it worst, with the waiting runs of all workers. */
-export const merged = (lists: ReadonlyArray<ReadonlyArray<PathStatus>>): ReadonlyArray<PathStatus> => {
+export const mergePaths = (lists: ReadonlyArray<ReadonlyArray<PathStatus>>): ReadonlyArray<PathStatus> => {
   const byPath = Map.groupBy(lists.flat(), ({ path }) => path);
   return [...byPath.values()].flatMap((same) => {
     const [worst] = same.toSorted((a, b) => ranks[a.state] - ranks[b.state] || a.since - b.since);

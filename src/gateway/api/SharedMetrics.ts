@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { Effect, Option, Schema, type Scope } from "effect";
 import { query } from "../workers/SignedWire.ts";
 import type { WorkerSockets } from "../workers/WorkerSockets.ts";
-import { lastingRows, MetricRows, numbered, sum } from "./MetricRows.ts";
+import { addWorkerNumber, lastingRows, MetricRows, sum } from "./MetricRows.ts";
 
 /** Asks a worker for the series of its place. */
 const told = query("metrics_told", Schema.Null, MetricRows, 1_000);
@@ -31,7 +31,7 @@ export const fileOf = (folder: string, worker: number): string => join(folder, `
  * @returns the series of all workers
  */
 export const share = Effect.fnUntraced(function* (
-  { askOthers, folder, others, replies, self }: WorkerSockets["Service"],
+  { askOthers, folder, others, serveQuery: replies, self }: WorkerSockets["Service"],
   own: Effect.Effect<MetricRows>,
 ): Effect.fn.Return<Effect.Effect<MetricRows>, never, Scope.Scope> {
   const before = readKept(folder, self);
@@ -44,7 +44,7 @@ export const share = Effect.fnUntraced(function* (
     last = text;
     return rows;
   });
-  const here = Effect.map(kept, (rows) => sum([numbered(self, rows), before]));
+  const here = Effect.map(kept, (rows) => sum([addWorkerNumber(self, rows), before]));
   yield* replies(told, () => here);
   yield* Effect.addFinalizer(() => kept);
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(keepMs), kept)));

@@ -60,7 +60,7 @@ export const layer: Layer.Layer<Paths> = Layer.effect(
     const workers = Option.getOrUndefined(yield* Effect.serviceOption(WorkerSockets));
     const facts = Option.getOrUndefined(yield* Effect.serviceOption(RunRecorder))?.shared;
     if (facts === undefined) return yield* Paths.make;
-    CredentialDigest.keyedBy(sharedKey(facts.secret, "credential"));
+    CredentialDigest.setKey(sharedKey(facts.secret, "credential"));
     const put = yield* putting(facts);
     const paths = workers === undefined ? yield* makeAmong({}) : yield* among(workers, facts, put);
     const { own } = paths;
@@ -74,8 +74,8 @@ export const layer: Layer.Layer<Paths> = Layer.effect(
     const tell = yield* telling(put);
     return {
       ...own,
-      refused: (scope, refusal) => {
-        own.refused(scope, refusal);
+      recordRefusal: (scope, refusal) => {
+        own.recordRefusal(scope, refusal);
         const { kind, onlyThis, waitMs } = refusal;
         const word = { path: scope.path, credential: scope.credential, model: scope.model, kind, waitMs };
         if (!onlyThis && isSendable(word)) tell(word);
@@ -105,11 +105,11 @@ const putting = Effect.fnUntraced(function* (facts: SharedFacts): Effect.fn.Retu
 const hearing = (
   facts: SharedFacts,
   kind: ToldKind,
-  heard: (fact: Fact) => void,
+  onFact: (fact: Fact) => void,
 ): Effect.Effect<void, never, Scope.Scope> => {
   let known: ReadonlySet<string> = new Set();
   return FactLooks.make(facts, kind, outageWords, (all) => {
-    for (const fact of all) if (fact.node !== facts.node && !known.has(fact.stamp)) heard(fact);
+    for (const fact of all) if (fact.node !== facts.node && !known.has(fact.stamp)) onFact(fact);
     known = new Set(all.map(({ stamp }) => stamp));
   });
 };
@@ -121,15 +121,15 @@ const among = Effect.fnUntraced(function* (
 ): Effect.fn.Return<PathsAmong, never, Scope.Scope> {
   const processes = () => workers;
   // Without a folder, sibling processes cannot be identified.
-  if (folder === undefined) return yield* makeAmong({ processes });
-  const found = (path: string, word: PathWord) => {
+  if (folder === undefined) return yield* makeAmong({ processCount: processes });
+  const publishFound = (path: string, word: PathWord) => {
     const value = { gateway: folder, path, word };
     put("path", digestOf([folder, path]), JSON.stringify(value), foundMs);
   };
-  const paths = yield* makeAmong({ processes, found });
+  const paths = yield* makeAmong({ processCount: processes, reportFinding: publishFound });
   yield* hearing(facts, "path", ({ value }) => {
     const it = Option.getOrUndefined(readFound(value));
-    if (it?.gateway === folder) paths.heard(it.path, it.word);
+    if (it?.gateway === folder) paths.onFinding(it.path, it.word);
   });
   return paths;
 });

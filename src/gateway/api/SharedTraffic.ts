@@ -40,12 +40,12 @@ export const layer = <Out, E, R>(own: Layer.Layer<Traffic | Out, E, R>): Layer.L
         const sockets = Option.getOrUndefined(yield* Effect.serviceOption(WorkerSockets));
         if (sockets === undefined) return context;
         const { changes, status } = Context.get(context, Traffic);
-        yield* sockets.replies(told, () => status);
+        yield* sockets.serveQuery(told, () => status);
         const all = Effect.all([status, sockets.askOthers(told, null)], { concurrency: 2 });
         const shared = {
           ...{ changes, own: status },
           status: Effect.map(all, ([here, others]) =>
-            summed(
+            sumTraffic(
               here,
               others.map(({ value }) => value),
             ),
@@ -57,7 +57,7 @@ export const layer = <Out, E, R>(own: Layer.Layer<Traffic | Out, E, R>): Layer.L
   );
 
 /** Combines the traffic of all workers. */
-export const summed = (here: TrafficStatus, others: ReadonlyArray<TrafficStatus>): TrafficStatus => {
+export const sumTraffic = (here: TrafficStatus, others: ReadonlyArray<TrafficStatus>): TrafficStatus => {
   const all = [here, ...others];
   const sum = (of: (status: TrafficStatus) => number) => all.reduce((total, status) => total + of(status), 0);
   const tokens = new Map<string, number>();

@@ -200,7 +200,7 @@ const shareOf = (record: RunRecord, prices: Prices): RunShare => {
 
 const sum = (shares: ReadonlyArray<RunShare>, complete: boolean): Totals => {
   const count = (of: (share: RunShare) => boolean) => shares.filter(of).length;
-  const wasted = (field: keyof typeof Wasted.Type) => shares.reduce((all, share) => all + share.wasted[field], 0);
+  const sumWasted = (field: keyof typeof Wasted.Type) => shares.reduce((all, share) => all + share.wasted[field], 0);
   return {
     runs: shares.length,
     live: count(({ live }) => live),
@@ -211,10 +211,10 @@ const sum = (shares: ReadonlyArray<RunShare>, complete: boolean): Totals => {
     open_questions: count(({ open }) => open),
     stopped: count(({ stopped }) => stopped),
     wasted: {
-      input_tokens: wasted("input_tokens"),
-      output_tokens: wasted("output_tokens"),
-      characters: wasted("characters"),
-      bytes: wasted("bytes"),
+      input_tokens: sumWasted("input_tokens"),
+      output_tokens: sumWasted("output_tokens"),
+      characters: sumWasted("characters"),
+      bytes: sumWasted("bytes"),
     },
     tokens: spentOf(shares.map(({ tokens }) => tokens)),
     by_rule: rulesOf(shares),
@@ -242,7 +242,7 @@ const spentOf = (all: ReadonlyArray<RunTokens>): typeof Spent.Type => {
 };
 
 const rulesOf = (shares: ReadonlyArray<RunShare>): Totals["by_rule"] => {
-  const rows = grouped(
+  const rows = groupBy(
     shares.flatMap(({ rules }) => rules),
     ({ action, rule }) => `${rule} ${action}`,
   ).map(({ first, all }) => ({ ...first, decisions: all.length }));
@@ -250,7 +250,7 @@ const rulesOf = (shares: ReadonlyArray<RunShare>): Totals["by_rule"] => {
 };
 
 const providersOf = (shares: ReadonlyArray<RunShare>): Totals["by_provider"] =>
-  grouped(shares, ({ record: { provider } }) => JSON.stringify([provider.id, provider.model]))
+  groupBy(shares, ({ record: { provider } }) => JSON.stringify([provider.id, provider.model]))
     .map(({ all, first }) => {
       const { id, model } = first.record.provider;
       return {
@@ -266,7 +266,7 @@ const providersOf = (shares: ReadonlyArray<RunShare>): Totals["by_provider"] =>
     .sort((a, b) => b.runs - a.runs)
     .slice(0, totalsProvidersMax);
 
-const grouped = <A>(
+const groupBy = <A>(
   values: ReadonlyArray<A>,
   key: (value: A) => string,
 ): Array<{ readonly first: A; readonly all: Array<A> }> => {

@@ -50,7 +50,7 @@ export class AttachKeys {
     const { body, headers, method, target, tenant, upstream } = request;
     const given = choosing.map((name) => valuesOf(headers, name));
     const words = ["request", tenant ?? null, method, upstream, target, shown, given];
-    return formHash({ words, body, leftOut: nothing }, this.#begun());
+    return formHash({ words, body, leftOut: nothing }, this.#newHmac());
   }
 
   /** Computes the key of the client that may read a response: all credentials and the name of its token. */
@@ -58,7 +58,7 @@ export class AttachKeys {
     const words = JSON.stringify(["holder", holder.tenant ?? null, shown]);
     const known = this.#holders.get(words);
     if (known !== undefined) return known;
-    const key = this.#begun().update(words).digest("hex");
+    const key = this.#newHmac().update(words).digest("hex");
     if (words.length > wordsCharactersMax) return key;
     if (this.#holders.size >= holdersMax) this.#holders.clear();
     this.#holders.set(words, key);
@@ -71,7 +71,7 @@ export class AttachKeys {
     return { request: this.request(request, shown), holder: this.holder(request, shown) };
   }
 
-  #begun(): Hmac {
+  #newHmac(): Hmac {
     return createHmac("sha256", this.#key);
   }
 }

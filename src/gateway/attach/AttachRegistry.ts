@@ -142,7 +142,7 @@ export class AttachRegistry {
     this.#byRequest.set(request, same.add(entry));
     if (entry.runId !== undefined) this.#byRun.set(entry.runId, entry);
     this.#updateUnread(entry);
-    return this.#isFull ? this.#makesRoom([]) : none;
+    return this.#isFull ? this.#makeRoom([]) : none;
   }
 
   /** Updates the set of live runs without a reader. */
@@ -171,14 +171,14 @@ export class AttachRegistry {
     this.#bytes += entry.log.held - before;
     const evicted: Array<AttachEntry> = [];
     if (entry.log.length > this.#limits.runBytes) evicted.push(this.#evict(entry, "run_bytes"));
-    return this.#makesRoom(evicted);
+    return this.#makeRoom(evicted);
   }
 
   get #isFull(): boolean {
     return this.#entries.size > this.#limits.runs || this.#bytes > this.#limits.processBytes;
   }
 
-  #makesRoom(evicted: Array<AttachEntry>): ReadonlyArray<AttachEntry> {
+  #makeRoom(evicted: Array<AttachEntry>): ReadonlyArray<AttachEntry> {
     for (const oldest of this.#entries) {
       if (!this.#isFull) break;
       evicted.push(this.#evict(oldest, this.#entries.size > this.#limits.runs ? "runs" : "process_bytes"));
@@ -218,7 +218,7 @@ export class AttachRegistry {
   }
 
   /** Returns the time at which an entry expires if no reader joins; undefined while it has one. */
-  expiresAt({ end, isRead, leftAt, terms }: AttachEntry): number | undefined {
+  expiryOf({ end, isRead, leftAt, terms }: AttachEntry): number | undefined {
     if (isRead) return undefined;
     if (end?.how === "cancelled") return end.at;
     return Math.max(leftAt ?? 0, end?.at ?? 0) + terms.lingerMs;
@@ -273,7 +273,7 @@ export class AttachRegistry {
    * @param holder key of the requesting client
    * @returns `evicted` if it is no longer kept, undefined if it does not exist for this client
    */
-  found(runId: string, holder: string): AttachEntry | "evicted" | undefined {
+  find(runId: string, holder: string): AttachEntry | "evicted" | undefined {
     const entry = this.#byRun.get(runId);
     const known = entry?.terms.holder ?? this.#gone.get(runId);
     if (!isSameKey(known ?? nobody, holder) || known === undefined) return undefined;

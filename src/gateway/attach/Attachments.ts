@@ -42,7 +42,7 @@ export interface AttachListeners {
 /** A new run and its request. */
 export interface Beginning {
   readonly request: KeyedRequest;
-  /** Key of the request, from `keyOf`; undefined if `keyed` supplies it later. */
+  /** Key of the request, from `keyOf`; undefined if `registerKeys` supplies it later. */
   readonly key: string | undefined;
   readonly wish: AttachWish;
   readonly refuse: Refusal;
@@ -88,9 +88,9 @@ export class Attachments {
     this.#serving = {
       registry: this.#registry,
       now: () => this.#now(),
-      changed: (of, what) => this.#onChange(of, what),
-      looked: (of) => this.#look(of),
-      overflowed: (of) => this.#overflowed(of),
+      onChange: (of, what) => this.#onChange(of, what),
+      onUpdate: (of) => this.#look(of),
+      onOverflow: (of) => this.#onOverflow(of),
     };
   }
 
@@ -110,10 +110,10 @@ export class Attachments {
   readonly list = (): ReadonlyArray<AttachableRun> => {
     const now = this.#now();
     const wall = this.#clock.currentTimeMillisUnsafe();
-    const told = (at: number) => Math.round(wall - (now - at));
+    const wallTimeOf = (at: number) => Math.round(wall - (now - at));
     return this.#registry.entries.flatMap((entry) => {
       const known = this.#known.get(entry);
-      const expires = this.#registry.expiresAt(entry);
+      const expires = this.#registry.expiryOf(entry);
       if (known === undefined || entry.runId === undefined) return [];
       return [
         {
@@ -122,10 +122,10 @@ export class Attachments {
           ...(known.token === undefined ? {} : { token: known.token }),
           state: entry.end !== undefined ? ("ended" as const) : entry.isRead ? ("read" as const) : ("left" as const),
           bytes: entry.log.length,
-          began_at: told(known.begunAt),
+          began_at: wallTimeOf(known.begunAt),
           linger_ms: entry.terms.lingerMs,
-          ...(entry.leftAt === undefined ? {} : { left_at: told(entry.leftAt) }),
-          ...(expires === undefined ? {} : { expires_at: told(expires) }),
+          ...(entry.leftAt === undefined ? {} : { left_at: wallTimeOf(entry.leftAt) }),
+          ...(expires === undefined ? {} : { expires_at: wallTimeOf(expires) }),
           attached: known.run.attached,
         },
       ];
@@ -144,7 +144,7 @@ export class Attachments {
   }
 
   #admit({ entry }: LingeringRun, request: string, holder: string): void {
-    this.evicted(this.#registry.admit(entry, { request, holder }));
+    this.onEvicted(this.#registry.admit(entry, { request, holder }));
   }
 
   /**
@@ -157,7 +157,7 @@ export class Attachments {
   }
 
   /** Computes the keys of a run that began without them, in the step in which it began. From now on repeats of its request find it. */
-  keyed(run: LingeringRun, request: KeyedRequest): void {
+  registerKeys(run: LingeringRun, request: KeyedRequest): void {
     const { holder, request: key } = this.#keys.both(request);
     // A run that was stopped meanwhile is not registered.
     const isKnown = this.#known.has(run.entry) && run.entry.evicted === undefined;
@@ -177,7 +177,7 @@ export class Attachments {
   }
 
   /** Counts evicted entries and updates their runs. A run that no client can read any more ends. */
-  evicted(entries: ReadonlyArray<AttachEntry>): void {
+  onEvicted(entries: ReadonlyArray<AttachEntry>): void {
     for (const entry of entries) {
       countEvicted(entry.evicted ?? "runs", this.#context);
       this.#known.get(entry)?.run.notifyChange();
@@ -185,10 +185,10 @@ export class Attachments {
   }
 
   /** Evicts a run whose held output exceeded the limit while its client was away. */
-  #overflowed({ entry }: LingeringRun): void {
+  #onOverflow({ entry }: LingeringRun): void {
     if (entry.evicted !== undefined) return;
     this.#registry.evict(entry, "run_bytes");
-    this.evicted([entry]);
+    this.onEvicted([entry]);
   }
 
   /** True if a request might attach to an existing run; `serveRepeat` determines if it does. */
@@ -206,7 +206,7 @@ export class Attachments {
   serveRepeat(key: string, wish: AttachWish, client: ClientResponse): Effect.Effect<boolean> {
     return Effect.suspend(() => {
       if (!this.mightRepeat(wish)) return none;
-      const taken = this.#taken(key, wish, client, noClients);
+      const taken = this.#tryServeFree(key, wish, client, noClients);
       if (taken !== undefined) return taken;
       const { siblings } = this.#listeners;
       if (siblings === undefined) return this.#replaceSilentClient(key, wish, client);
@@ -222,7 +222,7 @@ export class Attachments {
     return Effect.suspend(() =>
       this.#closing
         ? none
-        : (this.#taken(key, wish, client, noClients) ?? this.#replaceSilentClient(key, wish, client)),
+        : (this.#tryServeFree(key, wish, client, noClients) ?? this.#replaceSilentClient(key, wish, client)),
     );
   }
 
@@ -232,7 +232,7 @@ export class Attachments {
    * @param silent clients that lose their place
    * @returns undefined if there is no such run
    */
-  #taken(
+  #tryServeFree(
     key: string,
     wish: AttachWish,
     client: ClientResponse,
@@ -253,7 +253,7 @@ export class Attachments {
     return Effect.flatMap(
       Effect.filter(clients, ({ isSilent }) => isSilent, { concurrency: "unbounded" }),
       // Another repeat may have taken the same place meanwhile; its client is not among the silent ones.
-      (silent) => (silent.length > 0 ? this.#taken(key, wish, client, new Set(silent)) : undefined) ?? none,
+      (silent) => (silent.length > 0 ? this.#tryServeFree(key, wish, client, new Set(silent)) : undefined) ?? none,
     );
   }
 
@@ -271,14 +271,14 @@ export class Attachments {
    *
    * @param holder key of the requesting client
    */
-  found(runId: string, holder: string): LingeringRun | "evicted" | undefined {
-    const found = this.#registry.found(runId, holder);
+  find(runId: string, holder: string): LingeringRun | "evicted" | undefined {
+    const found = this.#registry.find(runId, holder);
     return typeof found === "object" ? this.#known.get(found)?.run : found;
   }
 
   /** Serves a sibling's run by id. */
-  streamedElsewhere(asked: StreamWish, client: ClientResponse): Effect.Effect<HopResult | "unreachable"> {
-    return this.#listeners.siblings?.streamed(asked, client) ?? Effect.succeed("none");
+  serveStreamElsewhere(asked: StreamWish, client: ClientResponse): Effect.Effect<HopResult | "unreachable"> {
+    return this.#listeners.siblings?.serveStream(asked, client) ?? Effect.succeed("none");
   }
 
   /** Serves a run to an attaching client, from an offset. */
@@ -321,7 +321,7 @@ export class Attachments {
   /** Returns the time at which a run expires; undefined while it has a reader. */
   #dueAt({ entry }: LingeringRun): number | undefined {
     if (entry.isRead) return undefined;
-    return this.#closing || entry.evicted !== undefined ? 0 : this.#registry.expiresAt(entry);
+    return this.#closing || entry.evicted !== undefined ? 0 : this.#registry.expiryOf(entry);
   }
 
   #forget({ entry }: LingeringRun): void {

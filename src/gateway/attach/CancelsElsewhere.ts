@@ -23,15 +23,15 @@ export const make = Effect.fnUntraced(function* (
   cancels: Pick<SharedCancels, "driver"> | undefined,
 ): Effect.fn.Return<CancelsElsewhere | undefined, never, Scope.Scope> {
   if (facts === undefined) return undefined;
-  const held = ({ holder, run_id }: StoredCancels.Cancel) => {
-    const run = holder === undefined ? undefined : attachments.found(run_id, holder);
+  const findRun = ({ holder, run_id }: StoredCancels.Cancel) => {
+    const run = holder === undefined ? undefined : attachments.find(run_id, holder);
     return typeof run === "object" ? run : undefined;
   };
   yield* StoredCancels.hearing(
     facts,
-    (asked) => held(asked) !== undefined,
+    (asked) => findRun(asked) !== undefined,
     (asked) => {
-      const run = held(asked);
+      const run = findRun(asked);
       if (run !== undefined) attachments.cancel(run);
     },
   );

@@ -40,7 +40,7 @@ export class HopResponse extends ClientResponse {
    */
   override get isSilent(): Effect.Effect<boolean> {
     return Effect.suspend(() => {
-      if (this.gone) return Effect.succeed(true);
+      if (this.isGone) return Effect.succeed(true);
       if (!this.#isRemote) return this.#isSilentThere;
       return Effect.flatMap(super.isSilent, (isSilent) => (isSilent ? Effect.succeed(true) : this.#isSilentThere));
     });

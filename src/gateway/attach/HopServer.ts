@@ -5,7 +5,7 @@
  * connection limits.
  */
 import { Cause, Effect, Exit } from "effect";
-import { logged } from "../log/Defect.ts";
+import { logDefect } from "../log/Defect.ts";
 import type { HopListener } from "../workers/SignedWire.ts";
 import { HopAsked, type HopWish, read } from "./HopMessage.ts";
 import { HopResponse, type HopSetting } from "./HopResponse.ts";
@@ -33,7 +33,7 @@ export const listenerOf =
         Effect.onExit((exit) =>
           Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)
             ? client.settle
-            : Effect.andThen(logged("a defect ended a request", exit.cause), client.fail),
+            : Effect.andThen(logDefect("a defect ended a request", exit.cause), client.fail),
         ),
         Effect.ignoreCause,
       ),

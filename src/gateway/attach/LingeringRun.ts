@@ -46,11 +46,11 @@ export interface LingeringServing {
   /** Monotonic milliseconds. */
   readonly now: () => number;
   /** Called when a client has attached or left. */
-  readonly changed: (run: LingeringRun, what: "attached" | "left") => void;
+  readonly onChange: (run: LingeringRun, what: "attached" | "left") => void;
   /** Called after a change that may affect the run's deadline. */
-  readonly looked: (run: LingeringRun) => void;
+  readonly onUpdate: (run: LingeringRun) => void;
   /** Called when output held for an absent client exceeded the limit. */
-  readonly overflowed: (run: LingeringRun) => void;
+  readonly onOverflow: (run: LingeringRun) => void;
 }
 
 /** Maximum number of bytes passed to a socket in one step. A client that joins late reads a long response in parts. */
@@ -86,7 +86,7 @@ export class LingeringRun {
     this.entry = entry;
     this.#refuse = refuse;
     this.presence = new Presence(() => entry.log.held);
-    this.presence.whenEvicted(() => serving.overflowed(this));
+    this.presence.whenEvicted(() => serving.onOverflow(this));
     this.#serving = serving;
   }
 
@@ -95,7 +95,7 @@ export class LingeringRun {
   }
 
   /** True if the run should produce more: its client has received everything, or there is no reader. */
-  get wants(): boolean {
+  get shouldProduce(): boolean {
     const reader = this.#reader;
     return reader === undefined || (reader.at >= this.entry.log.length && reader.client.isReady());
   }
@@ -126,9 +126,9 @@ export class LingeringRun {
   }
 
   notifyChange(): void {
-    if (this.#reader !== undefined) this.#copies(this.#reader);
+    if (this.#reader !== undefined) this.#copyAvailable(this.#reader);
     if (this.#watchers.size > 0) for (const watch of [...this.#watchers]) watch();
-    this.#serving.looked(this);
+    this.#serving.onUpdate(this);
   }
 
   /**
@@ -136,7 +136,7 @@ export class LingeringRun {
    *
    * @param isComplete returns true after the terminal marker has arrived
    */
-  headed(head: RelayHead, streaming: boolean, isComplete = this.#isComplete): void {
+  setHead(head: RelayHead, streaming: boolean, isComplete = this.#isComplete): void {
     this.#head ??= { head, streaming };
     this.#isComplete = isComplete;
     this.#refuse = undefined;
@@ -166,21 +166,21 @@ export class LingeringRun {
     try {
       reader.client.passOn(chunks);
     } catch (defect) {
-      this.#dies(reader, defect);
+      this.#die(reader, defect);
       return false;
     }
-    this.#took(reader, log.length);
+    this.#recordTaken(reader, log.length);
     return reader.client.isReady();
   }
 
   /** Records that a client has everything up to an offset. */
-  #took(reader: Reader, at: number): void {
+  #recordTaken(reader: Reader, at: number): void {
     reader.at = at;
     if (this.entry.evicted !== undefined) this.entry.log.dropUntil(at);
   }
 
   /** Ends the body, complete or broken. The first call counts. */
-  bodyEnded(how: "end" | "break"): void {
+  endBody(how: "end" | "break"): void {
     this.#bodyEnd ??= how;
     this.notifyChange();
   }
@@ -191,11 +191,11 @@ export class LingeringRun {
     this.#onStop = undefined;
     // The log outlives the run and must not keep the response's reader alive.
     this.#isComplete = this.#isComplete() ? always : never;
-    this.bodyEnded("break");
+    this.endBody("break");
   }
 
   /** Ends the run with a complete response. */
-  completed(): void {
+  complete(): void {
     // Set before the client is notified, so that a client that leaves with everything leaves a finished run.
     this.#bodyEnd ??= "end";
     this.end("whole");
@@ -265,7 +265,7 @@ export class LingeringRun {
       this.#reader = undefined;
       this.presence.markAway();
       this.#serving.registry.recordDetach(this.entry, this.#serving.now(), delivered);
-      this.#serving.changed(this, "left");
+      this.#serving.onChange(this, "left");
       this.notifyChange();
     }
     this.#resume(reader, Effect.void);
@@ -284,22 +284,22 @@ export class LingeringRun {
   }
 
   /** Writes available output if the client's fiber waits, and resumes the fiber when it has to wait for something else. */
-  #copies(reader: Reader): void {
+  #copyAvailable(reader: Reader): void {
     if (reader.resume === undefined) return;
     try {
       this.#write(reader);
     } catch (defect) {
-      this.#dies(reader, defect);
+      this.#die(reader, defect);
     }
   }
 
   /** A defect while serving a client ends only that client, and the run continues. */
-  #dies(reader: Reader, defect: unknown): void {
+  #die(reader: Reader, defect: unknown): void {
     this.#resume(reader, Effect.die(defect));
   }
 
   #write(reader: Reader): void {
-    if (!this.#heads(reader)) return;
+    if (!this.#tryWriteHead(reader)) return;
     const { client } = reader;
     for (let next = this.#next(reader); next !== undefined; next = this.#next(reader)) {
       if (typeof next === "string") {
@@ -307,7 +307,7 @@ export class LingeringRun {
         return;
       }
       client.writeNow([next]);
-      this.#took(reader, reader.at + next.byteLength);
+      this.#recordTaken(reader, reader.at + next.byteLength);
     }
   }
 
@@ -319,7 +319,7 @@ export class LingeringRun {
   }
 
   /** Writes the head, or reports that there is none. Returns true if a head was written. */
-  #heads(reader: Reader): boolean {
+  #tryWriteHead(reader: Reader): boolean {
     if (reader.isHeaded) return true;
     const { client } = reader;
     if (this.#head !== undefined) {

@@ -81,7 +81,7 @@ export class OtherGateways {
 
   /** Reads the addresses of the others. */
   readonly others: Effect.Effect<ReadonlyArray<string>> = Effect.suspend(() =>
-    Effect.map(this.#reads.tried(this.#facts.all("gateway"), readMs), (rows) => {
+    Effect.map(this.#reads.tryWithin(this.#facts.all("gateway"), readMs), (rows) => {
       if (rows !== undefined) this.#known = this.#knownOf(rows);
       return [...this.#known.keys()];
     }),

@@ -68,14 +68,14 @@ const attachable = Effect.fnUntraced(function* (
   const manner = mannerOf({ headers, protocol: plan.protocol.id, asked: asked.asked }, serving.settings.manner);
   const ended: EndedRequest = { plan, manner, upstream: asked.upstream, client, repeats: serving.options.repeats };
   if (yield* fromMemory(ended)) return;
-  client.access.outlives();
+  client.access.markLingering();
   const run = attachments.begin({
     ...{ request, key, wish: asked.attach },
     refuse: (error, to) => beforeHead(error, { ...ended, client: to }),
   });
   const reader = run.take(client, 0);
   const working = yield* Effect.forkChild(lingering(run, ended, serving), { startImmediately: true });
-  if (key === undefined) attachments.keyed(run, request);
+  if (key === undefined) attachments.registerKeys(run, request);
   yield* run.serve(reader);
   const exit = yield* Fiber.await(working);
   // The end of a stopped run was decided by its stop, so the fiber's exit is ignored.
@@ -94,14 +94,17 @@ const lingering = (run: LingeringRun, request: EndedRequest, serving: RunServing
     const { context } = working;
     run.whenStopped((why) => void Effect.runForkWith(context)(stopping(why, opened, scope, working)));
     const told = reporting({ ...serving, routing: serving.routing.options }, linesOf(run, request));
-    const ends = Effect.sync(() => {
+    const endRun = Effect.sync(() => {
       told.closed();
       run.end("broken");
     });
     const options = optionsOf(run, request, serving, [told.event, context]);
     const sink = logOf(run, opened, serving, request.plan.streaming);
-    const work = worked(run, request, serving, [Scope.provide(Relay.copy(request.plan, options, sink), scope), opened]);
-    return Effect.onExit(work, (exit) => Effect.ensuring(Scope.close(scope, exit), ends));
+    const work = copyToEnd(run, request, serving, [
+      Scope.provide(Relay.copy(request.plan, options, sink), scope),
+      opened,
+    ]);
+    return Effect.onExit(work, (exit) => Effect.ensuring(Scope.close(scope, exit), endRun));
   });
 
 const stopping = Effect.fnUntraced(function* (
@@ -125,16 +128,16 @@ const logOf = (
   { attachments, store }: RunServing,
   streaming: boolean,
 ): Relay.RelaySink => ({
-  isReady: () => run.wants,
-  drained: run.until(() => (run.wants ? true : undefined)),
-  write: (bytes) => attachments.evicted(run.append(bytes)),
+  isReady: () => run.shouldProduce,
+  drained: run.until(() => (run.shouldProduce ? true : undefined)),
+  write: (bytes) => attachments.onEvicted(run.append(bytes)),
   head: (response) => {
     opened.response = response;
-    run.headed(withStoreWord(response.head, store), streaming, response.isComplete);
+    run.setHead(withStoreWord(response.head, store), streaming, response.isComplete);
   },
 });
 
-const worked = (
+const copyToEnd = (
   run: LingeringRun,
   request: EndedRequest,
   { attachments, options }: RunServing,
@@ -142,7 +145,8 @@ const worked = (
 ): Effect.Effect<void, never, StreamProcessor> =>
   Effect.matchEffect(copied, {
     // Forgets a failure told to the client only after completion, because another run of the same request may have failed meanwhile.
-    onSuccess: () => Effect.map(options.repeats?.completed(request.plan.request) ?? Effect.void, () => run.completed()),
+    onSuccess: () =>
+      Effect.map(options.repeats?.forgetResponse(request.plan.request) ?? Effect.void, () => run.complete()),
     onFailure: (error) => {
       if (opened.response !== undefined)
         return behindHead(error, { ...request, client: sinkOf(run, attachments) }, opened.response);
@@ -152,9 +156,9 @@ const worked = (
 
 /** Replaces the client when a run breaks after its head, so that present and later readers get the same ending. */
 const sinkOf = (run: LingeringRun, attachments: Attachments): Pick<ClientResponse, "break" | "end" | "write"> => ({
-  write: (chunks) => Effect.sync(() => attachments.evicted(run.append(chunks))),
-  end: Effect.sync(() => run.bodyEnded("end")),
-  break: Effect.sync(() => run.bodyEnded("break")),
+  write: (chunks) => Effect.sync(() => attachments.onEvicted(run.append(chunks))),
+  end: Effect.sync(() => run.endBody("end")),
+  break: Effect.sync(() => run.endBody("break")),
 });
 
 /** Selects the access records that follow the run: that of its first request, and that of the current reader. */
@@ -166,7 +170,7 @@ const linesOf = (run: LingeringRun, { client }: EndedRequest) => {
   };
   return {
     each,
-    followed: (event: RelayEvent, runId: string) => each((line) => line.followed(event, runId)),
+    recordEvent: (event: RelayEvent, runId: string) => each((line) => line.recordEvent(event, runId)),
     addFacts: (facts: AccessFacts) => each((line) => line.addFacts(facts)),
   };
 };
@@ -179,7 +183,7 @@ const optionsOf = (
 ): Relay.RelayOptions => ({
   ...openingOf(serving, request.manner),
   presence: run.presence,
-  onKeepAlive: () => run.client?.access.heard(),
+  onKeepAlive: () => run.client?.access.recordNoOp(),
   onWaited: (wait) => {
     linesOf(run, request).each((line) => line.addWait(wait.ms));
     countWait(wait, services);

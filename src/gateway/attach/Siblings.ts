@@ -115,8 +115,8 @@ export class Siblings {
     if (facts === undefined || (near === undefined && gateways === undefined)) return undefined;
     const place = { folder: near?.folder, self: near?.self ?? 0, origin: gateways?.origin };
     const made = new Siblings(near, gateways, facts, yield* HeldElsewhere.make(place, facts));
-    yield* near?.replies(hopSilent, (of) => made.#isSilent(of)) ?? Effect.void;
-    yield* gateways?.wire.replies(hopSilent, (of) => made.#isSilentAt(of)) ?? Effect.void;
+    yield* near?.serveQuery(hopSilent, (of) => made.#isSilent(of)) ?? Effect.void;
+    yield* gateways?.wire.serveQuery(hopSilent, (of) => made.#isSilentAt(of)) ?? Effect.void;
     return made;
   });
 
@@ -148,8 +148,8 @@ export class Siblings {
           from === null ? this.#isSilentAt({ hop: id, worker }) : this.#isSilentThere(from, { hop: id, worker }),
       });
       if (sockets !== undefined) {
-        yield* sockets.replies(repeatKnown, (key) => Effect.sync(() => hasRequest(key)));
-        yield* sockets.replies(streamKnown, ({ holder, run_id }) => Effect.sync(() => hasRun(run_id, holder)));
+        yield* sockets.serveQuery(repeatKnown, (key) => Effect.sync(() => hasRequest(key)));
+        yield* sockets.serveQuery(streamKnown, ({ holder, run_id }) => Effect.sync(() => hasRun(run_id, holder)));
         yield* sockets.serveHops(listenerOf({ setting, serve, run }));
       }
       if (this.#gateways !== undefined) yield* this.#serveFar(this.#gateways.wire, serving, setting);
@@ -169,8 +169,8 @@ export class Siblings {
         if (isHere || this.#sockets === undefined) return Effect.succeed(isHere);
         return Effect.map(this.#sockets.askOthers(asked, value), (all) => all.some((it) => it.value));
       };
-      yield* wire.replies(repeatKnown, (key) => any(repeatKnown, key, hasRequest(key)));
-      yield* wire.replies(streamKnown, (of) => any(streamKnown, of, hasRun(of.run_id, of.holder)));
+      yield* wire.serveQuery(repeatKnown, (key) => any(repeatKnown, key, hasRequest(key)));
+      yield* wire.serveQuery(streamKnown, (of) => any(streamKnown, of, hasRun(of.run_id, of.holder)));
       const serveAny: HopServing["serve"] = (wish, client) =>
         Effect.flatMap(serve(wish, client), (isServed) =>
           isServed ? Effect.succeed(true) : this.#forward(wish, client),
@@ -191,7 +191,7 @@ export class Siblings {
   /** Serves another gateway's client from a run of another worker. */
   #forward(wish: HopWish, client: ClientResponse): Effect.Effect<boolean> {
     if (wish._tag === "Stream")
-      return Effect.map(this.#streamed(wish, client, "workers"), ({ result }) => result !== "none");
+      return Effect.map(this.#serveStreamAmong(wish, client, "workers"), ({ result }) => result !== "none");
     const { asked, idempotencyKey, key, repeats } = wish;
     const repeat = { asked, repeats, lingerMs: 0, forbidden: false, idempotencyKey: idempotencyKey ?? undefined };
     return this.#repeated(key, repeat, client, "workers");
@@ -246,13 +246,13 @@ export class Siblings {
    * @returns `unreachable` if no sibling that answers has it and a worker does not answer now; a cancel for that one is put in the
    *   store. An unreachable gateway counts as one without the run
    */
-  readonly streamed = Effect.fnUntraced(
+  readonly serveStream = Effect.fnUntraced(
     { self: this },
     function* (this: Siblings, asked: StreamWish, client: ClientResponse): Effect.fn.Return<HopResult | "unreachable"> {
       const { holder, method, run_id } = asked;
-      const near = yield* this.#streamed(asked, client, "workers");
+      const near = yield* this.#serveStreamAmong(asked, client, "workers");
       if (near.result !== "none") return near.result;
-      const far = yield* this.#streamed(asked, client, "gateways");
+      const far = yield* this.#serveStreamAmong(asked, client, "gateways");
       if (far.result !== "none" || !near.isLate) return far.result;
       const cancel = JSON.stringify({ run_id, holder });
       if (method === "DELETE") yield* Effect.ignore(this.#facts.put("cancel", `${run_id} ${holder}`, cancel, stopMs));
@@ -261,7 +261,7 @@ export class Siblings {
   );
 
   /** Serves a run of some siblings by id. `isLate`: one of them does not answer now. */
-  readonly #streamed = Effect.fnUntraced(
+  readonly #serveStreamAmong = Effect.fnUntraced(
     { self: this },
     function* (
       this: Siblings,

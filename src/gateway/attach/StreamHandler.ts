@@ -10,7 +10,7 @@ import type { RelayRequest } from "../../adapters/relay/RelayTransport.ts";
 import type { ClientResponse } from "../proxy/ClientResponse.ts";
 import type { TrafficMeter } from "../proxy/TrafficMeter.ts";
 import type { Address } from "../routing/Address.ts";
-import { browsed, type Refused } from "../routing/Admission.ts";
+import { type Refused, refuseBrowser } from "../routing/Admission.ts";
 import type { Holder } from "./AttachKey.ts";
 import type { Attachments } from "./Attachments.ts";
 import { offsetIn } from "./AttachWish.ts";
@@ -65,7 +65,7 @@ export const serveHeld = (
   attachments: Attachments,
 ): Effect.Effect<boolean> =>
   Effect.suspend(() => {
-    const run = attachments.found(run_id, holder);
+    const run = attachments.find(run_id, holder);
     if (run === undefined) return Effect.succeed(false);
     const served = serveRun(run, { method, from: from ?? undefined }, client, attachments);
     return Effect.as(
@@ -91,13 +91,13 @@ const tryServe = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Refused | "refused" | "served"> {
   const { headers, method, target } = asked;
   if (method !== "GET" && method !== "HEAD" && method !== "DELETE") return noMethod;
-  const page = browsed({ headers }, target);
+  const page = refuseBrowser({ headers }, target);
   if (page !== undefined) return page;
   const from = offsetIn(headers);
   const holder = attachments.holderOf(asked);
-  const run = attachments.found(run_id, holder);
+  const run = attachments.find(run_id, holder);
   if (run !== undefined) return yield* serveRun(run, { method, from }, client, attachments);
-  const elsewhere = yield* attachments.streamedElsewhere(
+  const elsewhere = yield* attachments.serveStreamElsewhere(
     { _tag: "Stream", run_id, holder, method, from: from ?? null },
     client,
   );

@@ -6,7 +6,7 @@
  * conversation, schemas and descriptions, and replaces any text that is too long to be a name by a placeholder.
  */
 import { Effect } from "effect";
-import { scanned } from "../../adapters/relay/form/JsonScan.ts";
+import { scanInTurns } from "../../adapters/relay/form/JsonScan.ts";
 import * as Json from "../../domain/Json.ts";
 import type { Bytes } from "../upstream/ContentDecoding.ts";
 import { OutlineText } from "./OutlineText.ts";
@@ -69,17 +69,16 @@ export interface KnownBody {
  */
 export type UnknownBody = "not_an_object" | "unread";
 
-/** Reads a body. */
-export const knownBody = (plain: Bytes): Effect.Effect<KnownBody | UnknownBody> =>
+export const readKnownBody = (plain: Bytes): Effect.Effect<KnownBody | UnknownBody> =>
   Effect.suspend(() => {
-    if (plain.byteLength > wholeBytesMax) return outlined(plain);
+    if (plain.byteLength > wholeBytesMax) return readOutline(plain);
     const json = Json.record(Json.parse(utf8.decode(plain))?.json);
     return Effect.succeed(json === undefined ? "not_an_object" : { plain, json, isOutline: false, mayBeParsed: true });
   });
 
-const outlined = (plain: Bytes): Effect.Effect<KnownBody | UnknownBody> => {
+const readOutline = (plain: Bytes): Effect.Effect<KnownBody | UnknownBody> => {
   const outline = outlineOf(plain);
-  return Effect.map(scanned(plain, outline), (end) => {
+  return Effect.map(scanInTurns(plain, outline), (end) => {
     if (end === "done" || end === "deep" || outline.isFull) return "unread";
     const json = end === "json" ? Json.record(Json.parse(outline.text)?.json) : undefined;
     if (json === undefined) return "not_an_object";
@@ -91,6 +90,6 @@ const outlined = (plain: Bytes): Effect.Effect<KnownBody | UnknownBody> => {
 export const outlineOf = (bytes: Uint8Array): OutlineText =>
   new OutlineText(bytes, {
     bytesMax: outlineBytesMax,
-    leavesOut: (name, level) => (level === 1 && conversation.has(name)) || schemas.has(name),
+    shouldOmit: (name, level) => (level === 1 && conversation.has(name)) || schemas.has(name),
     textMax: () => textBytesMax,
   });

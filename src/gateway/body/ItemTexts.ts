@@ -74,7 +74,7 @@ export class ItemTexts implements JsonListener {
 
   get #writing(): OutlineText {
     if (this.#batch === undefined) {
-      this.#batch = new OutlineText(this.#bytes, { ...this.#terms, leavesOut: () => false });
+      this.#batch = new OutlineText(this.#bytes, { ...this.#terms, shouldOmit: () => false });
       this.#batch.open(OPEN_LIST);
     }
     return this.#batch;

@@ -16,7 +16,7 @@ export interface OutlineTerms {
    * @param name the name as written; empty if it is escaped or long
    * @param level of the object that contains the member: 1 for the outermost
    */
-  readonly leavesOut: (name: string, level: number) => boolean;
+  readonly shouldOmit: (name: string, level: number) => boolean;
   /** Maximum size of a string that is kept as the value of a member, in bytes. */
   readonly textMax: (name: string) => number;
 }
@@ -113,7 +113,7 @@ export class OutlineText implements JsonListener {
     this.#take(this.#bytes.subarray(from, to));
     this.#byte(COLON);
     this.#name = nameOf(this.#bytes, from, to);
-    this.#leftOut = this.#terms.leavesOut(this.#name, this.#level);
+    this.#leftOut = this.#terms.shouldOmit(this.#name, this.#level);
   };
 
   readonly scalar = (from: number, to: number): void => {

@@ -85,7 +85,7 @@ const titleOf = (page: WebPage | undefined): ProviderWords | undefined =>
 const factsOf = ({ attempts, failure, rule }: RelayInterrupted) => ({ attempts, failure, rule });
 
 /** The answer to a repeat of that request, from memory, with its age in whole seconds. */
-export const recalled = ({ ageMs, told }: Recalled): GivenUp => {
+export const recallFailure = ({ ageMs, told }: Recalled): GivenUp => {
   const age = String(Math.floor(ageMs / 1000));
   return {
     ...told,

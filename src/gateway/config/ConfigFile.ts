@@ -42,12 +42,12 @@ export const readConfig = (sources: ConfigSources): ConfigRead => {
   if ("broken" in read) return { problems: [problemAt([], read.broken)] };
   const twice = read.repeated.map((path) => problemAt(path, "expected this name once"));
   const decoded = decode(read.value);
-  if (Result.isFailure(decoded)) return found([...twice, ...problemsOf(decoded.failure).map(orInstead)], {}, []);
+  if (Result.isFailure(decoded)) return toConfigRead([...twice, ...problemsOf(decoded.failure).map(orInstead)], {}, []);
   const reader = new Reader(sources);
   const own = optionsOf(decoded.success);
   // `ConfigSchema` consists of the schemas from which these types derive.
   const options = { ...own, ...reader.all(decoded.success as ConfigParts) };
-  return found([...twice, ...reader.problems, ...problemsOfPolicy(own.policy)], options, reader.warnings);
+  return toConfigRead([...twice, ...reader.problems, ...problemsOfPolicy(own.policy)], options, reader.warnings);
 };
 
 /**
@@ -72,7 +72,7 @@ const orInstead = ({ message, path }: ConfigProblem): ConfigProblem => {
 
 const decode = Schema.decodeUnknownResult(ConfigSchema, parsing);
 
-const found = (
+const toConfigRead = (
   [first, ...others]: ReadonlyArray<ConfigProblem>,
   options: ProgramOptions,
   warnings: ReadonlyArray<ConfigProblem>,

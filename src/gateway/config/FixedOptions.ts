@@ -11,7 +11,7 @@ import type { ProgramOptions } from "./ProgramOptions.ts";
  *
  * @param among the options to compare
  */
-export const fixedIn = (
+export const fixedChangesIn = (
   started: ProgramOptions,
   next: ProgramOptions,
   among: ReadonlyArray<Entry> = entries,

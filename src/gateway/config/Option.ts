@@ -173,7 +173,7 @@ export const yesOrNo = (
 ): Option<boolean, boolean> => makeOption<boolean, boolean>(form, description, Schema.Boolean, about);
 
 /** An option of any other shape. */
-export const shaped = <A, const D extends A | undefined = undefined>(
+export const custom = <A, const D extends A | undefined = undefined>(
   form: Form,
   description: string,
   schema: Schema.Codec<A, unknown>,

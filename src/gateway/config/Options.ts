@@ -17,6 +17,7 @@ import { GatewayAddress } from "./GatewayAddress.ts";
 import {
   apart,
   clock,
+  custom,
   type Entry,
   entriesOf,
   type Filled,
@@ -25,7 +26,6 @@ import {
   integerOr,
   limit,
   type Option,
-  shaped,
   text,
   words,
   yesOrNo,
@@ -86,25 +86,25 @@ export const clocks = {
   run: clock("The whole run, across its attempts"),
 } satisfies Record<keyof Clocks | "connect", Option>;
 
-const spent = (description: string, unit?: "ms") =>
+const budgetLimit = (description: string, unit?: "ms") =>
   integer(description, { min: 0, flag: false, ...(unit === undefined ? {} : { unit }) });
 
 /** The budget of a run. */
 export const budget = {
-  max_auto_retries: spent("Automatic retries, all modes together"),
-  max_not_processed: spent("Retries of requests that were not sent or that the provider did not process"),
-  max_after_shown: spent("Replays after output was shown"),
-  max_after_stall: spent("Replays after a stall"),
-  max_elapsed_ms: spent("Time since the first failure", "ms"),
-  max_retry_after_ms: spent("Maximum Retry-After that a run waits for", "ms"),
-  max_moves: spent("Moves of a run to another route"),
-  max_wasted_tokens: spent(
+  max_auto_retries: budgetLimit("Automatic retries, all modes together"),
+  max_not_processed: budgetLimit("Retries of requests that were not sent or that the provider did not process"),
+  max_after_shown: budgetLimit("Replays after output was shown"),
+  max_after_stall: budgetLimit("Replays after a stall"),
+  max_elapsed_ms: budgetLimit("Time since the first failure", "ms"),
+  max_retry_after_ms: budgetLimit("Maximum Retry-After that a run waits for", "ms"),
+  max_moves: budgetLimit("Moves of a run to another route"),
+  max_wasted_tokens: budgetLimit(
     "Tokens that the broken responses of a run may cost, including those that a retry would repeat; if omitted, no limit",
   ),
-  max_group_retries: spent(
+  max_group_retries: budgetLimit(
     "Automatic retries that the runs of a group (`x-recovery-group`) share; if omitted, no limit",
   ),
-  max_group_wasted_tokens: spent(
+  max_group_wasted_tokens: budgetLimit(
     "Tokens that the broken responses of a group's runs may cost together; if omitted, no limit",
   ),
   max_outage_ms: integerOr(
@@ -195,7 +195,7 @@ export const server = {
     byName(token),
     {},
   ),
-  allowedHosts: shaped(
+  allowedHosts: custom(
     "list",
     "Host names that requests may have in addition to this machine's own, for example host.docker.internal",
     Schema.Array(Schema.String),
@@ -214,7 +214,7 @@ export const server = {
     continueText,
     { default: "ask" },
   ),
-  prefills: shaped(
+  prefills: custom(
     "none",
     "Providers that continue the text at the end of a request, by origin and model (`*` matches any text). They take precedence over the known ones, and the first match decides",
     Schema.Array(PrefillRule),
@@ -246,7 +246,7 @@ export const server = {
     default: 15_000,
     from: "less than the 30 s after which some proxies disconnect",
   }),
-  policy: shaped<StricterRules>(
+  policy: custom<StricterRules>(
     "pairs",
     "By rule: a stricter action than the default policy's (RULE=ask_user or RULE=do_not_retry)",
     // `problemsOfPolicy` checks each rule and action against the policy.
@@ -320,7 +320,7 @@ export const program = {
     default: "text",
     restart: true,
   }),
-  prices: shaped<Prices>(
+  prices: custom<Prices>(
     "none",
     "By model, or by the beginning of its name followed by `*`: the prices for the page, the metrics and `runs list`",
     byName(

@@ -152,7 +152,7 @@ export class Access {
   }
 
   /** Marks the path as the gateway's own. */
-  isOwn(): void {
+  markOwn(): void {
     this.#own = true;
   }
 
@@ -162,7 +162,7 @@ export class Access {
   }
 
   /** Records that the run continues if its client leaves. */
-  outlives(): void {
+  markLingering(): void {
     this.#lingers = true;
   }
 
@@ -172,35 +172,34 @@ export class Access {
   }
 
   /** Records an event of the request's run. */
-  followed(event: RelayEvent, run_id: string): void {
+  recordEvent(event: RelayEvent, run_id: string): void {
     this.#facts.run_id = run_id;
     if (event._tag === "AttemptStarted") this.#facts.attempts = event.attempt;
     if (event._tag === "Continued") this.#seams += 1;
     if (event._tag === "RetryScheduled") this.addFacts({ rule: event.rule });
     if (event._tag === "QuestionAsked") this.addFacts({ rule: event.question.rule });
-    if (event._tag === "RunInterrupted") this.#interrupted(event);
+    if (event._tag === "RunInterrupted") this.#recordInterruption(event);
   }
 
-  #interrupted(event: Extract<RelayEvent, { readonly _tag: "RunInterrupted" }>): void {
+  #recordInterruption(event: Extract<RelayEvent, { readonly _tag: "RunInterrupted" }>): void {
     const { code, kind } = event.failure;
     this.#givenUp = true;
     this.addFacts({ rule: event.rule, failure: kind, code });
   }
 
-  /** Records that a head was written. */
-  headed(status: number): void {
+  recordHead(status: number): void {
     this.#status = status;
     this.#headAt ??= this.#now();
   }
 
   /** Records that bytes of a body were written. */
-  wrote(bytes: number): void {
+  recordWrite(bytes: number): void {
     this.#firstAt ??= this.#now();
     this.#bytes += bytes;
   }
 
   /** Records an event or comment of the gateway's own. */
-  heard(): void {
+  recordNoOp(): void {
     this.#noOps += 1;
   }
 
@@ -241,7 +240,7 @@ export class Access {
       unread,
       upstream,
     } = this.#facts;
-    return defined({
+    return withoutUndefined({
       method: this.#method,
       path: this.#path,
       status: this.#status,
@@ -336,7 +335,7 @@ const plainOf = (segment: string): string => {
 type Optional = { readonly [Key in keyof AccessRecord]: AccessRecord[Key] | undefined };
 
 /** Drops undefined fields and keeps the order. */
-const defined = (fields: Optional): AccessRecord => {
+const withoutUndefined = (fields: Optional): AccessRecord => {
   const known = {};
   keep<object>(known, fields);
   // The loop loses the type, but changes no value.

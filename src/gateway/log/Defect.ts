@@ -16,7 +16,7 @@ export interface DefectLabels {
  *
  * @param what the failure, as a sentence
  */
-export const logged = (what: string, cause: Cause.Cause<unknown>): Effect.Effect<void> =>
+export const logDefect = (what: string, cause: Cause.Cause<unknown>): Effect.Effect<void> =>
   Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError(what, labelsOf(Cause.squash(cause)));
 
 /** The facts of an error that a log may hold. */

@@ -4,7 +4,7 @@
  */
 import { Context, Effect, Metric } from "effect";
 import type { RelayWait } from "../../adapters/relay/RelayWaits.ts";
-import { known, measure, secondsBoundaries } from "../../runtime/run/Measures.ts";
+import { makeMetric, measure, secondsBoundaries } from "../../runtime/run/Measures.ts";
 import type { AccessRecord } from "./AccessRecord.ts";
 
 /** Creates the metric of one series, by its labels. Each series has its own metric, which caches its place in the registry. */
@@ -53,7 +53,7 @@ const noOps: Labelled = (attributes) =>
   });
 
 /** Time that runs waited before a request of theirs, by `for`: `path` or `cooldown`. */
-export const waits = known((attributes) =>
+export const waits = makeMetric((attributes) =>
   Metric.histogram("stream_recovery.gateway.wait_time", {
     description: "Waits of runs for the path to a provider and for announced cooldowns",
     attributes: { unit: "seconds", ...attributes },
@@ -66,7 +66,7 @@ export const countWait = ({ for: what, ms }: RelayWait, context: Context.Context
   measure(waits, ms / 1_000, { for: what }, context);
 
 /** Requests that received the response of an existing run, by `how`: `repeat` or `stream` (by the run's name). */
-export const attached = known((attributes) =>
+export const attached = makeMetric((attributes) =>
   Metric.counter("stream_recovery.gateway.attached", {
     description: "Requests that attached to a run instead of starting one",
     incremental: true,
@@ -75,7 +75,7 @@ export const attached = known((attributes) =>
 );
 
 /** Responses evicted before a client could return for them, by `why`: `run_bytes`, `process_bytes` or `runs`. */
-export const evictions = known((attributes) =>
+export const evictions = makeMetric((attributes) =>
   Metric.counter("stream_recovery.gateway.evicted", {
     description: "Responses kept for returning clients that exceeded the limit",
     incremental: true,

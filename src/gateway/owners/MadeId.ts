@@ -11,15 +11,15 @@ export const searchedBytesMax = 8 * 1024 * 1024;
 
 /** Extracts the id of one response: from a stream's first event with an id, or from a document. */
 export class MadeId {
-  readonly #found: (id: string) => void;
+  readonly #onFound: (id: string) => void;
   readonly #framer = makeFramer({ lineBytesMax: searchedBytesMax, eventBytesMax: searchedBytesMax });
   #document: Array<Uint8Array> | undefined = [];
   #bytes = 0;
   #isOver = false;
 
-  /** @param found called at most once, before the bytes that complete the id are passed on */
-  constructor(found: (id: string) => void) {
-    this.#found = found;
+  /** @param onFound called at most once, before the bytes that complete the id are passed on */
+  constructor(onFound: (id: string) => void) {
+    this.#onFound = onFound;
   }
 
   /** Adds the next bytes, split at any position. */
@@ -49,7 +49,7 @@ export class MadeId {
     const id = Json.string(response?.id);
     if (id === "" || this.#isOver) return;
     this.#end();
-    this.#found(id);
+    this.#onFound(id);
   }
 
   #end(): void {
@@ -61,12 +61,12 @@ export class MadeId {
 /**
  * Extracts the id from an exchange's bytes as they pass.
  *
- * @param found called at most once
+ * @param onFound called at most once
  */
-export const identified = (exchange: RelayExchange, found: (id: string) => void): RelayExchange => {
+export const withIdListener = (exchange: RelayExchange, found: (id: string) => void): RelayExchange => {
   const made = new MadeId(found);
   const { coming } = exchange;
-  const seen = (chunks: ReadonlyArray<Bytes> | undefined) => {
+  const inspect = (chunks: ReadonlyArray<Bytes> | undefined) => {
     if (chunks === undefined) made.end();
     else for (const chunk of chunks) made.take(chunk);
   };
@@ -75,22 +75,22 @@ export const identified = (exchange: RelayExchange, found: (id: string) => void)
     ...(coming === undefined ? {} : { coming }),
     read: async () => {
       const chunks = await exchange.read();
-      seen(chunks);
+      inspect(chunks);
       return chunks;
     },
     arrivals: () => {
       const arrivals = exchange.arrivals?.();
-      return arrivals && { poll: () => polled(arrivals.poll(), seen), wait: (wake) => arrivals.wait(wake) };
+      return arrivals && { poll: () => inspectPoll(arrivals.poll(), inspect), wait: (wake) => arrivals.wait(wake) };
     },
     abort: () => exchange.abort(),
   };
 };
 
-const polled = (
+const inspectPoll = (
   found: ReturnType<Arrivals["poll"]>,
-  seen: (chunks: ReadonlyArray<Bytes> | undefined) => void,
+  inspect: (chunks: ReadonlyArray<Bytes> | undefined) => void,
 ): ReturnType<Arrivals["poll"]> => {
-  if (found?._tag === "end") seen(undefined);
-  else if (found?._tag === "chunk") seen(found.chunk);
+  if (found?._tag === "end") inspect(undefined);
+  else if (found?._tag === "chunk") inspect(found.chunk);
   return found;
 };

@@ -92,18 +92,18 @@ const storeOf = (facts: SharedFacts) => {
     away: "cannot read which tokens made stored responses at other gateways",
     back: "can read again which tokens made stored responses at other gateways",
   });
-  const tried = <A>(asked: Effect.Effect<A, FactsFault>) => outage.tried(asked, storeWaitMs);
+  const tryStore = <A>(asked: Effect.Effect<A, FactsFault>) => outage.tryWithin(asked, storeWaitMs);
   return {
     keep: (digest: string, token: string) =>
       Effect.asVoid(
-        tried(
+        tryStore(
           Effect.flatMap(facts.find("owner", digest), (first) =>
             first === undefined ? facts.put("owner", digest, JSON.stringify(token), keptMs) : Effect.void,
           ),
         ),
       ),
     find: (digest: string) =>
-      Effect.map(tried(facts.find("owner", digest)), (fact) =>
+      Effect.map(tryStore(facts.find("owner", digest)), (fact) =>
         fact === undefined ? undefined : Option.getOrUndefined(tokenIn(fact.value)),
       ),
   };

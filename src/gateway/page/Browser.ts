@@ -111,15 +111,15 @@ const become = (to: PageElement, from: PageElement): void => {
       to.insertBefore(document.adoptNode(wanted), at);
       continue;
     }
-    while (at !== null && at !== match) at = removed(to, at);
+    while (at !== null && at !== match) at = removeNode(to, at);
     if (isElement(match) && isElement(wanted)) become(match, wanted);
     else if (match.nodeValue !== wanted.nodeValue) match.nodeValue = wanted.nodeValue;
     at = match.nextSibling;
   }
-  while (at !== null) at = removed(to, at);
+  while (at !== null) at = removeNode(to, at);
 };
 
-const removed = (parent: PageElement, node: PageNode): PageNode | null => {
+const removeNode = (parent: PageElement, node: PageNode): PageNode | null => {
   const next = node.nextSibling;
   parent.removeChild(node);
   return next;
@@ -151,7 +151,7 @@ const say = (text: string, bad: boolean): void => {
   }, saidMs);
 };
 
-const retries = (calls: string, run: string): Asked => ({
+const retryPrompt = (calls: string, run: string): Asked => ({
   ...{ title: "This may run again", run, no: "Do not retry", yes: "Retry anyway" },
   text: `These calls ran or may have run, and a retry may run them again: ${calls}.`,
 });
@@ -179,7 +179,7 @@ const sure = (asked: Asked): Promise<boolean> =>
 const answer = async (button: PageElement): Promise<void> => {
   const { choice, confirm, of = "", revision, run } = button.dataset;
   if (choice === undefined || run === undefined) return;
-  if (confirm !== undefined && !(await sure(retries(confirm, of)))) return;
+  if (confirm !== undefined && !(await sure(retryPrompt(confirm, of)))) return;
   const given = { revision: Number(revision), choice, ...(confirm === undefined ? {} : { confirm_may_repeat: true }) };
   await post(button, `runs/${encodeURIComponent(run)}/answer`, given, ({ ok, told }) =>
     say(ok ? `Answered: ${button.textContent}` : `Not answered: ${messageOf(told)}`, !ok),
@@ -209,13 +209,13 @@ const post = async (
   button: PageElement,
   path: string,
   body: object,
-  answered: (answered: { readonly ok: boolean; readonly told: unknown }) => void,
+  onAnswer: (answered: { readonly ok: boolean; readonly told: unknown }) => void,
 ): Promise<void> => {
   button.disabled = true;
   try {
     const headers = { "content-type": "application/json", "x-recovery-answer": "1" };
     const response = await fetch(`api/${path}`, { method: "POST", headers, body: JSON.stringify(body) });
-    answered({ ok: response.ok, told: await response.json() });
+    onAnswer({ ok: response.ok, told: await response.json() });
   } catch {
     say("No response: the server cannot be reached", true);
   }
@@ -258,7 +258,7 @@ let isLeading = false;
 let quiet = 0;
 
 /** True if a message requires a refresh: it reports a change, a running bar grows, or relative times are out of date. */
-const concerns = ({ paths, runs }: FeedMessage): boolean => {
+const isRefreshDue = ({ paths, runs }: FeedMessage): boolean => {
   if (paths === true && shown === null) return true;
   if (runs.length === 0) {
     quiet += 1;
@@ -271,7 +271,7 @@ const concerns = ({ paths, runs }: FeedMessage): boolean => {
 const followed = new Map<string, number>();
 
 /** The runs that the feed should watch: this tab's, and those of the tabs that follow it. */
-const wanted = (): ReadonlyArray<string> => {
+const wantedRuns = (): ReadonlyArray<string> => {
   for (const [run, at] of followed) if (clock() - at > silentMs) followed.delete(run);
   return [...new Set([...(shown === null ? [] : [shown]), ...followed.keys()])].slice(0, shownMax);
 };
@@ -288,7 +288,7 @@ const hear = (said: Said): void => {
   }
   const isNew = open && (opened || !isCaughtUp);
   if (isNew) isCaughtUp = true;
-  if (isNew || (message !== undefined && concerns(message))) void refresh();
+  if (isNew || (message !== undefined && isRefreshDue(message))) void refresh();
   badge();
 };
 
@@ -298,8 +298,8 @@ const hear = (said: Said): void => {
  * @returns closes it
  */
 const listen = (tell: (said: Said) => void): (() => void) => {
-  const opened = () => {
-    const runs = wanted();
+  const openSource = () => {
+    const runs = wantedRuns();
     const source = new EventSource(`api/events?${runs.map((run) => `run=${encodeURIComponent(run)}`).join("&")}`);
     source.addEventListener("open", () => tell({ open: true, opened: true }));
     source.addEventListener("error", () => tell({ open: false, opened: false }));
@@ -309,15 +309,15 @@ const listen = (tell: (said: Said) => void): (() => void) => {
     });
     return { source, runs, at: clock() };
   };
-  let now = opened();
+  let now = openSource();
   const timer = window.setInterval(() => {
     const isDeaf = clock() - Math.max(now.at, last.fed) > deafMs;
     // The browser does not reconnect a feed that was refused.
     const isOver = now.source.readyState === 2 && clock() - now.at > pollMs;
-    const isNarrow = wanted().some((run) => !now.runs.includes(run));
+    const isNarrow = wantedRuns().some((run) => !now.runs.includes(run));
     if (isDeaf || isOver || isNarrow) {
       now.source.close();
-      now = opened();
+      now = openSource();
     }
     // While the feed reopens for another run, the old state is kept.
     if (!isNarrow) tell({ open: now.source.readyState === 1, opened: false });
@@ -359,7 +359,7 @@ const join = (steal: boolean): void => {
     channel?.close();
   };
   [feed, isCaughtUp, last.led] = ["start", false, clock()];
-  const held = (): Promise<void> =>
+  const lead = (): Promise<void> =>
     new Promise((resolve) => {
       if (part.signal.aborted) return resolve();
       isLeading = true;
@@ -372,8 +372,8 @@ const join = (steal: boolean): void => {
         resolve();
       });
     });
-  if (locks === undefined || channel === undefined) return void held();
-  locks.request(shared, steal ? { steal } : { signal: part.signal }, held).catch(() => {
+  if (locks === undefined || channel === undefined) return void lead();
+  locks.request(shared, steal ? { steal } : { signal: part.signal }, lead).catch(() => {
     // Another tab took the lead because this one was silent. Follow it.
     if (!part.signal.aborted) join(false);
   });

@@ -37,8 +37,8 @@ export const label = (text: string): Html => html`<bdi class="label">${text}</bd
 const markupOf = (value: HtmlValue): string => {
   if (value === undefined || value === false) return "";
   if (value instanceof Html) return value.markup;
-  if (typeof value === "string") return escaped(value);
-  return typeof value === "number" ? escaped(String(value)) : value.map(markupOf).join("");
+  if (typeof value === "string") return escapeText(value);
+  return typeof value === "number" ? escapeText(String(value)) : value.map(markupOf).join("");
 };
 
 const entities: Readonly<Record<string, string>> = {
@@ -50,7 +50,7 @@ const entities: Readonly<Record<string, string>> = {
   "`": "&#96;",
 };
 
-const escaped = (text: string): string =>
+const escapeText = (text: string): string =>
   printable(text).replace(/[&<>"'`]/g, (character) => entities[character] ?? character);
 
 /**

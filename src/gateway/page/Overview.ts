@@ -10,7 +10,7 @@ import { type OpenQuestion, openQuestionOf } from "../../story/Question.ts";
 import { runStatuses } from "../../story/RunStatus.ts";
 import { runStory } from "../../story/RunStory.ts";
 import { attemptsOf, lastRuleOf } from "../../story/RunSummary.ts";
-import { formatCount, grouped, lasting, momentUtc, relative } from "../../story/Times.ts";
+import { formatCount, groupDigits, lasting, momentUtc, relative } from "../../story/Times.ts";
 import type { ApiInvalid } from "../api/Api.ts";
 import { type Found, scannedRunsMax } from "../api/RunSearch.ts";
 import type { Totals } from "../api/Totals.ts";
@@ -65,11 +65,11 @@ const runSection = ({ absences, asked, found, now, totals }: OverviewModel): Htm
 
 const list = ({ cut, next, runs }: Found, asked: Asked, moment: Moment): Html => html`
     ${runs.length === 0 ? html`<p class="card empty">${nothing(asked, cut)}</p>` : html`<ul class="runs">${runs.map((run) => row(run, moment))}</ul>`}
-    ${cut && runs.length > 0 && html`<p class="hint">${grouped(scannedRunsMax)} runs were searched for this page.</p>`}
+    ${cut && runs.length > 0 && html`<p class="hint">${groupDigits(scannedRunsMax)} runs were searched for this page.</p>`}
     <p class="more">${asked.before !== undefined && html`<a href="${listAddress({ ...asked, before: undefined })}">Newest runs</a> `}${next !== undefined && html`<a href="${listAddress({ ...asked, before: next })}">Older runs</a>`}</p>`;
 
 const nothing = (asked: Asked, cut: boolean): string => {
-  if (cut) return `None of the newest ${grouped(scannedRunsMax)} runs match the search. Older ones may.`;
+  if (cut) return `None of the newest ${groupDigits(scannedRunsMax)} runs match the search. Older ones may.`;
   if (asked.before !== undefined) return "There are no older runs of this kind.";
   return isNarrowed(asked) ? "No run on record matches the search." : empty[asked.filter];
 };

@@ -35,7 +35,7 @@ const card = (path: PathStatus, now: number): Html => {
     <dl class="asks">
       ${path.state !== "up" && html`<div><dt>${path.state === "down" ? "Down" : "Back"} since</dt><dd><time title="${momentUtc(path.since)}">${relative(path.since, now)}</time></dd></div>`}
       ${standing === "down" && path.code !== undefined && html`<div><dt>Why</dt><dd>${label(whyDown(path.code))}${whyDown(path.code) !== path.code && html` <code>${path.code}</code>`}</dd></div>`}
-      ${standing === "down" && html`<div><dt>Asked</dt><dd>${probes(path, now)}</dd></div>`}
+      ${standing === "down" && html`<div><dt>Asked</dt><dd>${probeText(path, now)}</dd></div>`}
       <div><dt>Waiting</dt><dd>${path.waiting === 0 ? "no run" : formatCount(path.waiting, "run")}</dd></div>
     </dl>
     ${path.cooldowns.length > 0 && html`<ul class="plain">${path.cooldowns.slice(0, cooldownsMax).map((it) => cooldown(it, now))}</ul>`}
@@ -46,7 +46,7 @@ const card = (path: PathStatus, now: number): Html => {
 const tryButton = (path: string, id: string): Html =>
   html`<button type="button" class="choice" id="${id}-try" data-path="${path}" aria-describedby="${id}-name">Try now</button>`;
 
-const probes = ({ nextProbeAt, probes: made }: PathStatus, now: number): Html => {
+const probeText = ({ nextProbeAt, probes: made }: PathStatus, now: number): Html => {
   const asked = made === 0 ? "not yet" : made === 1 ? "once" : `${made} times`;
   return nextProbeAt === undefined ? html`${asked}` : html`${asked}, next ${relative(nextProbeAt, now)}`;
 };

@@ -195,7 +195,7 @@ const overviewPage: View = (sources, query) =>
     const hasLive = Result.isSuccess(found) && found.success.runs.some(({ state }) => state === "live");
     const grows = hasLive || paths.some(isDisturbed);
     const notices = yield* noticesOf(sources, now);
-    const page = pageFrame(titled("Runs", asking.length), html`<h1 class="sr">Runs</h1>${notices}${view}`, grows);
+    const page = pageFrame(windowTitle("Runs", asking.length), html`<h1 class="sr">Runs</h1>${notices}${view}`, grows);
     return respond(page, { status: Result.isFailure(found) ? 400 : 200, type: document });
   });
 
@@ -216,7 +216,7 @@ const noticesOf = ({ traffic }: PageSources, now: number): Effect.Effect<Html> =
 const wellStored: StoreState = { writes: "ok" };
 
 /** The window's title. It shows the number of open questions even in a background tab. */
-const titled = (title: string, asking: number): string =>
+const windowTitle = (title: string, asking: number): string =>
   asking === 0 ? title : `(${asking > askingMax ? `${askingMax}+` : asking}) ${title}`;
 
 const runPage = (sources: PageSources, runId: string): Effect.Effect<Response, RecorderError> =>
@@ -226,7 +226,7 @@ const runPage = (sources: PageSources, runId: string): Effect.Effect<Response, R
     const now = yield* Clock.currentTimeMillis;
     if (record === undefined) return notFound();
     const asking = yield* recorder.runs({ state: "asking", limit: askingMax + 1 });
-    const title = titled(`Run ${record.run_id}`, asking.length);
+    const title = windowTitle(`Run ${record.run_id}`, asking.length);
     const absence = (yield* absencesOf(sources)).get(record.run_id);
     const view = html`${yield* noticesOf(sources, now)}${runView(record, now, sources.prices, absence)}`;
     return respond(pageFrame(title, view, record.state === "live"), { type: document });

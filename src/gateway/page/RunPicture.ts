@@ -34,7 +34,7 @@ export const runPicture = (record: RunRecord, place: QuestionPlace, link?: (runI
     <section aria-label="Timeline" class="card">${timelineFigure(timelineOf(story))}</section>
     ${story.texts.length > 0 && html`<section aria-label="Text" class="card"><h2>Where the text continues</h2>${textFigures(story)}</section>`}
     <h2>What happened</h2>
-    ${omitted(story)}
+    ${omittedNote(story)}
     <ol class="attempts">${story.attempts.map((attempt) => attemptView(record, attempt, place))}</ol>
     ${callWords(story)}
   </article>`;
@@ -79,7 +79,7 @@ const orphanedQuestion = (record: RunRecord, { attempts }: RunStory, place: Ques
     : questionBox(record, open, { ...place, tells: true });
 };
 
-const omitted = ({ omitted }: RunStory): Html =>
+const omittedNote = ({ omitted }: RunStory): Html =>
   omitted.length === 0 ? none : html`<p class="hint">Not kept: ${omitted.join(", ")}.</p>`;
 
 /** Lists the calls with an unknown outcome that were settled, and by whom. */

@@ -73,9 +73,9 @@ export const searchForm = (asked: Asked, totals: Totals, invalid: ApiInvalid | u
   const form: FormParts = { sent, field: invalid?.field };
   return html`<form class="search" role="search" aria-label="Search runs" method="get" action="./#runs">
       ${filter !== "all" && html`<input type="hidden" name="filter" value="${filter}">`}
-      ${labelled("Run, model or provider", "wide", input(form, "q", "search"))}
-      ${labelled("Started", "", choice(form, "within", spans))}
-      ${labelled(
+      ${withLabel("Run, model or provider", "wide", input(form, "q", "search"))}
+      ${withLabel("Started", "", choice(form, "within", spans))}
+      ${withLabel(
         "Rule",
         "",
         choice(
@@ -84,12 +84,12 @@ export const searchForm = (asked: Asked, totals: Totals, invalid: ApiInvalid | u
           rules.map((rule) => [rule, rule]),
         ),
       )}
-      ${labelled("End", "", choice(form, "end", endOptions(sent.end)))}
+      ${withLabel("End", "", choice(form, "end", endOptions(sent.end)))}
       <details class="more"${isOpen && html` open`}><summary>More</summary><div>
-        ${labelled("Model", "", input(form, "model", "text", "models"))}
-        ${labelled("Provider", "", input(form, "provider", "text", "providers"))}
-        ${labelled("From (UTC)", "", input(form, "since", "datetime-local"))}
-        ${labelled("Before (UTC)", "", input(form, "until", "datetime-local"))}
+        ${withLabel("Model", "", input(form, "model", "text", "models"))}
+        ${withLabel("Provider", "", input(form, "provider", "text", "providers"))}
+        ${withLabel("From (UTC)", "", input(form, "since", "datetime-local"))}
+        ${withLabel("Before (UTC)", "", input(form, "until", "datetime-local"))}
       </div></details>
       <span class="does"><button>Search</button>${isNarrowed(asked) && html` <a href="${listAddress({ ...asked, sent: {}, before: undefined })}">Clear</a>`}</span>
       ${options("models", models)}${options(
@@ -117,7 +117,7 @@ const endOptions = (sent: string | undefined): ReadonlyArray<readonly [string, s
   return [...states, ...(sent === undefined || states.includes(sent) ? [] : [sent])].map((it) => [it, it]);
 };
 
-const labelled = (title: string, kind: string, control: Html): Html =>
+const withLabel = (title: string, kind: string, control: Html): Html =>
   html`<label class="${kind}"><span>${title}</span>${control}</label>`;
 
 const invalidAttributes = ({ field }: FormParts, name: Field): Html =>

@@ -3,7 +3,7 @@
  */
 import type { RunStory } from "../../story/RunStory.ts";
 import { charactersOf, seamProofs, type TextPiece } from "../../story/SeamWords.ts";
-import { grouped } from "../../story/Times.ts";
+import { groupDigits } from "../../story/Times.ts";
 import { type Html, html, none } from "./Html.ts";
 
 /** Minimum share of the width for the last piece. Its exact length is not recorded. */
@@ -26,7 +26,7 @@ const textFigure = (text: ReadonlyArray<TextPiece>, lengths: ReadonlyMap<number,
 };
 
 const legendOf = ({ attempt, from, proof, to }: TextPiece, index: number): Html =>
-  html`<li><span class="key piece p${index % 2}"><i></i>attempt ${attempt}</span> ${to === undefined ? html`from ${grouped(from)} on` : html`${grouped(from)} to ${grouped(to)}`}${proof !== undefined && html` <span class="key seam"><i></i>after ${charactersOf(from)}: ${seamProofs[proof]}</span>`}</li>`;
+  html`<li><span class="key piece p${index % 2}"><i></i>attempt ${attempt}</span> ${to === undefined ? html`from ${groupDigits(from)} on` : html`${groupDigits(from)} to ${groupDigits(to)}`}${proof !== undefined && html` <span class="key seam"><i></i>after ${charactersOf(from)}: ${seamProofs[proof]}</span>`}</li>`;
 
 /** The width of the drawing. The last piece is as long as its attempt reports, but long enough to be visible. */
 const widthOf = (text: ReadonlyArray<TextPiece>, lengths: ReadonlyMap<number, number>): number => {
@@ -50,14 +50,14 @@ const pieceOf = (
   place: (at: number) => string,
 ): Html => {
   const end = to ?? width;
-  return html`<rect class="piece p${index % 2}" x="${place(from)}" y="6" width="${place(Math.max(0, end - from))}" height="18"><title>attempt ${attempt}: ${to === undefined ? `from ${grouped(from)} on` : `${grouped(from)} to ${grouped(to)}`}</title></rect>`;
+  return html`<rect class="piece p${index % 2}" x="${place(from)}" y="6" width="${place(Math.max(0, end - from))}" height="18"><title>attempt ${attempt}: ${to === undefined ? `from ${groupDigits(from)} on` : `${groupDigits(from)} to ${groupDigits(to)}`}</title></rect>`;
 };
 
 /** Draws a seam and the number of characters before it. */
 const stitches = ({ from, proof }: TextPiece, place: (at: number) => string): Html =>
   proof === undefined
     ? none
-    : html`<svg x="${place(from)}" overflow="visible"><title>seam after ${charactersOf(from)}</title>${stitch}<text y="40" text-anchor="middle">${grouped(from)}</text></svg>`;
+    : html`<svg x="${place(from)}" overflow="visible"><title>seam after ${charactersOf(from)}</title>${stitch}<text y="40" text-anchor="middle">${groupDigits(from)}</text></svg>`;
 
 /** The symbol of a seam in this figure and in the timeline. */
 export const stitch: Html = html`<path class="stitch under" d="M-5 10h10M-5 15h10M-5 20h10"/><path class="stitch" d="M-5 10h10M-5 15h10M-5 20h10"/>`;

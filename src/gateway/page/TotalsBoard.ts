@@ -2,7 +2,7 @@
  * Renders the totals: recovered, asked and stopped runs, by rule, provider and model, and their cost.
  */
 import { dollars } from "../../story/RunTokens.ts";
-import { grouped, momentUtc } from "../../story/Times.ts";
+import { groupDigits, momentUtc } from "../../story/Times.ts";
 import { actions } from "../../story/Words.ts";
 import type { Totals } from "../api/Totals.ts";
 import { type Html, html, label, none } from "./Html.ts";
@@ -16,7 +16,7 @@ export const totalsTiles = (totals: Totals): Html => {
   return html`<section aria-labelledby="totals-title"><h2 id="totals-title">Totals <small>${scope(totals)}</small></h2>
     <dl class="totals">
       ${tile("Runs", totals.runs, totals.live === 0 ? none : html`<small>${totals.live} running</small>`, "quiet")}
-      ${tile("Recovered in silence", recovered, broken === 0 ? none : html`<small>of ${grouped(broken)} broken</small>`, "good")}
+      ${tile("Recovered in silence", recovered, broken === 0 ? none : html`<small>of ${groupDigits(broken)} broken</small>`, "good")}
       ${tile("Asked a person", asked, totals.open_questions === 0 ? none : html`<small>${totals.open_questions} open</small>`, "ask")}
       ${tile("Stopped", stopped, none, stopped === 0 ? "quiet" : "bad")}
       ${tile("Tokens wasted", tokens.wasted, ofAll(tokens), "quiet")}
@@ -34,16 +34,16 @@ export const totalsTables = (totals: Totals): Html =>
 const ofAll = ({ cost_usd: cost, estimated, used, wasted }: Totals["tokens"]): Html =>
   used + wasted === 0
     ? none
-    : html`<small>${estimated ? "about, " : ""}of ${grouped(used + wasted)}${cost === undefined ? "" : `; ${dollars(cost.wasted)} of ${dollars(cost.used + cost.wasted)}`}</small>`;
+    : html`<small>${estimated ? "about, " : ""}of ${groupDigits(used + wasted)}${cost === undefined ? "" : `; ${dollars(cost.wasted)} of ${dollars(cost.used + cost.wasted)}`}</small>`;
 
 const scope = ({ complete, runs, since }: Totals): string => {
   if (runs === 0) return "";
   const from = since === undefined ? "" : ` since ${momentUtc(since)}`;
-  return complete ? `of every run on record${from}` : `of the newest ${grouped(runs)} runs${from}`;
+  return complete ? `of every run on record${from}` : `of the newest ${groupDigits(runs)} runs${from}`;
 };
 
 const tile = (name: string, value: number, note: Html, tone: string): Html =>
-  html`<div class="${tone}"><dt>${name}${note}</dt><dd>${grouped(value)}</dd></div>`;
+  html`<div class="${tone}"><dt>${name}${note}</dt><dd>${groupDigits(value)}</dd></div>`;
 
 const byRule = ({ by_rule }: Totals): Html => {
   const most = Math.max(1, ...by_rule.map(({ decisions }) => decisions));
@@ -51,7 +51,7 @@ const byRule = ({ by_rule }: Totals): Html => {
     .slice(0, rowsMax)
     .map(
       ({ action, decisions, rule }) =>
-        html`<tr><td><code>${rule}</code></td><td class="gauge"><svg height="8" role="img" aria-label="${actions[action].word}"><rect class="${actions[action].tone}" width="${(decisions / most) * 100}%" height="8" rx="2"><title>${actions[action].word}</title></rect></svg></td><td class="n">${grouped(decisions)}</td></tr>`,
+        html`<tr><td><code>${rule}</code></td><td class="gauge"><svg height="8" role="img" aria-label="${actions[action].word}"><rect class="${actions[action].tone}" width="${(decisions / most) * 100}%" height="8" rx="2"><title>${actions[action].word}</title></rect></svg></td><td class="n">${groupDigits(decisions)}</td></tr>`,
     )}</tbody></table></div>`;
 };
 
@@ -60,5 +60,5 @@ const byProvider = ({ by_provider }: Totals): Html =>
     .slice(0, rowsMax)
     .map(
       (it) =>
-        html`<tr><td>${label(it.model ?? it.provider)}${it.model !== undefined && html` <small>${label(it.provider)}</small>`}</td><td class="n">${grouped(it.runs)}</td><td class="n">${grouped(it.recovered)}</td><td class="n">${grouped(it.asked)}</td><td class="n">${grouped(it.stopped)}</td></tr>`,
+        html`<tr><td>${label(it.model ?? it.provider)}${it.model !== undefined && html` <small>${label(it.provider)}</small>`}</td><td class="n">${groupDigits(it.runs)}</td><td class="n">${groupDigits(it.recovered)}</td><td class="n">${groupDigits(it.asked)}</td><td class="n">${groupDigits(it.stopped)}</td></tr>`,
     )}</tbody></table></div>`;

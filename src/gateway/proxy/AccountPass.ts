@@ -4,7 +4,7 @@
 import { Readable } from "node:stream";
 import { fieldOf, isNamed } from "../../adapters/relay/RelayTransport.ts";
 import { MadeId } from "../owners/MadeId.ts";
-import { type Bytes, decoded, isEncoded } from "../upstream/ContentDecoding.ts";
+import { type Bytes, decodeStream, isEncoded } from "../upstream/ContentDecoding.ts";
 import { without } from "../upstream/Headers.ts";
 import type { Secrets } from "../upstream/Secrets.ts";
 import type { PassedResponse, Upstream } from "../upstream/Upstream.ts";
@@ -14,7 +14,7 @@ import type { PassedResponse, Upstream } from "../upstream/Upstream.ts";
  *
  * @param made called with the id of each object that a request stores; without it ids are not looked for
  */
-export const guardedPass = (upstream: Upstream, secrets: Secrets, made?: (id: string) => void): Upstream => ({
+export const guardPass = (upstream: Upstream, secrets: Secrets, made?: (id: string) => void): Upstream => ({
   ...upstream,
   pass: async (request, signal) => {
     // A secret cannot be masked in compressed bytes.
@@ -26,21 +26,21 @@ export const guardedPass = (upstream: Upstream, secrets: Secrets, made?: (id: st
     const seen = made === undefined || isError ? body : identifiedBody(body, made);
     const masked = Readable.from(secrets.body(seen), { objectMode: false });
     // A body abandoned before its first byte was read has not started to read its source, so the source is destroyed separately.
-    masked.once("close", () => response.body.on("error", ignored).destroy());
+    masked.once("close", () => response.body.on("error", ignoreError).destroy());
     return { head: secrets.head(head), body: masked };
   },
 });
 
 const plain = ["accept-encoding", "identity"] as const;
 
-const ignored = (): void => undefined;
+const ignoreError = (): void => undefined;
 
 /** Decodes an error's body so that secrets can be masked. With an unknown encoding the error is passed without its body. */
 const plainError = ({ body, head }: PassedResponse): { head: PassedResponse["head"]; body: AsyncIterable<Bytes> } => {
   const encoding = fieldOf(head.headers, "content-encoding") ?? "";
   if (!isEncoded(encoding)) return { head, body };
   const chunks: AsyncIterator<Bytes> = body[Symbol.asyncIterator]();
-  const source = decoded(encoding, async () => {
+  const source = decodeStream(encoding, async () => {
     const next = await chunks.next();
     return next.done === true ? undefined : [next.value];
   });

@@ -57,18 +57,18 @@ const itsTurn = (response: ServerResponse): Effect.Effect<void> =>
     const { socket } = response.req;
     const settle = () => {
       response.off("socket", turn);
-      socket.off("close", closed);
+      socket.off("close", onClose);
       resume(Effect.void);
     };
     // Node writes the buffered bytes of a response only after this event.
     const turn = () => process.nextTick(settle);
-    const closed = () => {
+    const onClose = () => {
       response.destroy();
       settle();
     };
-    if (socket.destroyed) return closed();
+    if (socket.destroyed) return onClose();
     response.once("socket", turn);
-    socket.once("close", closed);
+    socket.once("close", onClose);
     return Effect.sync(settle);
   });
 

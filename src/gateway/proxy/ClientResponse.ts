@@ -9,7 +9,7 @@ import type { UpstreamName } from "../config/Options.ts";
 import type { Access } from "../log/AccessRecord.ts";
 import type { Refused } from "../routing/Admission.ts";
 import type { Bytes } from "../upstream/ContentDecoding.ts";
-import { isEventStream, reasonPhrase, sendable, unbuffered, without } from "../upstream/Headers.ts";
+import { isEventStream, reasonPhrase, sendable, without, withoutBuffering } from "../upstream/Headers.ts";
 import { breakOff, reset } from "./BrokenEnd.ts";
 import { isUnacknowledged } from "./KernelSockets.ts";
 import { discardRest, isUnread } from "./Lingering.ts";
@@ -63,23 +63,23 @@ export class ClientResponse {
   }
 
   /** True if the client left before the response ended. */
-  get gone(): boolean {
+  get isGone(): boolean {
     return this.#gone && !this.#over;
   }
 
   /** True after the head was written. */
-  get begun(): boolean {
+  get hasBegun(): boolean {
     return this.#response.headersSent;
   }
 
   /** Notes that the client waits for `100 Continue` before it sends its body (RFC 9110, 10.1.1); `invite` sends it. */
-  expectsInvitation(): void {
+  expectInvitation(): void {
     this.#expects = true;
   }
 
   /** Sends a pending `100 Continue`. Called before a body is read, and never if it is refused unread. */
   readonly invite = (): void => {
-    if (this.#expects && !this.#gone && !this.begun) this.#response.writeContinue();
+    if (this.#expects && !this.#gone && !this.hasBegun) this.#response.writeContinue();
     this.#expects = false;
   };
 
@@ -109,7 +109,7 @@ export class ClientResponse {
   whenGone(act: () => void, isComplete: () => boolean = never): void {
     this.#onGone = act;
     this.#isComplete = isComplete;
-    if (this.gone) act();
+    if (this.isGone) act();
   }
 
   /**
@@ -118,11 +118,11 @@ export class ClientResponse {
    * @param stream true if comments may be inserted between events, which makes a content length wrong
    */
   head({ headers, status, statusText }: RelayHead, stream = false): void {
-    if (this.#gone || this.begun) return;
+    if (this.#gone || this.hasBegun) return;
     const whole = stream ? without(headers, "content-length") : headers;
-    const sent = isEventStream(headers) ? unbuffered(whole) : whole;
+    const sent = isEventStream(headers) ? withoutBuffering(whole) : whole;
     this.#response.writeHead(status, reasonPhrase(statusText), sendable(sent).flat());
-    this.access.headed(status);
+    this.access.recordHead(status);
     // An empty write sends the head. `flushHeaders` would send non-ASCII header bytes as UTF-8.
     this.#response.write(empty);
   }
@@ -153,7 +153,7 @@ export class ClientResponse {
   #tryCount(chunks: ReadonlyArray<Bytes>): boolean {
     if (this.#gone) return false;
     if (this.#over) throw new Error("Something wrote to a response after its end");
-    for (const { byteLength } of chunks) this.access.wrote(byteLength);
+    for (const { byteLength } of chunks) this.access.recordWrite(byteLength);
     return true;
   }
 
@@ -174,12 +174,12 @@ export class ClientResponse {
       this.#response.end();
       // The system usually accepts a response in the same step. Node reports it as finished one turn later.
       const sent = this.#response.writableLength === 0 ? Effect.void : this.#drained;
-      return isUnread(this.#response.req) ? Effect.andThen(sent, this.#lingered) : sent;
+      return isUnread(this.#response.req) ? Effect.andThen(sent, this.#linger) : sent;
     });
   }
 
   /** Lets a client that is still sending read its response, and closes the connection if it does not stop. */
-  get #lingered(): Effect.Effect<void> {
+  get #linger(): Effect.Effect<void> {
     return Effect.suspend(() => {
       const { req, socket } = this.#response;
       return Effect.map(discardRest(req), () => {
@@ -205,14 +205,14 @@ export class ClientResponse {
   get settle(): Effect.Effect<void> {
     return Effect.suspend(() => {
       if (!this.#over) return this.break;
-      return this.#lingers ? this.#lingered : Effect.void;
+      return this.#lingers ? this.#linger : Effect.void;
     }).pipe(Effect.catchCause(() => Effect.sync(() => void this.#response.destroy())));
   }
 
   /** Reports a defect: by an error status if no head was sent, and otherwise by a break. */
   get fail(): Effect.Effect<void> {
     return Effect.suspend(() => {
-      if (!this.begun && !this.#over) this.refuse(defect, undefined);
+      if (!this.hasBegun && !this.#over) this.refuse(defect, undefined);
       return this.settle;
     }).pipe(Effect.catchCause(() => Effect.sync(() => void this.#response.destroy())));
   }
@@ -223,7 +223,7 @@ export class ClientResponse {
     upstream: UpstreamName | undefined,
     extra: RelayHead["headers"] = [],
   ): void {
-    if (this.#gone || this.begun) return;
+    if (this.#gone || this.hasBegun) return;
     const document = errorBody({ code, status, reason, message }, upstream);
     this.access.addFacts({ refused: reason });
     this.answer(status, document, [["x-recovery-refused", reason], ...demanded, ...extra]);
@@ -245,7 +245,7 @@ export class ClientResponse {
    * @param own headers in addition to the length
    */
   reply(status: number, body: Buffer, own: RelayHead["headers"]): void {
-    if (this.#gone || this.begun) return;
+    if (this.#gone || this.hasBegun) return;
     const unread = isUnread(this.#response.req);
     this.#over = true;
     this.#lingers = unread;
@@ -258,8 +258,8 @@ export class ClientResponse {
       ...(!unread || own.some(([name]) => name === "connection") ? [] : [["connection", "close"] as const]),
     ];
     this.#response.writeHead(status, sendable(headers).flat());
-    this.access.headed(status);
-    this.access.wrote(body.byteLength);
+    this.access.recordHead(status);
+    this.access.recordWrite(body.byteLength);
     // Ending would close the connection under a client that is still sending. It gets the response first, and is closed after it
     // has stopped.
     if (!unread) return void this.#response.end(body);

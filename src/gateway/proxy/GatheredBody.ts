@@ -79,7 +79,7 @@ export const concatBytes = (chunks: ReadonlyArray<Uint8Array>): Effect.Effect<By
   // The buffer is unpooled, because a slice would keep all of Node's pool alive.
   return length > copiedBytes
     ? concatBytesInTurns(chunks, length)
-    : Effect.sync(() => placed(chunks, Buffer.allocUnsafeSlow(length)));
+    : Effect.sync(() => copyInto(chunks, Buffer.allocUnsafeSlow(length)));
 };
 
 const concatBytesInTurns = Effect.fnUntraced(function* (chunks: ReadonlyArray<Uint8Array>, length: number) {
@@ -97,7 +97,7 @@ const concatBytesInTurns = Effect.fnUntraced(function* (chunks: ReadonlyArray<Ui
   return all;
 });
 
-const placed = (chunks: ReadonlyArray<Uint8Array>, place: Buffer<ArrayBuffer>): Buffer<ArrayBuffer> => {
+const copyInto = (chunks: ReadonlyArray<Uint8Array>, place: Buffer<ArrayBuffer>): Buffer<ArrayBuffer> => {
   let at = 0;
   for (const chunk of chunks) {
     place.set(chunk, at);

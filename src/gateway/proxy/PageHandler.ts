@@ -7,7 +7,7 @@
 import type { IncomingMessage } from "node:http";
 import { Context, Effect } from "effect";
 import type { RelayHeaders } from "../../adapters/relay/RelayTransport.ts";
-import { logged } from "../log/Defect.ts";
+import { logDefect } from "../log/Defect.ts";
 import type { Bytes } from "../upstream/ContentDecoding.ts";
 import { isEventStream, without } from "../upstream/Headers.ts";
 import type { ClientResponse } from "./ClientResponse.ts";
@@ -53,7 +53,7 @@ export const serve = (
 ): Effect.Effect<void> =>
   Effect.withFiber<void>((fiber) => {
     client.whenGone(() => fiber.interruptUnsafe(undefined, Context.empty()));
-    const served = Effect.gen(function* () {
+    const respond = Effect.gen(function* () {
       const response = yield* page?.handle(requestOf(request, asked)) ?? Effect.undefined;
       if (response === undefined)
         return client.refuse({ status: 404, reason: "not_found", message: "This path does not exist." }, undefined);
@@ -65,11 +65,11 @@ export const serve = (
         yield* copyBody(response.body, client, isEventStream(headers) ? closing : Effect.never);
       yield* client.end;
     });
-    return served.pipe(
+    return respond.pipe(
       Effect.catchCause((cause) =>
         Effect.andThen(
-          logged("the page failed", cause),
-          client.begun ? client.break : Effect.sync(() => client.refuse(failed, undefined)),
+          logDefect("the page failed", cause),
+          client.hasBegun ? client.break : Effect.sync(() => client.refuse(failed, undefined)),
         ),
       ),
       Effect.onInterrupt(() => client.break),

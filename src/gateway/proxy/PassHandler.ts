@@ -62,7 +62,7 @@ export const pass = (
             ...labelsOf(error),
             ...(code === undefined ? {} : { code }),
           }),
-          client.begun ? client.break : refuse({ code, kind: failure }, reason, name, client),
+          client.hasBegun ? client.break : refuse({ code, kind: failure }, reason, name, client),
         );
       }),
       Effect.onInterrupt(() => client.break),
@@ -81,7 +81,7 @@ const passThrough = Effect.fnUntraced(function* (
       try: (signal) => upstream.pass(request, signal),
       catch: (error) => new PassFailed({ reason: error instanceof BodyRefused ? "too_long" : "unreachable", error }),
     }),
-    ({ body }) => Effect.sync(() => void body.on("error", ignored).destroy()),
+    ({ body }) => Effect.sync(() => void body.on("error", ignoreError).destroy()),
     { interruptible: true },
   );
   const streams = unrecovered !== undefined && isStream(head, request.url);
@@ -114,7 +114,7 @@ const copyBody = Effect.fnUntraced(function* (body: PassedResponse["body"], clie
 });
 
 /** Errors of an abandoned body no longer matter. */
-const ignored = (): void => undefined;
+const ignoreError = (): void => undefined;
 
 const refuse = (
   failure: FailureSeen,

@@ -27,9 +27,9 @@ export const watchedMax = 10_000;
 export interface PathWatch {
   readonly look: () => void;
   /** Called when a request that is not a run receives a response over a path. */
-  readonly answered: (path: string) => void;
+  readonly onResponse: (path: string) => void;
   /** Called when a run starts to wait for a path. */
-  readonly waits: (path: string, runId: string) => void;
+  readonly onWait: (path: string, runId: string) => void;
 }
 
 interface Outage {
@@ -38,7 +38,7 @@ interface Outage {
   readonly runs: Set<string>;
 }
 
-const blind: PathWatch = { look: () => undefined, answered: () => undefined, waits: () => undefined };
+const blind: PathWatch = { look: () => undefined, onResponse: () => undefined, onWait: () => undefined };
 
 /** Starts the watch. Without the `Paths` service it does nothing. */
 export const make: Effect.Effect<PathWatch, never, Scope.Scope> = Effect.gen(function* () {
@@ -61,8 +61,8 @@ export const make: Effect.Effect<PathWatch, never, Scope.Scope> = Effect.gen(fun
   const watch: PathWatch = {
     look,
     // Credential and model do not matter for reachability.
-    answered: (path) => paths.answered({ path, credential: "", model: undefined }),
-    waits: (path, runId) => {
+    onResponse: (path) => paths.recordResponse({ path, credential: "", model: undefined }),
+    onWait: (path, runId) => {
       watcher.onWait(path, runId);
       look();
     },

@@ -59,7 +59,7 @@ export const serveProbe = (
 ): Effect.Effect<void> =>
   Effect.suspend(() => {
     const { writes } = store();
-    client.access.isOwn();
+    client.access.markOwn();
     const refused =
       method !== "GET" && method !== "HEAD" ? noMethod : isProbeHost(headers, settings) ? undefined : noHost;
     if (refused !== undefined) {

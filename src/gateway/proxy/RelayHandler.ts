@@ -11,7 +11,7 @@ import type { StoreState } from "../api/StoreHealth.ts";
 import { type Manner, mannerOf } from "../clients/Manner.ts";
 import type { GatewaySettings } from "../config/GatewayOptions.ts";
 import type { Access } from "../log/AccessRecord.ts";
-import { logged } from "../log/Defect.ts";
+import { logDefect } from "../log/Defect.ts";
 import { countWait } from "../log/RequestMeasures.ts";
 import type { Routing } from "../routes/Routing.ts";
 import type { Way } from "../routing/Way.ts";
@@ -60,7 +60,7 @@ export const relay = (
   Effect.suspend(() => {
     const scope = Scope.makeUnsafe();
     return Effect.withFiber<void, never, StreamProcessor>((fiber) =>
-      relayed(plan, way, client, serving, scope, fiber),
+      relayScoped(plan, way, client, serving, scope, fiber),
     ).pipe(
       // An interrupted response must not be taken for complete.
       Effect.onInterrupt(() => client.break),
@@ -68,7 +68,7 @@ export const relay = (
     );
   });
 
-const relayed = Effect.fnUntraced(function* (
+const relayScoped = Effect.fnUntraced(function* (
   plan: RelayPlan,
   { asked, upstream }: Pick<Way, "asked" | "upstream">,
   client: ClientResponse,
@@ -88,7 +88,7 @@ const relayed = Effect.fnUntraced(function* (
     plan,
     {
       ...openingOf({ options, routing }, manner),
-      onKeepAlive: () => client.access.heard(),
+      onKeepAlive: () => client.access.recordNoOp(),
       onWaited: (wait) => {
         client.access.addWait(wait.ms);
         countWait(wait, services);
@@ -107,9 +107,9 @@ const relayed = Effect.fnUntraced(function* (
     },
   );
   // Forgets a failure told to the client only after completion, because another run of the same request may have failed meanwhile.
-  const completed = Effect.suspend(() => options.repeats?.completed(plan.request) ?? Effect.void);
+  const forget = Effect.suspend(() => options.repeats?.forgetResponse(plan.request) ?? Effect.void);
   yield* Scope.provide(copied, scope).pipe(
-    Effect.andThen(completed),
+    Effect.andThen(forget),
     Effect.andThen(client.end),
     Effect.catchTag("RelayInterrupted", (error) =>
       response === undefined ? beforeHead(error, request) : behindHead(error, request, response),
@@ -126,7 +126,7 @@ const leaving = (
   services: Context.Context<never>,
 ): (() => void) => {
   const leave = Effect.flatMap(cancel, (cancelled) => (cancelled ? Effect.void : Scope.close(scope, Exit.void)));
-  const left = Effect.catchCause(leave, (cause) => logged("cannot abandon a request whose client left", cause));
+  const left = Effect.catchCause(leave, (cause) => logDefect("cannot abandon a request whose client left", cause));
   return () => void Effect.runForkWith(services)(left);
 };
 
@@ -134,14 +134,14 @@ const leaving = (
 export const openingOf = ({ options, routing }: Pick<RelayServing, "options" | "routing">, manner: Manner) => ({
   ...options,
   ...routing.options,
-  ...heldFor(manner),
+  ...holdOptionsOf(manner),
   transport: routing.transport,
   asks: "if_it_matters" as const,
   runIdPrefix,
 });
 
 /** Maps a client's manner to holding, keep-alives and the form of the ending. */
-const heldFor = ({ firstNoOp, holdMaxMs, onBreak, patienceMs, reveal }: Manner) => ({
+const holdOptionsOf = ({ firstNoOp, holdMaxMs, onBreak, patienceMs, reveal }: Manner) => ({
   reveal,
   firstNoOp,
   head: { withinMs: patienceMs },
@@ -160,20 +160,20 @@ interface Listeners {
 }
 
 /** Reports a run's events to the meter, the path watch and the access record. */
-export const reporting = ({ meter, routing, watch }: Listeners, access: Pick<Access, "followed" | "addFacts">) => {
+export const reporting = ({ meter, routing, watch }: Listeners, access: Pick<Access, "recordEvent" | "addFacts">) => {
   let runId: string | undefined;
   let path = routing.path?.id;
   return {
     event: (event: RelayEvent, { run_id }: Relay.RelayRun): void => {
       if (runId === undefined) meter.opened(run_id);
       runId = run_id;
-      access.followed(event, run_id);
+      access.recordEvent(event, run_id);
       if (event._tag === "AttemptStarted") {
         const moved = routing.routes?.find(({ id }) => id === event.route);
         path = (moved ?? routing).path?.id;
         access.addFacts({ route: moved?.id ?? routing.route?.id });
       }
-      if (event._tag === "Waiting" && event.for === "path" && path !== undefined) watch.waits(path, run_id);
+      if (event._tag === "Waiting" && event.for === "path" && path !== undefined) watch.onWait(path, run_id);
       else if (event._tag !== "AttemptStarted" && event._tag !== "RunCompleted") watch.look();
       if (event._tag !== "RunInterrupted" && event._tag !== "CallVerified") meter.changed({ run_id, what: event._tag });
     },

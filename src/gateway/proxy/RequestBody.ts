@@ -7,7 +7,7 @@ import { Clock, Effect, Schema, Scope, Semaphore } from "effect";
 import { Alarm, Alarms } from "../../adapters/relay/Alarms.ts";
 import type { GatewayLimits } from "../config/Options.ts";
 import { type Holder, Shares } from "../limits/Shares.ts";
-import { type Bytes, decodedBody } from "../upstream/ContentDecoding.ts";
+import { type Bytes, decodeBody } from "../upstream/ContentDecoding.ts";
 import { concatBytes, GatheredBody } from "./GatheredBody.ts";
 
 /**
@@ -42,7 +42,7 @@ export class BodyStore {
     this.#limits = limits;
   }
 
-  get kept(): number {
+  get keptBytes(): number {
     return this.#shares.total;
   }
 
@@ -57,7 +57,7 @@ export class BodyStore {
       if (Number(request.headers["content-length"] ?? 0) > this.#limits.maxBodyBytes)
         return Effect.fail(new BodyRefused({ reason: "too_long" }));
       invite();
-      return gathered(request, take);
+      return gather(request, take);
     });
   }
 
@@ -69,11 +69,11 @@ export class BodyStore {
    * @param holder the client that the body counts for
    * @returns undefined for an unknown encoding or invalid bytes
    */
-  decoded(encoding: string, body: Bytes, holder?: Holder): Effect.Effect<Bytes | undefined, BodyRefused, Scope.Scope> {
+  decode(encoding: string, body: Bytes, holder?: Holder): Effect.Effect<Bytes | undefined, BodyRefused, Scope.Scope> {
     return Effect.flatMap(this.#account(holder), (take) =>
       this.#decoding.withPermit(
         Effect.flatMap(
-          Effect.promise((signal) => decodedBody(encoding, body, take, signal)),
+          Effect.promise((signal) => decodeBody(encoding, body, take, signal)),
           (plain) => {
             if (plain === undefined) return Effect.undefined;
             return "refused" in plain
@@ -110,7 +110,7 @@ export class BodyStore {
 /** Counts bytes, or returns the limit that they exceed. */
 type TakeBytes = (bytes: number) => "too_long" | "busy" | "share" | undefined;
 
-const gathered = (request: IncomingMessage, take: TakeBytes): Effect.Effect<Bytes, BodyRefused> =>
+const gather = (request: IncomingMessage, take: TakeBytes): Effect.Effect<Bytes, BodyRefused> =>
   Effect.flatMap(Clock.Clock, (clock) => Effect.flatten(gathering(request, take, Alarms.of(clock))));
 
 const gathering = (
@@ -122,11 +122,11 @@ const gathering = (
     const body = new GatheredBody(Number(request.headers["content-length"] ?? 0));
     let came = 0;
     let isOver = false;
-    const look = new Alarm(() => looked());
+    const look = new Alarm(() => checkSpeed());
     const over = () => {
       isOver = true;
       alarms.clear(look);
-      request.off("data", data).off("end", end).off("close", broken).off("error", broken);
+      request.off("data", data).off("end", end).off("close", onBreak).off("error", onBreak);
       // Further bytes stay in the socket until the response has been written.
       request.pause();
     };
@@ -134,7 +134,7 @@ const gathering = (
       over();
       resume(Effect.fail(new BodyRefused({ reason })));
     };
-    const looked = () => {
+    const checkSpeed = () => {
       // A process that was suspended has read nothing, although bytes may have arrived.
       const isLate = alarms.now() - look.dueAt > uploadGraceMs;
       if (!isLate && came < (uploadBytesPerSecondMin * uploadGraceMs) / 1_000) return fail("slow");
@@ -151,12 +151,12 @@ const gathering = (
       over();
       resume(Effect.succeed(body.whole));
     };
-    const broken = () => fail("broken");
+    const onBreak = () => fail("broken");
     // By then most bodies have arrived in full and need no deadline.
     setImmediate(() => {
       if (!isOver) alarms.set(look, alarms.now() + uploadGraceMs);
     });
-    request.on("data", data).on("end", end).on("close", broken).on("error", broken);
+    request.on("data", data).on("end", end).on("close", onBreak).on("error", onBreak);
     return Effect.sync(over);
   });
 

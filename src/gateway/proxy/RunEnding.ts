@@ -17,7 +17,7 @@ import {
   type GivenUp,
   isGivenUp,
   isLeftToClient,
-  recalled,
+  recallFailure,
   refusalOf,
   sentenceOf,
 } from "../clients/GivenUp.ts";
@@ -52,7 +52,7 @@ const remembering = Effect.fnUntraced(function* (request: EndedRequest, repeats:
   const found = yield* repeats.recall(request.plan.request);
   if (found === undefined) return false;
   request.client.access.addFacts({ memory_ms: Math.round(found.ageMs) });
-  refuse(request, recalled(found));
+  refuse(request, recallFailure(found));
   return true;
 });
 
@@ -61,7 +61,7 @@ export const beforeHead = Effect.fnUntraced(function* (error: RelayInterrupted, 
   const { client, upstream } = request;
   if (isOutOfDescriptors(error.failure)) return yield* outOfRoom(error, request);
   if (error.again_ms !== undefined) return reportStillWaiting(error, error.again_ms, request);
-  if (isGivenUp(error, error.retry_of !== undefined)) return refuse(request, yield* remembered(error, request));
+  if (isGivenUp(error, error.retry_of !== undefined)) return refuse(request, yield* rememberFailure(error, request));
   // A client that is still connected did not cancel, and would retry an error that looks transient.
   if (isCancelled(error)) return refuse(request, finalFailureOf(error));
   if (error.response !== undefined) return yield* forwardRefusal(error.response, error.headers, client);
@@ -101,7 +101,7 @@ export const behindHead = Effect.fnUntraced(function* (
   if (manner.onBreak !== "tell" || !plan.streaming || isLeft || isOfGateway(error)) return yield* client.break;
   const isTold = isGivenUp(error, repeated) && !response.handedOn() && !isOpen(error, manner);
   const message = sentenceOf(
-    isTold ? yield* remembered(error, request) : finalFailureOf(error, plan.request),
+    isTold ? yield* rememberFailure(error, request) : finalFailureOf(error, plan.request),
     inStream,
   );
   const { model } = plan.provider;
@@ -150,10 +150,10 @@ const isOfGateway = ({ failure, reason, rule }: RelayInterrupted): boolean =>
 /** Remembers the failure of a run that ended before its head and without a client. */
 export const unheard = (error: RelayInterrupted, request: EndedRequest<unknown>): Effect.Effect<void> =>
   error.again_ms === undefined && isGivenUp(error, error.retry_of !== undefined)
-    ? Effect.asVoid(remembered(error, request))
+    ? Effect.asVoid(rememberFailure(error, request))
     : Effect.void;
 
-const remembered = (
+const rememberFailure = (
   error: RelayInterrupted,
   { plan, repeats }: Pick<EndedRequest<unknown>, "plan" | "repeats">,
 ): Effect.Effect<GivenUp> => {

@@ -48,28 +48,28 @@ export const make = (facts: SharedFacts): RepeatsElsewhere => {
     away: "cannot read the repeats recorded by other gateways",
     back: "the repeats recorded by other gateways can be read again",
   });
-  const tried = <A>(asked: Effect.Effect<A, FactsFault>) => outage.tried(asked, storeWaitMs);
+  const tryStore = <A>(asked: Effect.Effect<A, FactsFault>) => outage.tryWithin(asked, storeWaitMs);
   return {
     take: (key, begunMs, says) =>
       Effect.gen(function* () {
-        const found = yield* tried(facts.find("failed", key));
+        const found = yield* tryStore(facts.find("failed", key));
         if (found === undefined || !isInRepeatWindow(found, begunMs)) return undefined;
         const failed = decodeFailedRequest(found);
         if (failed === undefined || (failed.cancelled && !says)) return undefined;
-        const first = yield* tried(takeFailed(facts, key));
+        const first = yield* tryStore(takeFailed(facts, key));
         return first && decodeFailedRequest(first);
       }),
     claim: (key) =>
-      tried(Effect.map(takeFailed(facts, key), (found) => ({ failed: found && decodeFailedRequest(found) }))),
+      tryStore(Effect.map(takeFailed(facts, key), (found) => ({ failed: found && decodeFailedRequest(found) }))),
     recall: (key) =>
-      Effect.map(tried(facts.find("told", key)), (found): Recalled | undefined => {
+      Effect.map(tryStore(facts.find("told", key)), (found): Recalled | undefined => {
         const told = found === undefined ? undefined : toldOf(found.value);
         if (found === undefined || told?._tag !== "Some") return undefined;
         return { told: { ...told.value, code: told.value.code }, ageMs: found.ageMs };
       }),
     // The write starts at once, and the failed client does not wait for it.
     remember: (change) =>
-      Effect.asVoid(Effect.forkDetach(tried(remembered(facts, change)), { startImmediately: true })),
+      Effect.asVoid(Effect.forkDetach(tryStore(storeChange(facts, change)), { startImmediately: true })),
   };
 };
 
@@ -85,7 +85,7 @@ const takeFailed = (facts: SharedFacts, key: string): Effect.Effect<Fact | undef
 /** Applies R2. */
 const isInRepeatWindow = ({ ageMs }: Fact, begunMs: number): boolean => ageMs >= begunMs && ageMs - begunMs <= repeatMs;
 
-const remembered = (facts: SharedFacts, change: RepeatChange): Effect.Effect<unknown, FactsFault> => {
+const storeChange = (facts: SharedFacts, change: RepeatChange): Effect.Effect<unknown, FactsFault> => {
   const { key } = change;
   switch (change._tag) {
     case "Failed":

@@ -45,17 +45,17 @@ const make = Effect.gen(function* () {
   let draining = false;
   let connections = (): number => 0;
   let attachable = (): ReadonlyArray<AttachableRun> => [];
-  const changed = (change: RunChange) => void PubSub.publishUnsafe(changes, change);
+  const publish = (change: RunChange) => void PubSub.publishUnsafe(changes, change);
   const meter = TrafficMeter.of({
     opened: (run_id) => {
       live.add(run_id);
-      changed({ run_id, what: "opened" });
+      publish({ run_id, what: "opened" });
     },
     closed: (run_id) => {
       live.delete(run_id);
-      changed({ run_id, what: "closed" });
+      publish({ run_id, what: "closed" });
     },
-    changed,
+    changed: publish,
     admitted: (token) => {
       if (token === undefined) return;
       const name = tokens.has(token) || tokens.size < tokensMax ? token : "other";

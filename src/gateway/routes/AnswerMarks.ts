@@ -23,10 +23,10 @@ const keys: ReadonlySet<string> = new Set([...boundRows.flatMap(({ marks = [] })
 /**
  * Reads an exchange's bytes as they pass.
  *
- * @param told called once with each text; a signature that arrives in pieces is reported after each piece. It must not throw
+ * @param onMark called once with each text; a signature that arrives in pieces is reported after each piece. It must not throw
  */
-export const marking = (exchange: RelayExchange, told: (text: string) => void): RelayExchange => {
-  const marks = new AnswerMarks(told);
+export const marking = (exchange: RelayExchange, onMark: (text: string) => void): RelayExchange => {
+  const marks = new AnswerMarks(onMark);
   return {
     head: () => exchange.head(),
     read: async () => {
@@ -37,7 +37,7 @@ export const marking = (exchange: RelayExchange, told: (text: string) => void): 
     },
     arrivals: () => {
       const arrivals = exchange.arrivals?.();
-      return arrivals && { poll: () => marks.polled(arrivals.poll()), wait: (wake) => arrivals.wait(wake) };
+      return arrivals && { poll: () => marks.inspectPoll(arrivals.poll()), wait: (wake) => arrivals.wait(wake) };
     },
     abort: () => exchange.abort(),
   };
@@ -45,7 +45,7 @@ export const marking = (exchange: RelayExchange, told: (text: string) => void): 
 
 /** Reads one response: a stream of events, or one document. */
 export class AnswerMarks {
-  readonly #told: (text: string) => void;
+  readonly #onMark: (text: string) => void;
   readonly #framer = makeFramer();
   readonly #seen = new Set<string>();
   /** Signatures joined so far, by content block. */
@@ -53,8 +53,8 @@ export class AnswerMarks {
   #document: Array<Uint8Array> | undefined = [];
   #bytes = 0;
 
-  constructor(told: (text: string) => void) {
-    this.#told = told;
+  constructor(onMark: (text: string) => void) {
+    this.#onMark = onMark;
   }
 
   /** Accepts the next bytes, cut at any position. */
@@ -70,7 +70,7 @@ export class AnswerMarks {
   }
 
   /** Reads the result of a poll and returns it unchanged. */
-  polled(polled: Polled<Uint8Array<ArrayBuffer>>): Polled<Uint8Array<ArrayBuffer>> {
+  inspectPoll(polled: Polled<Uint8Array<ArrayBuffer>>): Polled<Uint8Array<ArrayBuffer>> {
     if (polled?._tag === "end") this.end();
     else if (polled?._tag === "chunk") for (const chunk of polled.chunk) this.take(chunk);
     return polled;
@@ -114,6 +114,6 @@ export class AnswerMarks {
   #tell(text: string): void {
     if (text === "" || this.#seen.has(text) || this.#seen.size >= answerMarksMax) return;
     this.#seen.add(text);
-    this.#told(text);
+    this.#onMark(text);
   }
 }

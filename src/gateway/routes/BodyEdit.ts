@@ -32,7 +32,7 @@ export const obstacle = (body: Json.JsonRecord, { drop, set }: BodyChanges): str
  *
  * @param object the members of the body, without obstacles
  */
-export const edited = (body: Bytes, object: JsonObject, changes: BodyChanges): Buffer<ArrayBuffer> =>
+export const editBody = (body: Bytes, object: JsonObject, changes: BodyChanges): Buffer<ArrayBuffer> =>
   Buffer.concat([
     body.subarray(0, object.open),
     ...rewritten(body, object, editsOf(changes)),

@@ -6,7 +6,7 @@
  */
 import { Effect } from "effect";
 import { depthMax, stepsMax } from "../../adapters/relay/form/CanonicalBody.ts";
-import { scanned } from "../../adapters/relay/form/JsonScan.ts";
+import { scanInTurns } from "../../adapters/relay/form/JsonScan.ts";
 import { fromRequestTools } from "../../domain/HostedTools.ts";
 import * as Json from "../../domain/Json.ts";
 import type { KnownBody } from "../body/BodyOutline.ts";
@@ -37,11 +37,11 @@ const otherBytesMax = 1_024;
 /** Searches a parsed body. */
 export const search = (body: Json.JsonRecord, protocol: string): Found => {
   const searcher = new Searcher(protocol);
-  return found(searcher, body, searcher.look(body, 0));
+  return resultOf(searcher, body, searcher.look(body, 0));
 };
 
 /** Searches a body of any size. */
-export const searched = ({ isOutline, json, plain }: KnownBody, protocol: string): Effect.Effect<Found> =>
+export const searchBody = ({ isOutline, json, plain }: KnownBody, protocol: string): Effect.Effect<Found> =>
   Effect.suspend(() => {
     if (!isOutline) return Effect.succeed(search(json, protocol));
     const searcher = new Searcher(protocol);
@@ -54,13 +54,13 @@ export const searched = ({ isOutline, json, plain }: KnownBody, protocol: string
         return whole;
       },
     });
-    return Effect.map(scanned(plain, items), () => found(searcher, json, whole && !items.isMissed));
+    return Effect.map(scanInTurns(plain, items), () => resultOf(searcher, json, whole && !items.isMissed));
   });
 
 const markKeys: ReadonlySet<string> = new Set([...boundRows.flatMap(({ marks = [] }) => marks), "id"]);
 
-const found = (searcher: Searcher, body: Json.JsonRecord, whole: boolean): Found => {
-  const tools = fromRequestTools(body).some((tool) => toolRow.binds(tool, searcher.protocol));
+const resultOf = (searcher: Searcher, body: Json.JsonRecord, whole: boolean): Found => {
+  const tools = fromRequestTools(body).some((tool) => toolRow.isBinding(tool, searcher.protocol));
   return {
     bound: searcher.bound ?? (tools ? toolRow.field : whole ? undefined : unsearched.field),
     marks: searcher.marks.slice(-marksMax),
@@ -93,8 +93,8 @@ class Searcher {
   }
 
   #ask(record: Json.JsonRecord, outermost: boolean): void {
-    for (const { binds, field, marks = [] } of boundRows) {
-      if (!binds({ record, outermost, protocol: this.protocol })) continue;
+    for (const { isBinding, field, marks = [] } of boundRows) {
+      if (!isBinding({ record, outermost, protocol: this.protocol })) continue;
       this.bound ??= field;
       for (const key of marks) this.#mark(record[key]);
     }

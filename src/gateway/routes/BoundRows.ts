@@ -28,7 +28,7 @@ export interface BoundRow {
    */
   readonly protocols: ReadonlyArray<ProtocolId>;
   /** True if an object binds its request. Must be pure. */
-  readonly binds: (held: Held) => boolean;
+  readonly isBinding: (held: Held) => boolean;
   /** Keys whose texts identify the responses in the history. */
   readonly marks?: ReadonlyArray<string>;
 }
@@ -56,7 +56,7 @@ const isOf =
     types.includes(Json.string(record.type));
 
 const either =
-  (...rows: ReadonlyArray<BoundRow["binds"]>) =>
+  (...rows: ReadonlyArray<BoundRow["isBinding"]>) =>
   (held: Held): boolean =>
     rows.some((binds) => binds(held));
 
@@ -78,14 +78,14 @@ export const boundRows: ReadonlyArray<BoundRow> = [
     field: "previous_response_id",
     refersTo: "a response stored in the account",
     protocols: [responses, gemini],
-    binds: hasText("previous_response_id", "previous_interaction_id", "previousInteractionId"),
+    isBinding: hasText("previous_response_id", "previous_interaction_id", "previousInteractionId"),
     marks: ["previous_response_id", "previous_interaction_id", "previousInteractionId"],
   },
   {
     field: "conversation",
     refersTo: "a conversation stored in the account, which grows with each response",
     protocols: [responses],
-    binds: ({ outermost, record }) =>
+    isBinding: ({ outermost, record }) =>
       outermost && (isText(record.conversation) || Json.record(record.conversation) !== undefined),
     marks: ["conversation"],
   },
@@ -93,27 +93,27 @@ export const boundRows: ReadonlyArray<BoundRow> = [
     field: "store",
     refersTo: "the response is stored in the account: if true and, in Responses, if omitted",
     protocols: [responses, chat],
-    binds: ({ outermost, protocol, record }) =>
+    isBinding: ({ outermost, protocol, record }) =>
       outermost && (protocol === responses ? record.store !== false : record.store === true),
   },
   {
     field: "background",
     refersTo: "a job of the account",
     protocols: [responses],
-    binds: ({ outermost, record }) => outermost && record.background === true,
+    isBinding: ({ outermost, record }) => outermost && record.background === true,
   },
   {
     field: "prompt.id",
     refersTo: "a prompt of the account",
     protocols: [responses],
-    binds: ({ outermost, record }) => outermost && isText(Json.record(record.prompt)?.id),
+    isBinding: ({ outermost, record }) => outermost && isText(Json.record(record.prompt)?.id),
   },
   {
     field: "encrypted_content",
     refersTo:
       "reasoning or results that only their provider can read (also `encrypted_index`, `encrypted_stdout`, `reasoning.encrypted`)",
     protocols: [responses, anthropic, chat],
-    binds: either(isOf("reasoning.encrypted"), ({ record }) =>
+    isBinding: either(isOf("reasoning.encrypted"), ({ record }) =>
       Object.keys(record).some((key) => key.startsWith("encrypted_") && isText(record[key])),
     ),
     marks: ["encrypted_content", "encrypted_index", "encrypted_stdout", "data"],
@@ -122,56 +122,56 @@ export const boundRows: ReadonlyArray<BoundRow> = [
     field: "signature",
     refersTo: "thinking signed by its provider",
     protocols: [anthropic, chat],
-    binds: isSigned,
+    isBinding: isSigned,
     marks: ["signature"],
   },
   {
     field: "redacted_thinking",
     refersTo: "thinking that only its provider can read",
     protocols: [anthropic],
-    binds: isOf("redacted_thinking"),
+    isBinding: isOf("redacted_thinking"),
     marks: ["data"],
   },
   {
     field: "thoughtSignature",
     refersTo: "thinking signed by its provider",
     protocols: [gemini, chat],
-    binds: hasText("thoughtSignature", "thought_signature"),
+    isBinding: hasText("thoughtSignature", "thought_signature"),
     marks: ["thoughtSignature", "thought_signature"],
   },
   {
     field: "item_reference",
     refersTo: "an item stored in the account (also a generated image without its data)",
     protocols: [responses],
-    binds: either(isReference, (held) => isOf("image_generation_call")(held) && !isText(held.record.result)),
+    isBinding: either(isReference, (held) => isOf("image_generation_call")(held) && !isText(held.record.result)),
     marks: ["id"],
   },
   {
     field: "file_id",
     refersTo: "a file of the account (also `file_ids`; a file's own data moves)",
     protocols: [responses, chat, anthropic],
-    binds: either(hasText("file_id"), hasList("file_ids")),
+    isBinding: either(hasText("file_id"), hasList("file_ids")),
     marks: ["file_id"],
   },
   {
     field: "fileUri",
     refersTo: "a file of the account",
     protocols: [gemini],
-    binds: hasText("fileUri", "file_uri"),
+    isBinding: hasText("fileUri", "file_uri"),
     marks: ["fileUri", "file_uri"],
   },
   {
     field: "cachedContent",
     refersTo: "a cache of the account",
     protocols: [gemini],
-    binds: hasText("cachedContent", "cached_content"),
+    isBinding: hasText("cachedContent", "cached_content"),
   },
   {
     field: "vector_store_ids",
     refersTo:
       "a store of the account (also Gemini's `fileSearchStoreNames`, Vertex's `ragResources` and `vertexAiSearch`, Azure's `data_sources`)",
     protocols: [responses, gemini, chat],
-    binds: either(
+    isBinding: either(
       hasText("vector_store_id"),
       hasList("vector_store_ids", "fileSearchStoreNames", "file_search_store_names"),
       hasList("ragResources", "rag_resources", "ragCorpora", "rag_corpora"),
@@ -183,7 +183,7 @@ export const boundRows: ReadonlyArray<BoundRow> = [
     field: "container",
     refersTo: "a container of the account (also `container_id`)",
     protocols: [responses, anthropic],
-    binds: either(hasText("container", "container_id"), ({ record }) => {
+    isBinding: either(hasText("container", "container_id"), ({ record }) => {
       const container = Json.record(record.container);
       return container !== undefined && (isText(container.id) || Array.isArray(container.skills));
     }),
@@ -193,13 +193,13 @@ export const boundRows: ReadonlyArray<BoundRow> = [
     field: "audio.id",
     refersTo: "an audio response stored in the account",
     protocols: [chat],
-    binds: ({ outermost, record }) => !outermost && isText(Json.record(record.audio)?.id),
+    isBinding: ({ outermost, record }) => !outermost && isText(Json.record(record.audio)?.id),
   },
   {
     field: "mcp",
     refersTo: "a server that the provider calls, and its approvals (`mcp_servers`, `connector_id`, approvals)",
     protocols: [responses, anthropic],
-    binds: either(
+    isBinding: either(
       hasList("mcp_servers", "mcpServers"),
       hasText("connector_id", "approval_request_id"),
       isOf("mcp", "mcp_toolset"),
@@ -208,14 +208,14 @@ export const boundRows: ReadonlyArray<BoundRow> = [
 ];
 
 /** The row of tools, tested once on the whole body instead of each object. */
-export const toolRow: Omit<BoundRow, "binds"> & {
-  readonly binds: (tool: ToolBoundary, protocol: string) => boolean;
+export const toolRow: Omit<BoundRow, "isBinding"> & {
+  readonly isBinding: (tool: ToolBoundary, protocol: string) => boolean;
 } = {
   field: "tools",
   refersTo:
     "stateful tools of the provider: code in a container, a shell, and every tool that is not known to be read-only",
   protocols: [responses, anthropic, gemini],
-  binds: ({ effect, executor, name }, protocol) =>
+  isBinding: ({ effect, executor, name }, protocol) =>
     executor === "provider" && (effect !== "read_only" || (protocol !== gemini && inContainer.has(name))),
 };
 

@@ -12,7 +12,7 @@ import type { RouteList } from "../config/RouteSettings.ts";
 import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSettings.ts";
 import { forbidden, type Refused } from "../routing/Admission.ts";
 import { hasClientCredential } from "../routing/OwnCredential.ts";
-import { searched } from "./Bound.ts";
+import { searchBody } from "./Bound.ts";
 import type { RouteMemory } from "./RouteMemory.ts";
 import { type MeantRequest, type RouteTarget, targetOf } from "./RouteTarget.ts";
 import { noSuchRoute, type RouteWish } from "./RouteWish.ts";
@@ -47,16 +47,16 @@ export const chosenOf = (
   config: RouteConfig,
   memory: RouteMemory,
 ): Effect.Effect<ChosenRoutes | Refused> => {
-  if (!request.body.isOutline || !hasBodyChanges(list)) return chosenFrom(request, list, config, memory);
+  if (!request.body.isOutline || !hasBodyChanges(list)) return chooseRoutes(request, list, config, memory);
   return Effect.flatMap(membersInTurns(request.body.plain), (members) =>
-    chosenFrom({ ...request, members }, list, config, memory),
+    chooseRoutes({ ...request, members }, list, config, memory),
   );
 };
 
 const hasBodyChanges = ({ routes }: RouteList): boolean =>
   routes.some(({ drop, set }) => set.body.length > 0 || drop.body.length > 0);
 
-const chosenFrom = (
+const chooseRoutes = (
   request: RoutedRequest,
   list: RouteList,
   config: RouteConfig,
@@ -71,11 +71,12 @@ const chosenFrom = (
     return Effect.succeed(noSuchRoute(wish.pinned, left_out.find(({ id }) => id === wish.pinned)?.reason));
   }
   if (targets.length === 0) return Effect.succeed({ first, further: [], bound: undefined, left_out });
-  return Effect.map(searched(request.body, request.plan.protocol.id), ({ bound, marks }) => {
+  return Effect.map(searchBody(request.body, request.plan.protocol.id), ({ bound, marks }) => {
     const known = memory.find({ tenant: request.token?.name, upstream: first.id }, marks);
     const begins = all.find(({ id }) => id === known) ?? first;
     const others = all.filter((target) => target !== begins);
-    const further = bound === undefined ? others : others.filter((target) => sharesState(target.server, begins.server));
+    const further =
+      bound === undefined ? others : others.filter((target) => hasSameState(target.server, begins.server));
     return { first: begins, further: wish.moves ? further : [], bound, left_out };
   });
 };
@@ -104,5 +105,5 @@ const mayUse = ({ plan, server: meant, token }: RoutedRequest, server: UpstreamS
   return token !== undefined && (hasOwnCredential(meant) || !hasClientCredential(plan.request));
 };
 
-const sharesState = ({ state }: UpstreamSettings, other: UpstreamSettings): boolean =>
+const hasSameState = ({ state }: UpstreamSettings, other: UpstreamSettings): boolean =>
   state !== undefined && state === other.state;

@@ -17,7 +17,7 @@ import { namedRouteOf } from "../routing/NamedRoute.ts";
 import { outgoing, withoutClientCredentials } from "../routing/OwnCredential.ts";
 import { ownerOf, plainPath } from "../routing/Vendor.ts";
 import { type Bytes, isEncoded } from "../upstream/ContentDecoding.ts";
-import { type BodyChanges, edited, obstacle } from "./BodyEdit.ts";
+import { type BodyChanges, editBody, obstacle } from "./BodyEdit.ts";
 
 /** A request that is meant for one upstream and may go to others. */
 export interface MeantRequest {
@@ -55,7 +55,7 @@ export const targetOf = (
   const { body, members, plan, server: from } = request;
   const { headers } = plan.request;
   const model = modelSet(request, route);
-  if (!servesModel(route, plan)) return { reason: "the route does not serve the model" };
+  if (!canServeModel(route, plan)) return { reason: "the route does not serve the model" };
   if (model === "unclear") return { reason: "the model is in a place where it cannot be set" };
   const changes = {
     set: route.set.body.filter(([field]) => model === undefined || field !== "model"),
@@ -149,7 +149,7 @@ const bodyOf = (body: RelayRequest["body"], changes: BodyChanges, read: ReadBody
   const bytes = typeof body === "string" ? Buffer.from(body) : body;
   const members = bytes === read?.of ? read.members : membersOf(bytes);
   if (members === undefined) throw new Error("a body that must be changed is not a JSON object");
-  return edited(bytes, members, changes);
+  return editBody(bytes, members, changes);
 };
 
 /** The path with the route's model, if the path names a model; undefined if the route sets no model there. */
@@ -167,7 +167,7 @@ const modelSet = ({ plan, target }: MeantRequest, { set }: RouteSettings): strin
 const isDeploymentPath = (path: string): boolean => /\/deployments\//i.test(plainPath(path) ?? path);
 
 /** True if a route serves the requested model. `*` in a pattern matches any text. */
-const servesModel = ({ models }: RouteSettings, { provider }: RelayPlan): boolean =>
+const canServeModel = ({ models }: RouteSettings, { provider }: RelayPlan): boolean =>
   models === undefined || models.some((pattern) => isModelMatch(pattern, provider.model ?? ""));
 
 const isModelMatch = (pattern: string, model: string): boolean => {

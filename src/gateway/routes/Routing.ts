@@ -10,10 +10,10 @@ import type { KnownBody } from "../body/BodyOutline.ts";
 import type { AdmittedToken, GatewaySettings } from "../config/GatewayOptions.ts";
 import type { RouteList } from "../config/RouteSettings.ts";
 import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSettings.ts";
-import { identified } from "../owners/MadeId.ts";
+import { withIdListener } from "../owners/MadeId.ts";
 import type { ResponseOwners } from "../owners/ResponseOwners.ts";
 import type { Refused } from "../routing/Admission.ts";
-import { credentialed } from "../routing/RequestPath.ts";
+import { withCredential } from "../routing/RequestPath.ts";
 import type { Way } from "../routing/Way.ts";
 import { secretsOf } from "../upstream/Secrets.ts";
 import type { Upstream } from "../upstream/Upstream.ts";
@@ -67,22 +67,22 @@ export const routingOf = (request: RoutingRequest, serving: RouteServing): Effec
   // The choice depends on the parts of a request that only its protocol can read.
   if (list === undefined || plan.isOpaque === true) {
     if (wish.pinned !== undefined && wish.pinned !== first.id) return Effect.succeed(noSuchRoute(wish.pinned));
-    const { options, plan: own, transport } = begun(first, undefined, asked);
+    const { options, plan: own, transport } = startRoute(first, undefined, asked);
     return Effect.succeed({ options, plan: own, transport, left_out: [] });
   }
   const meant = { plan, server, target: request.target, body, first, token, wish };
   return Effect.map(chosenOf(meant, list, serving.settings, serving.memory), (chosen) =>
-    "message" in chosen ? chosen : routed(chosen, list, { tenant: token?.name, upstream: server.name }, asked),
+    "message" in chosen ? chosen : makeRouting(chosen, list, { tenant: token?.name, upstream: server.name }, asked),
   );
 };
 
-const routed = (
+const makeRouting = (
   { first, further, left_out }: ChosenRoutes,
   { movesOn }: RouteList,
   remembered: RememberedFor,
   asked: RoutesAsked,
 ): Routing => {
-  const { options, plan, transport } = begun(first, remembered, asked);
+  const { options, plan, transport } = startRoute(first, remembered, asked);
   return {
     ...{ plan, transport, left_out },
     options: {
@@ -103,7 +103,7 @@ interface RoutesAsked extends RouteServing {
   readonly stores: boolean;
 }
 
-const begun = (target: RouteTarget, remembered: RememberedFor | undefined, asked: RoutesAsked) => {
+const startRoute = (target: RouteTarget, remembered: RememberedFor | undefined, asked: RoutesAsked) => {
   const { continueText, path, plan, transport } = routeOf(target, remembered, asked);
   return { plan, transport, options: { path, continueText } };
 };
@@ -122,11 +122,11 @@ const routeOf = (
   const isKept = mask !== undefined && stores && plan.protocol.id === "openai-responses";
   const open: RelayTransport["open"] = (request, reporters) => {
     const opened = transport.open(leaving(request), reporters);
-    const exchange = isKept ? identified(opened, (made) => owners.keep(tenant, made)) : opened;
+    const exchange = isKept ? withIdListener(opened, (made) => owners.keep(tenant, made)) : opened;
     return marks ? marking(exchange, (text) => memory.keep(remembered, text, id)) : exchange;
   };
   return {
-    ...{ id, plan, path: credentialed(pathOf(left.url), left) },
+    ...{ id, plan, path: withCredential(pathOf(left.url), left) },
     transport: mask === undefined ? { open } : { open, mask },
     // The client's wish comes first, because it concerns its own response; then the setting of the provider, then the default.
     continueText: asked.continueText ?? server.continueText ?? settings.continueText,

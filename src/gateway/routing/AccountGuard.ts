@@ -28,7 +28,7 @@ export const guard = (request: GuardedRequest, settings: Pick<GatewaySettings, "
   if (address === undefined) return { _tag: "Refused", why: "path" };
   const path = behindBase(address.pathname, server.url);
   if (!hasOwnCredential(server))
-    return leadsToAccount(server, settings) && canNameStored(method, withoutVersion(path)) ? named : sent;
+    return canReachAccount(server, settings) && canNameStored(method, withoutVersion(path)) ? named : sent;
   const paths = [...patternsOf(server.paths), ...patternsOf(token?.paths)];
   return verdictOf({ method, path, query: address.searchParams }, { protocols: server.protocols, paths });
 };
@@ -36,7 +36,7 @@ export const guard = (request: GuardedRequest, settings: Pick<GatewaySettings, "
 const sent: PathVerdict = { _tag: "Sent" };
 const named: PathVerdict = { _tag: "Named" };
 
-const leadsToAccount = (
+const canReachAccount = (
   { name }: UpstreamSettings,
   { routes, servers }: Pick<GatewaySettings, "routes" | "servers">,
 ): boolean =>

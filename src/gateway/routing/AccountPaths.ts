@@ -42,10 +42,10 @@ export const verdictOf = (asked: AskedPath, permitted: PermittedPaths): PathVerd
   const isListed = permitted.paths.some(
     (pattern) => (pattern.method ?? asked.method) === asked.method && pattern.path.test(path),
   );
-  const speaks = (protocols: ReadonlyArray<ProtocolId>) =>
+  const hasPermittedProtocol = (protocols: ReadonlyArray<ProtocolId>) =>
     permitted.protocols === undefined || protocols.some((id) => permitted.protocols?.includes(id));
   const isBuiltIn = rules.some(
-    (rule) => rule.methods.includes(method) && speaks(rule.protocols) && rule.path.test(path),
+    (rule) => rule.methods.includes(method) && hasPermittedProtocol(rule.protocols) && rule.path.test(path),
   );
   if (!isBuiltIn && !isListed) return { _tag: "Refused", why: "path" };
   const id = kept.exec(path)?.[1];

@@ -102,11 +102,11 @@ export const admit = (
       reason: "origin",
       message: "The gateway refuses requests that a browser sends for another site.",
     };
-  return unserved(request) ?? { token };
+  return refuseUnserved(request) ?? { token };
 };
 
 /** Refuses methods, transfer codings and upgrades that the gateway does not serve, instead of changing them to something else. */
-const unserved = ({ headers, method }: RequestHead): Refused | undefined => {
+const refuseUnserved = ({ headers, method }: RequestHead): Refused | undefined => {
   // Both methods echo a request, including its credentials, to the page that sent it.
   if (method === "TRACE" || method === "TRACK") return { ...noMethod, headers: [["allow", methods]] };
   // Node decodes only `chunked`. A body with another transfer coding would be forwarded as if it had none.
@@ -156,7 +156,7 @@ const isLoaded = (destination: string): boolean => destination !== "" && destina
  *
  * @returns undefined for a request of a program
  */
-export const browsed = ({ headers }: Pick<RequestHead, "headers">, query: string): Refused | undefined => {
+export const refuseBrowser = ({ headers }: Pick<RequestHead, "headers">, query: string): Refused | undefined => {
   const has = (name: string) => headerOf(headers, name) !== undefined;
   const navigates =
     /^(?:navigate|nested-navigate|websocket)$/.test(headerOf(headers, "sec-fetch-mode") ?? "") ||

@@ -11,5 +11,5 @@ import type { Outgoing } from "./OwnCredential.ts";
  *
  * @param path the path to the upstream
  */
-export const credentialed = (path: Path, { headers, url }: Outgoing): Path =>
-  CredentialDigest.credentialed(path, credentialIn(url, headers));
+export const withCredential = (path: Path, { headers, url }: Outgoing): Path =>
+  CredentialDigest.withCredential(path, credentialIn(url, headers));

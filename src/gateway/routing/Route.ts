@@ -100,9 +100,14 @@ const candidates = (
   if (own !== undefined) return [...known.filter((name) => ownerOf(hostOf(upstreams[name])) === own), ...known];
   const [likeliest] = known;
   if (signs.length === 0 && likeliest !== undefined) return [likeliest];
-  const signed = (kind: Sign["kind"]) => known.filter((it) => signs.some((sign) => is(sign, kind, it)));
-  const keyed = signed("value").filter((name) => signs.some(({ at, vendor }) => vendor === name && at !== bearer));
-  return [...signed("protocol"), ...keyed, ...(likeliest === undefined ? [] : [likeliest]), ...signed("value")];
+  const vendorsWith = (kind: Sign["kind"]) => known.filter((it) => signs.some((sign) => is(sign, kind, it)));
+  const keyed = vendorsWith("value").filter((name) => signs.some(({ at, vendor }) => vendor === name && at !== bearer));
+  return [
+    ...vendorsWith("protocol"),
+    ...keyed,
+    ...(likeliest === undefined ? [] : [likeliest]),
+    ...vendorsWith("value"),
+  ];
 };
 
 const bearer = "authorization";
@@ -136,17 +141,17 @@ const isAtHome = (vendor: Vendor, name: UpstreamName, upstreams: Upstreams): boo
   const owner = ownerOf(hostOf(upstreams[name]));
   if (owner === vendor) return true;
   if (!isUpstream(vendor)) return owner === undefined;
-  return configured(upstreams[vendor]).origin === configured(upstreams[name]).origin;
+  return parseConfigured(upstreams[vendor]).origin === parseConfigured(upstreams[name]).origin;
 };
 
 /** True if the vendor is one of the three with an unprefixed upstream. */
 export const isUpstream = (vendor: Vendor): vendor is UpstreamName =>
   vendor === "openai" || vendor === "anthropic" || vendor === "gemini";
 
-const hostOf = (address: string): string => configured(address).hostname;
+const hostOf = (address: string): string => parseConfigured(address).hostname;
 
 /** Parses a configured address, which was validated at the start. */
-const configured = (address: string): Pick<RelayAddress, "hostname" | "origin" | "pathname"> =>
+const parseConfigured = (address: string): Pick<RelayAddress, "hostname" | "origin" | "pathname"> =>
   readAddress(address) ?? new URL(address);
 
 /** Refuses a request, in the protocol of the client's apparent vendor. */
@@ -178,7 +183,7 @@ export const urlOf = (target: string, upstream: UpstreamName, address: string): 
   const behindBase = readAddress(url);
   if (behindBase === undefined) return undefined;
   const { href, origin, pathname } = behindBase;
-  const root = configured(base);
+  const root = parseConfigured(base);
   // Parsing has resolved dot segments, so check that the result is still below the base address.
   if (origin !== root.origin || !`${pathname}/`.startsWith(root.pathname.replace(/\/?$/, "/"))) return undefined;
   return href;
@@ -189,7 +194,7 @@ export const urlOf = (target: string, upstream: UpstreamName, address: string): 
  * a server's root, so the path is kept.
  */
 const behind = (base: string, target: string): string =>
-  configured(base).pathname === "/" ? target : target.replace(/^\/v1(?=[/?]|$)/, "");
+  parseConfigured(base).pathname === "/" ? target : target.replace(/^\/v1(?=[/?]|$)/, "");
 
 /** Avoids repeating a version that the base address also contains. */
 const once = (base: string, target: string): string => {

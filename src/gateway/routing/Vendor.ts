@@ -190,13 +190,13 @@ export interface Sign {
  */
 export const signsOf = (headers: RelayHeaders, query: URLSearchParams): ReadonlyArray<Sign> => {
   // Some clients send the same key under several names, or an empty one.
-  const repeats = (value: string) => value.trim() === "" || bearersIn(headers).includes(value.trim());
+  const isRepeat = (value: string) => value.trim() === "" || bearersIn(headers).includes(value.trim());
   const signs: Array<Sign> = [];
   for (const [name, value] of headers) {
     const words = headerWords(name);
-    if (!words.isSilent) signs.push(...signsAt(words, value, repeats));
+    if (!words.isSilent) signs.push(...signsAt(words, value, isRepeat));
   }
-  for (const [name, value] of query) signs.push(...signsAt(wordsOf(name, querySign), value, repeats));
+  for (const [name, value] of query) signs.push(...signsAt(wordsOf(name, querySign), value, isRepeat));
   return signs;
 };
 
@@ -248,7 +248,7 @@ const nameCharactersMax = 64;
 const signsAt = (
   { isSilent, name, named }: NameWords,
   value: string,
-  repeats: (value: string) => boolean,
+  isRepeat: (value: string) => boolean,
 ): ReadonlyArray<Sign> => {
   if (isSilent) return [];
   const values = !hasVendorKey(value)
@@ -257,7 +257,7 @@ const signsAt = (
         ([pattern, vendor]): Array<Sign> => (pattern.test(value) ? [{ vendor, at: name, kind: "value" }] : []),
       );
   // A credential that identifies its vendor takes precedence over a name that several vendors use.
-  if (named === undefined || (named[1] === "name" && (values.length > 0 || repeats(value)))) return values;
+  if (named === undefined || (named[1] === "name" && (values.length > 0 || isRepeat(value)))) return values;
   return [{ vendor: named[0], at: name, kind: named[1] }, ...values];
 };
 

@@ -19,7 +19,7 @@ export const isEncoded = (encoding: string): boolean => !/^\s*(?:identity)?\s*$/
  * @param read the next bytes; undefined at their clean end
  * @returns undefined for an unknown encoding, or for several
  */
-export const decoded = (
+export const decodeStream = (
   encoding: string,
   read: () => Promise<ReadonlyArray<Bytes> | undefined>,
 ): AsyncIterable<Bytes> | undefined => {
@@ -95,14 +95,14 @@ const isCut = (error: unknown): boolean =>
  * @param signal stops the decoding
  * @returns undefined if the body cannot be decoded: it passes through unchanged, and the provider refuses it
  */
-export const decodedBody = async <Reason extends string>(
+export const decodeBody = async <Reason extends string>(
   encoding: string,
   body: Bytes,
   take: (bytes: number) => Reason | undefined,
   signal: AbortSignal,
 ): Promise<{ readonly chunks: Array<Bytes> } | { readonly refused: Reason } | undefined> => {
   let given = false;
-  const decoding = decoded(encoding, async () => {
+  const decoding = decodeStream(encoding, async () => {
     if (given) return undefined;
     given = true;
     return [body];

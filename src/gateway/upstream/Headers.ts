@@ -92,7 +92,7 @@ export const pairsOf = (flat: ReadonlyArray<string | Buffer>): RelayHeaders => {
  *
  * @param plain true to ask for a response without content encoding, because its events are read on the way
  */
-export const forwarded = (headers: RelayHeaders, plain: boolean): RelayHeaders => {
+export const upstreamHeadersOf = (headers: RelayHeaders, plain: boolean): RelayHeaders => {
   const passed = endToEnd(headers, (name) => !endsHere.has(name) && !(plain && name === "accept-encoding"));
   return plain ? [...passed, ["accept-encoding", "identity"]] : passed;
 };
@@ -110,7 +110,7 @@ export const clientHeadersOf = (headers: RelayHeaders): RelayHeaders => [
  * The headers of an event stream, with a request that proxies neither buffer nor change it: the client would wait for events and
  * comments that were sent. The provider's own caching directives stay.
  */
-export const unbuffered = (headers: RelayHeaders): RelayHeaders => {
+export const withoutBuffering = (headers: RelayHeaders): RelayHeaders => {
   const stays: Array<readonly [string, string]> = [];
   let isSaid = headers.some(([name, value]) => isNamed(name, "cache-control") && /\bno-transform\b/i.test(value));
   for (const header of headers) {

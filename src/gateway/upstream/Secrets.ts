@@ -54,7 +54,7 @@ export class Secrets {
   }
 
   /** The number of bytes at the end that may start a secret. */
-  #heldBack(bytes: Buffer): number {
+  #heldBackLength(bytes: Buffer): number {
     let held = 0;
     for (const needle of this.#needles)
       for (let size = Math.min(needle.length - 1, bytes.length); size > held; size -= 1)
@@ -71,7 +71,7 @@ export class Secrets {
     let rest: Bytes = nothing;
     for await (const chunk of chunks) {
       const bytes = this.bytes(rest.byteLength === 0 ? chunk : Buffer.concat([rest, chunk]));
-      const held = this.#heldBack(bytes);
+      const held = this.#heldBackLength(bytes);
       rest = bytes.subarray(bytes.length - held);
       if (held < bytes.length) yield bytes.subarray(0, bytes.length - held);
     }

@@ -14,7 +14,7 @@ export const sentBytes = 256 * 1_024;
  *
  * @returns a stream for a body longer than a slice, with its `content-length`, because a stream has no known length
  */
-export const slicedBody = (
+export const sliceBody = (
   body: Uint8Array,
 ): { readonly body: Uint8Array | Readable; readonly headers: RelayHeaders } =>
   body.byteLength <= sentBytes

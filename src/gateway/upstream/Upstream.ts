@@ -14,8 +14,8 @@ import { pathTo } from "../../client/connection/OriginPath.ts";
 import type { HttpConnections } from "../../client/ProviderRequest.ts";
 import { dropOldest } from "../../domain/Limits.ts";
 import type { Path } from "../../paths/Path.ts";
-import { clientHeadersOf, forwarded, pairsOf } from "./Headers.ts";
-import { slicedBody } from "./SlicedBody.ts";
+import { clientHeadersOf, pairsOf, upstreamHeadersOf } from "./Headers.ts";
+import { sliceBody } from "./SlicedBody.ts";
 import { UpstreamExchange } from "./UpstreamExchange.ts";
 
 /** A request that passes through. */
@@ -122,7 +122,7 @@ const responseOf = async (
     origin: url.origin,
     path: `${url.pathname}${url.search}`,
     method: request.method,
-    headers: [...forwarded(request.headers, false), ...length, ...sent.headers].flat(),
+    headers: [...upstreamHeadersOf(request.headers, false), ...length, ...sent.headers].flat(),
     body: sent.body,
     responseHeaders: "raw",
     headersTimeout: 0,
@@ -134,9 +134,9 @@ const responseOf = async (
   return { head: { status: statusCode, statusText, headers: clientHeadersOf(pairsOf(flat)) }, body };
 };
 
-const bodyOf = (body: PassedRequest["body"]): ReturnType<typeof slicedBody> | { body: null; headers: RelayHeaders } => {
+const bodyOf = (body: PassedRequest["body"]): ReturnType<typeof sliceBody> | { body: null; headers: RelayHeaders } => {
   if (body === undefined) return { body: null, headers: [] };
   return body instanceof Uint8Array
-    ? slicedBody(body)
+    ? sliceBody(body)
     : { body: Readable.from(body, { objectMode: false }), headers: [] };
 };

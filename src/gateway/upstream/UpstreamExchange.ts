@@ -18,9 +18,9 @@ import { type ProviderError, providerError } from "../../client/ProviderError.ts
 import type { HttpConnections } from "../../client/ProviderRequest.ts";
 import type { Failure } from "../../domain/Failure.ts";
 import type { Polled } from "../../runtime/attempt/AsyncSource.ts";
-import { type Bytes, decoded, isEncoded } from "./ContentDecoding.ts";
-import { clientHeadersOf, forwarded, pairsOf, without } from "./Headers.ts";
-import { slicedBody } from "./SlicedBody.ts";
+import { type Bytes, decodeStream, isEncoded } from "./ContentDecoding.ts";
+import { clientHeadersOf, pairsOf, upstreamHeadersOf, without } from "./Headers.ts";
+import { sliceBody } from "./SlicedBody.ts";
 
 /** The parts of the gateway that an exchange depends on. */
 export interface ExchangeContext {
@@ -70,7 +70,7 @@ export class UpstreamExchange implements RelayExchange {
   pollHead(): PolledHead {
     const { broken, rawHead } = this.#exchange;
     if (rawHead !== undefined) return { _tag: "head", head: this.#headOf(rawHead) };
-    return broken === undefined ? undefined : { _tag: "error", error: this.#failed(broken) };
+    return broken === undefined ? undefined : { _tag: "error", error: this.#toError(broken) };
   }
 
   wait(wake: () => void): void {
@@ -78,7 +78,7 @@ export class UpstreamExchange implements RelayExchange {
   }
 
   async head(): Promise<RelayHead> {
-    return (await this.#arrived(() => this.pollHead())).head;
+    return (await this.#awaitPoll(() => this.pollHead())).head;
   }
 
   /** The head to report. @throws ProviderError if its body cannot be decoded */
@@ -87,7 +87,7 @@ export class UpstreamExchange implements RelayExchange {
     const encoding = fieldOf(head.headers, "content-encoding");
     if (encoding === undefined || !isEncoded(encoding)) return head;
     // The response came encoded although a plain one was requested. It is decoded here.
-    const source = decoded(encoding, () => this.#raw());
+    const source = decodeStream(encoding, () => this.#raw());
     if (source === undefined) {
       // The status of a refusal says enough, so the body stays encoded.
       if (head.status < 200 || head.status > 299) return head;
@@ -112,7 +112,7 @@ export class UpstreamExchange implements RelayExchange {
     const polled = this.#exchange.poll();
     if (polled === undefined) return undefined;
     if (polled === "ended") return { _tag: "end" };
-    if ("operation" in polled) return { _tag: "error", error: this.#failed(polled) };
+    if ("operation" in polled) return { _tag: "error", error: this.#toError(polled) };
     return { _tag: "chunk", chunk: plainBytes(polled) };
   }
 
@@ -123,12 +123,12 @@ export class UpstreamExchange implements RelayExchange {
   }
 
   async #raw(): Promise<ReadonlyArray<Bytes> | undefined> {
-    const polled = await this.#arrived(() => this.poll());
+    const polled = await this.#awaitPoll(() => this.poll());
     return polled._tag === "end" ? undefined : polled.chunk;
   }
 
   /** Waits for the result of a poll; rejects if the exchange has broken. */
-  async #arrived<A extends { readonly _tag: string }>(look: () => A | Failed | undefined): Promise<A> {
+  async #awaitPoll<A extends { readonly _tag: string }>(look: () => A | Failed | undefined): Promise<A> {
     for (;;) {
       const found = look();
       if (isFailed(found)) throw found.error;
@@ -137,7 +137,7 @@ export class UpstreamExchange implements RelayExchange {
     }
   }
 
-  readonly #failed = (broken: ExchangeBreak): ProviderError =>
+  readonly #toError = (broken: ExchangeBreak): ProviderError =>
     providerError(this.#failureOf(broken), this.#exchange.delivery, broken.error);
 
   #failureOf(broken: ExchangeBreak): Failure {
@@ -154,12 +154,12 @@ const dispatch = ({ agent, connector }: HttpConnections, request: RelayRequest, 
     const { origin, pathname, search } = readAddress(request.url) ?? new URL(request.url);
     const whole = typeof request.body === "string" ? Buffer.from(request.body) : request.body;
     exchange.requestBytes = whole?.byteLength ?? 0;
-    const { body, headers } = whole === undefined ? noBody : slicedBody(whole);
+    const { body, headers } = whole === undefined ? noBody : sliceBody(whole);
     const options = {
       origin,
       path: `${pathname}${search}`,
       method: request.method,
-      headers: [...forwarded(request.headers, true), ...headers].flat(),
+      headers: [...upstreamHeadersOf(request.headers, true), ...headers].flat(),
       body,
       headersTimeout: 0,
       bodyTimeout: 0,

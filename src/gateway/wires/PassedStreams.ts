@@ -36,7 +36,7 @@ export class ReportedPaths {
    * @param target as the client sent it
    */
   takeNew(target: string): string | undefined {
-    const path = maskedPath(target);
+    const path = maskPath(target);
     if (this.#paths.has(path) || this.#paths.size >= reportedPathsMax) return undefined;
     this.#paths.add(path);
     return path;
@@ -47,13 +47,13 @@ export class ReportedPaths {
 const maskedCharactersMax = 128;
 
 /** A path without its query and with `{id}` in place of every segment that is no plain word or version. */
-export const maskedPath = (target: string): string => {
+export const maskPath = (target: string): string => {
   const [path = ""] = target.slice(0, 2_048).split(/[?#]/, 1);
-  const masked = path.split("/").map(maskedSegment).join("/");
+  const masked = path.split("/").map(maskSegment).join("/");
   return masked.length <= maskedCharactersMax ? masked : `${masked.slice(0, maskedCharactersMax - 1)}…`;
 };
 
-const maskedSegment = (segment: string): string => {
+const maskSegment = (segment: string): string => {
   const [, name = "", call = ""] = /^(.*?)(:[A-Za-z]{1,32})?$/.exec(segment) ?? [];
   return (name === "" || plainWord.test(name) ? name : "{id}") + call;
 };

@@ -5,7 +5,7 @@
  * Only queries and hops are served. The signature (`HopSignature`) is bound to the receiver's address, so that a request to one
  * gateway is worthless at another.
  *
- * To add a query, define it with `query` next to its subject, send it with `ask`, and answer it with `replies`. The reader drops
+ * To add a query, define it with `query` next to its subject, send it with `ask`, and answer it with `serveQuery`. The reader drops
  * values that do not match the schema, so a schema bounds everything it describes (L11).
  */
 import {
@@ -150,7 +150,7 @@ export class SignedWire {
   }
 
   /** Answers a query while the scope is open. */
-  replies<A, B>(
+  serveQuery<A, B>(
     { asked, name, replied }: Query<A, B>,
     reply: (value: A) => Effect.Effect<B>,
   ): Effect.Effect<void, never, Scope.Scope> {
@@ -232,10 +232,10 @@ const asking = <A, B>(
   to: Destination,
   headers: Record<string, string>,
 ): Effect.Effect<B, AskError> => {
-  const failed = (reason: AskError["reason"]) => new AskError({ reason, question: name });
+  const askError = (reason: AskError["reason"]) => new AskError({ reason, question: name });
   const reply = Effect.callback<string, AskError>((resume) => {
     const request = requestTo(to, headers);
-    request.on("error", () => resume(Effect.fail(failed("gone"))));
+    request.on("error", () => resume(Effect.fail(askError("gone"))));
     request.on("response", (response) => {
       const chunks: Array<Buffer> = [];
       let bytes = 0;
@@ -246,8 +246,8 @@ const asking = <A, B>(
       });
       response.on("error", () => undefined);
       response.on("close", () => {
-        if (!response.complete) resume(Effect.fail(failed("gone")));
-        else if (response.statusCode !== 200) resume(Effect.fail(failed("refused")));
+        if (!response.complete) resume(Effect.fail(askError("gone")));
+        else if (response.statusCode !== 200) resume(Effect.fail(askError("refused")));
         else resume(Effect.succeed(Buffer.concat(chunks).toString()));
       });
     });
@@ -255,9 +255,9 @@ const asking = <A, B>(
     return Effect.sync(() => void request.destroy());
   });
   return reply.pipe(
-    Effect.timeoutOrElse({ duration: replyMs, orElse: () => Effect.fail(failed("late")) }),
+    Effect.timeoutOrElse({ duration: replyMs, orElse: () => Effect.fail(askError("late")) }),
     Effect.flatMap((text) =>
-      Effect.mapError(Schema.decodeUnknownEffect(Schema.fromJsonString(replied))(text), () => failed("refused")),
+      Effect.mapError(Schema.decodeUnknownEffect(Schema.fromJsonString(replied))(text), () => askError("refused")),
     ),
   );
 };

@@ -39,7 +39,7 @@ export class WorkerSockets extends Context.Service<
     /** Queries all siblings at once, and returns the replies that arrived, in order. */
     readonly askOthers: <A, B>(query: Query<A, B>, value: A) => Effect.Effect<ReadonlyArray<Told<B>>>;
     /** Answers a query while the scope is open. */
-    readonly replies: <A, B>(
+    readonly serveQuery: <A, B>(
       query: Query<A, B>,
       reply: (value: A) => Effect.Effect<B>,
     ) => Effect.Effect<void, never, Scope.Scope>;
@@ -84,7 +84,7 @@ export const make = Effect.fnUntraced(function* (
         (worker) => Effect.option(Effect.map(ask(query, value, worker), (replied) => ({ worker, value: replied }))),
         { concurrency: "unbounded" },
       ).pipe(Effect.map((all) => all.flatMap((it) => (it._tag === "Some" ? [it.value] : [])))),
-    replies: (query, reply) => wire.replies(query, reply),
+    serveQuery: (query, reply) => wire.serveQuery(query, reply),
     serveHops: (listener) => wire.serveHops(listener),
   });
 });
@@ -95,20 +95,20 @@ const alone = (place: WorkerNumber): WorkerSockets["Service"] =>
     ...{ ...place, others: [] },
     ask: ({ name }) => Effect.fail(new AskError({ reason: "gone", question: name })),
     askOthers: () => Effect.succeed([]),
-    replies: () => Effect.void,
+    serveQuery: () => Effect.void,
     serveHops: () => Effect.void,
     hopTo: (worker) => ({ to: { socketPath: socketOf(place.folder ?? "", worker) }, headersOf: () => ({}) }),
   });
 
 const listening = (
   socket: string,
-  taken: (request: IncomingMessage, response: ServerResponse) => void,
+  onRequest: (request: IncomingMessage, response: ServerResponse) => void,
 ): Effect.Effect<void, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.callback<{ readonly server: Server; readonly wrong?: string }>((resume) => {
-      const server = createServer({ maxHeaderSize: hopHeadBytesMax, requestTimeout: 0 }, taken);
-      const failed = (error: unknown) => resume(Effect.succeed({ server, wrong: codeOf(error) }));
-      server.once("error", failed);
+      const server = createServer({ maxHeaderSize: hopHeadBytesMax, requestTimeout: 0 }, onRequest);
+      const onError = (error: unknown) => resume(Effect.succeed({ server, wrong: codeOf(error) }));
+      server.once("error", onError);
       try {
         // A worker that died leaves its socket behind.
         rmSync(socket, { force: true });
@@ -116,7 +116,7 @@ const listening = (
         return resume(Effect.succeed({ server, wrong: codeOf(error) }));
       }
       server.listen(socket, () => {
-        server.off("error", failed).on("error", () => undefined);
+        server.off("error", onError).on("error", () => undefined);
         resume(Effect.succeed({ server }));
       });
     }),

@@ -20,7 +20,7 @@ export const address: Address = {
   path: () => "/messages",
   headers: (key) => ({ ...version, ...(key === undefined ? {} : { "x-api-key": key }) }),
   claim,
-  speaks: (body) => Array.isArray(body.messages),
+  isRequestBody: (body) => Array.isArray(body.messages),
   choices: choicesByN,
   outputTokens: ({ max_tokens }) => Json.natural(max_tokens),
 };

@@ -8,7 +8,7 @@
 import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
 import { type ContinuationError, type KeptItem, type Prepared, refusal } from "../continuation/Input.ts";
-import { budgeted, withoutHalf, wordsBehind } from "../continuation/SeamRequest.ts";
+import { withoutHalf, withTokenBudget, wordsBehind } from "../continuation/SeamRequest.ts";
 import type { TurnForm } from "../continuation/Turn.ts";
 import { freeText, idMaker, isSaid } from "../continuation/Words.ts";
 
@@ -28,13 +28,13 @@ export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, Contin
     const messages: ReadonlyArray<unknown> = body.messages;
     const { assistant, lostHosted, results } = blocksOf(items, messages);
     const spoken = assistant.length > 0 && results.length === 0;
-    yield* freeText(!whole && spoken && assistant.some((block) => block.type === "text"), structured(body));
+    yield* freeText(!whole && spoken && assistant.some((block) => block.type === "text"), jsonFormatField(body));
     const words = yield* wordsBehind(prepared, { spoken, lostHosted, textOf });
     const user = [...results, ...(words === undefined ? [] : [{ type: "text", text: words }])];
     const blocks = seam === undefined ? assistant : trimLastBlock(assistant, seam.proof === "prefill");
     const answered = blocks.length === 0 ? messages : withBlocks(messages, "assistant", blocks);
     const next = { ...body, messages: user.length === 0 ? answered : withBlocks(answered, "user", user) };
-    return budgeted(next, seam, ["max_tokens"], Json.record(body.thinking)?.budget_tokens);
+    return withTokenBudget(next, seam, ["max_tokens"], Json.record(body.thinking)?.budget_tokens);
   });
 
 const textOf = ({ json }: KeptItem): string => Json.string(json.text);
@@ -55,7 +55,7 @@ interface Blocks {
 
 const blocksOf = (items: ReadonlyArray<KeptItem>, messages: ReadonlyArray<unknown>): Blocks => {
   const asked = idsOf(messages.slice(-1));
-  const paired = (id: unknown, type: KeptItem["type"]) =>
+  const isPaired = (id: unknown, type: KeptItem["type"]) =>
     items.some((it) => it.type === type && it.whole && id === (type === "result" ? it.json.tool_use_id : it.json.id));
   const idOf = idMaker(idsOf(messages));
   const assistant: Array<Json.JsonRecord> = [];
@@ -65,11 +65,15 @@ const blocksOf = (items: ReadonlyArray<KeptItem>, messages: ReadonlyArray<unknow
     if (type === "text" && isSaid(Json.string(json.text))) assistant.push({ type: "text", ...json });
     if (type === "reasoning" && whole && (json.signature || json.data)) assistant.push(json);
     if (type === "hosted") {
-      if (whole && paired(json.id, "result")) assistant.push(hosted(json));
+      if (whole && isPaired(json.id, "result")) assistant.push(addInput(json));
       else lostHosted = true;
     }
     // A turn that the provider paused continues with the result of a call in the previous message.
-    if (type === "result" && whole && (paired(json.tool_use_id, "hosted") || asked.has(Json.string(json.tool_use_id))))
+    if (
+      type === "result" &&
+      whole &&
+      (isPaired(json.tool_use_id, "hosted") || asked.has(Json.string(json.tool_use_id)))
+    )
       assistant.push(json);
     if (closing === undefined) continue;
     const id = idOf(Json.string(json.id));
@@ -89,7 +93,7 @@ const blocksOf = (items: ReadonlyArray<KeptItem>, messages: ReadonlyArray<unknow
 };
 
 /** Adds the input that came as text after the block of a hosted call. */
-const hosted = ({ input_text, ...block }: Json.JsonRecord): Json.JsonRecord => {
+const addInput = ({ input_text, ...block }: Json.JsonRecord): Json.JsonRecord => {
   const told = Json.parse(Json.string(input_text));
   return told === undefined ? block : { ...block, input: told.json };
 };
@@ -129,7 +133,7 @@ const withBlocks = (
 };
 
 /** The request field that asks for one JSON document. */
-const structured = (body: Json.JsonRecord): string | undefined => {
+const jsonFormatField = (body: Json.JsonRecord): string | undefined => {
   if (Json.record(Json.record(body.output_config)?.format) !== undefined) return "output_config.format";
   return Json.record(body.output_format) === undefined ? undefined : "output_format";
 };

@@ -12,7 +12,7 @@ import { label } from "../../domain/Limits.ts";
 import * as Observation from "../../domain/Observation.ts";
 import { classifyEvent } from "../../failure/FailureClassifier.ts";
 import { type Content, lengthOf, nothing } from "../stream/Content.ts";
-import { done, isBlank, reason as reasonOf, unparsedNamed } from "../stream/Payload.ts";
+import { done, isBlank, reason as reasonOf, unparsedObservation } from "../stream/Payload.ts";
 import type * as Stream from "../stream/Protocol.ts";
 import type { End, Observed, Protocol, SseEvent } from "../stream/Protocol.ts";
 import * as AnthropicCalls from "./Calls.ts";
@@ -73,7 +73,7 @@ const fold = (state: State, event: SseEvent, parsed: { readonly json: unknown } 
     return [state, (frame?.type ?? event.event) === "message_stop" ? last : late(event, frame)];
   // Gateways that translate from chat may close with its sentinel, which proves nothing here.
   if (event.data === done) return [state, Observation.none];
-  if (parsed === undefined) return plain(state, unparsedNamed(id, event));
+  if (parsed === undefined) return plain(state, unparsedObservation(id, event));
   if (frame === undefined) return other(state, event, {});
   // Some servers put the type in the `event:` line only.
   switch (frame.type ?? event.event) {
@@ -117,7 +117,7 @@ const errorOf = (event: SseEvent, frame: Json.JsonRecord): Failure | undefined =
 };
 
 const onMessageStart = (state: State, frame: Json.JsonRecord): Step => {
-  if (state.started && state.content) return damaged(state);
+  if (state.started && state.content) return failDamaged(state);
   return withUsage({ ...state, started: true }, Json.record(frame.message)?.usage, Observation.lifecycle);
 };
 
@@ -199,7 +199,7 @@ const onMessageDelta = (state: State, frame: Json.JsonRecord): Step => {
   if (reason === "error") return fail(state, classifyEvent(frame) ?? { kind: "server_error", in_band: true });
   const marker: Observation.Observation = { ...Observation.terminal(label(reason)), closes: "required" };
   const completed: State = { ...state, calls: AnthropicCalls.none, end: { complete: true } };
-  if (!vouches(reason)) return withUsage(completed, frame.usage, marker);
+  if (!isVouching(reason)) return withUsage(completed, frame.usage, marker);
   const { ready, broken } = AnthropicCalls.finish(state.calls);
   const observation =
     ready.length === 0 ? marker : { ...marker, ...Observation.calls(ready), terminal: true, finish: label(reason) };
@@ -213,14 +213,14 @@ const onMessageDelta = (state: State, frame: Json.JsonRecord): Step => {
  * gateways that translate from chat and keep its words.
  */
 const vouching: ReadonlySet<string> = new Set(["tool_use", "end_turn", "tool_calls", "stop", "function_call"]);
-const vouches = (reason: string): boolean => vouching.has(reason);
+const isVouching = (reason: string): boolean => vouching.has(reason);
 
 const fail = (state: State, failure: Failure): Step => [
   { ...state, calls: AnthropicCalls.none, end: { complete: false, failure } },
   Observation.failed(failure),
 ];
 
-const damaged = (state: State): Step => fail(state, { kind: "protocol", reason: "damaged_frame" });
+const failDamaged = (state: State): Step => fail(state, { kind: "protocol", reason: "damaged_frame" });
 
 /** Accumulates totals so far. Input is the sum of the uncached and both cached counts; some servers repeat it as 0 at the end. */
 const withUsage = (state: State, value: unknown, observation: Observation.Observation): Step => {

@@ -16,7 +16,7 @@ const rows: ReadonlyArray<Refusals.RefusalRow> = [
       Refusals.isStructured(Json.record(output_config)?.format) || Refusals.isStructured(output_format),
   ],
   ["several_choices", ({ n }) => Refusals.isSeveral(n)],
-  ["forced_tool", ({ tool_choice }) => Refusals.demandsCall(tool_choice)],
+  ["forced_tool", ({ tool_choice }) => Refusals.isCallDemanded(tool_choice)],
 ];
 
 /** The reason a request's response cannot be continued; undefined if the request allows it. */

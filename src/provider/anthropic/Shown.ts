@@ -36,7 +36,7 @@ export const inputFields = [
 ] as const;
 
 /** An event with its type, which some servers put in the `event:` line only. */
-export const typed = (frame: Json.JsonRecord, event = "message"): Json.JsonRecord =>
+export const withType = (frame: Json.JsonRecord, event = "message"): Json.JsonRecord =>
   typeof frame.type === "string" || event === "message" ? frame : { ...frame, type: event };
 
 /** The type of an event, inferred from its members if it has none. */
@@ -111,7 +111,7 @@ export class Shown {
   apply(json: unknown, event?: string): void {
     const record = Json.record(json);
     if (record === undefined || this.#it.finish !== "") return;
-    const frame = typed(record, event);
+    const frame = withType(record, event);
     switch (typeOf(frame)) {
       case "message_start":
         this.#cost(Json.record(frame.message)?.usage);
@@ -120,7 +120,7 @@ export class Shown {
         this.#beginBlock(frame.index, Json.record(frame.content_block) ?? {});
         return;
       case "content_block_delta":
-        this.#grows(frame.index, Json.record(frame.delta) ?? {});
+        this.#takeDelta(frame.index, Json.record(frame.delta) ?? {});
         return;
       case "content_block_stop":
         this.#endBlock(String(frame.index));
@@ -152,15 +152,15 @@ export class Shown {
     this.#it.next = Math.max(this.#it.next, (Json.natural(index) ?? -1) + 1);
     if (type === "text") {
       this.#addText(Json.string(block.text));
-      for (const citation of Json.list(block.citations)) this.#cites(citation);
+      for (const citation of Json.list(block.citations)) this.#rememberCitation(citation);
       return;
     }
     this.#it.run = "";
     this.#it.other = true;
     this.#it.thought += Json.string(block.thinking).length;
     if (type === "tool_use") this.#it.called = true;
-    else if (type.endsWith("tool_use")) this.#hosts(Json.string(block.id), true);
-    else if (type.endsWith("tool_result")) this.#hosts(Json.string(block.tool_use_id), false);
+    else if (type.endsWith("tool_use")) this.#trackHostedCall(Json.string(block.id), true);
+    else if (type.endsWith("tool_result")) this.#trackHostedCall(Json.string(block.tool_use_id), false);
   }
 
   /** A block numbered differently from its end is the one that began last. */
@@ -168,7 +168,7 @@ export class Shown {
     if (!this.#it.open.delete(key)) this.#it.open.delete([...this.#it.open.keys()].at(-1) ?? "");
   }
 
-  #grows(index: unknown, delta: Json.JsonRecord): void {
+  #takeDelta(index: unknown, delta: Json.JsonRecord): void {
     switch (delta.type) {
       case "text_delta":
         // The server omitted the start of the block.
@@ -176,7 +176,7 @@ export class Shown {
         this.#addText(Json.string(delta.text));
         return;
       case "citations_delta":
-        this.#cites(delta.citation);
+        this.#rememberCitation(delta.citation);
         return;
       case "thinking_delta":
         this.#it.thought += Json.string(delta.thinking).length;
@@ -193,14 +193,14 @@ export class Shown {
     this.#it.run = this.#it.characters > shownCharactersMax ? "" : this.#it.run + text;
   }
 
-  #cites(citation: unknown): void {
+  #rememberCitation(citation: unknown): void {
     const { open } = this;
     if (open === undefined || citation === undefined || open.citations.size >= rememberedMax) return;
     open.citations.add(JSON.stringify(citation));
   }
 
   /** Tracks a hosted call until its result: without one it cannot be sent back to the provider. */
-  #hosts(id: string, begins: boolean): void {
+  #trackHostedCall(id: string, begins: boolean): void {
     if (!begins) this.#it.hosted.delete(id);
     else if (this.#it.hosted.size < rememberedMax) this.#it.hosted.add(id);
     // A call past the limit could lose track of its missing result, so no continuation is allowed.

@@ -12,15 +12,15 @@ import type { Splice, SplicedAttempt, SplicedEvent, TextGate } from "../seam/Spl
 import { type TextBlock, TextBlocks } from "../seam/TextBlocks.ts";
 import { reason as reasonOf } from "../stream/Payload.ts";
 import type { Part } from "../stream/Protocol.ts";
-import { inputFields, Shown, type ToldUsage, typed, typeOf } from "./Shown.ts";
+import { inputFields, Shown, type ToldUsage, typeOf, withType } from "./Shown.ts";
 
 /** Creates the splice of one message. */
 export const splice = (): Splice => {
   const shown = new Shown();
   return {
-    left: (json, event) => shown.apply(json, event),
-    shown: () => shown.response(),
-    continued: (gate) => new Attempt(shown, gate),
+    recordSent: (json, event) => shown.apply(json, event),
+    response: () => shown.response(),
+    startContinuation: (gate) => new Attempt(shown, gate),
   };
 };
 
@@ -66,7 +66,7 @@ class Attempt implements SplicedAttempt {
 
   constructor(shown: Shown, gate: TextGate) {
     this.#gate = new AttemptGate(gate);
-    this.#texts = new TextBlocks(this.#gate, this.#said);
+    this.#texts = new TextBlocks(this.#gate, this.#writeText);
     this.#wire = shown.copy();
     this.#left = this.#wire.open;
     this.#spoken = this.#left?.spoken === true;
@@ -79,7 +79,7 @@ class Attempt implements SplicedAttempt {
     const json = Json.record(part.json);
     const name = part.event.event;
     if (json === undefined) return [];
-    const frame = typed(json, name);
+    const frame = withType(json, name);
     const type = typeOf(frame);
     // After its end a body may hold another message, which is a separate response.
     if (this.#state === "over") return [{ event: name, json: frame }];
@@ -90,16 +90,16 @@ class Attempt implements SplicedAttempt {
         this.#beginBlock(name, frame);
         break;
       case "content_block_delta":
-        this.#grows(name, frame);
+        this.#takeDelta(name, frame);
         break;
       case "content_block_stop":
         this.#endBlock(name, frame);
         break;
       case "message_delta":
-        this.#finishes(name, frame);
+        this.#finish(name, frame);
         break;
       case "message_stop":
-        if (this.#gate.joined) this.#state = "over";
+        if (this.#gate.isJoined) this.#state = "over";
         this.#forward(name, frame);
         break;
       default:
@@ -110,7 +110,7 @@ class Attempt implements SplicedAttempt {
 
   readonly end = (): ReadonlyArray<SplicedEvent> => {
     this.#written = [];
-    if (this.#state === "open" && this.#gate.joined) this.#texts.close();
+    if (this.#state === "open" && this.#gate.isJoined) this.#texts.close();
     return this.#written;
   };
 
@@ -125,7 +125,7 @@ class Attempt implements SplicedAttempt {
       this.#texts.take(Json.string(block.text));
       return;
     }
-    if (isThinking(type) && !this.#gate.joined) {
+    if (isThinking(type) && !this.#gate.isJoined) {
       this.#openSlot({ key, type, block }).dropped = true;
       return;
     }
@@ -137,7 +137,7 @@ class Attempt implements SplicedAttempt {
     this.#write(name, { ...frame, index: slot.at.index });
   }
 
-  #grows(name: string, frame: Json.JsonRecord): void {
+  #takeDelta(name: string, frame: Json.JsonRecord): void {
     const delta = Json.record(frame.delta) ?? {};
     const key = String(frame.index);
     const found = this.#slotOf(key);
@@ -148,7 +148,7 @@ class Attempt implements SplicedAttempt {
       return;
     }
     if (found === undefined) {
-      if (delta.type === "input_json_delta") this.#gate.fail(this.#gate.joined ? "unwritable" : "not_text");
+      if (delta.type === "input_json_delta") this.#gate.fail(this.#gate.isJoined ? "unwritable" : "not_text");
       return;
     }
     if (found.dropped) return;
@@ -160,7 +160,7 @@ class Attempt implements SplicedAttempt {
     const slot = this.#slotOf(String(frame.index));
     if (slot === undefined) return;
     slot.closed = true;
-    if (slot.dropped || !this.#gate.joined) return;
+    if (slot.dropped || !this.#gate.isJoined) return;
     // White space that ends the shown text may still come in the next block, so nothing ends until text has left.
     if (slot.type === "text" && !this.#texts.hasLeft) return;
     if (slot.type === "text") this.#texts.close();
@@ -171,26 +171,26 @@ class Attempt implements SplicedAttempt {
       this.#write(name, { ...frame, index: slot.at.index });
   }
 
-  #finishes(name: string, frame: Json.JsonRecord): void {
+  #finish(name: string, frame: Json.JsonRecord): void {
     if (this.#state === "finished") return;
     const reason = reasonOf(Json.record(frame.delta)?.stop_reason);
     if (reason === "") {
       this.#forward(name, this.#costing(frame));
       return;
     }
-    if (reason === "refusal" && !this.#gate.joined) {
+    if (reason === "refusal" && !this.#gate.isJoined) {
       this.#gate.fail("not_text");
       return;
     }
     this.#texts.close();
-    if (!this.#gate.joined) return;
+    if (!this.#gate.isJoined) return;
     this.#closeOpenBlock();
     this.#state = "finished";
     this.#write(name, this.#costing(frame));
   }
 
   #forward(name: string, frame: Json.JsonRecord): void {
-    if (!this.#gate.joined) return;
+    if (!this.#gate.isJoined) return;
     const slot = frame.index === undefined ? undefined : this.#slotOf(String(frame.index));
     if (slot === undefined) this.#write(name, frame);
     else if (slot.at !== undefined) this.#write(name, { ...frame, index: slot.at.index });
@@ -215,7 +215,7 @@ class Attempt implements SplicedAttempt {
     this.#slots.set(key, slot);
     if (type !== "text") return slot;
     this.#texts.add(slot);
-    if (this.#texts.hasLeft) this.#places(slot);
+    if (this.#texts.hasLeft) this.#place(slot);
     return slot;
   }
 
@@ -227,7 +227,7 @@ class Attempt implements SplicedAttempt {
   }
 
   /** Begins a text block on the wire, or continues the open one. */
-  #places(slot: Slot): void {
+  #place(slot: Slot): void {
     const left = this.#left;
     const joins = slot === this.#texts.findJoining();
     // A block that began without text becomes the next one: closed, the API would refuse it in the next turn.
@@ -235,7 +235,7 @@ class Attempt implements SplicedAttempt {
       slot.at = { index: left.index };
       slot.goesOn = true;
       if (joins && !this.#spoken) slot.waiting = [];
-      this.#cites(slot);
+      this.#writeCitations(slot);
       return;
     }
     this.#closeOpenBlock();
@@ -249,7 +249,7 @@ class Attempt implements SplicedAttempt {
       content_block: { ...block, text: "" },
     });
     if (joins) slot.waiting = [];
-    this.#cites(slot);
+    this.#writeCitations(slot);
     // Its end has already come.
     if (slot.closed) this.#left = this.#wire.open;
   }
@@ -259,7 +259,7 @@ class Attempt implements SplicedAttempt {
     const left = this.#left;
     if (left === undefined) return;
     const slot = this.#texts.findJoining();
-    if (slot !== undefined && slot.at === undefined && left.spoken) this.#places(slot);
+    if (slot !== undefined && slot.at === undefined && left.spoken) this.#place(slot);
     // A text block that has begun cannot be revoked, and the API refuses an empty one in the next turn.
     if (left.type === "text" && !left.spoken && slot?.at === undefined) {
       this.#gate.fail("unwritable");
@@ -269,7 +269,7 @@ class Attempt implements SplicedAttempt {
     this.#write("content_block_stop", { type: "content_block_stop", index: left.index });
   }
 
-  #cites(slot: Slot): void {
+  #writeCitations(slot: Slot): void {
     const waiting = slot.waiting;
     slot.waiting = [];
     for (const frame of waiting) this.#onto(slot, "content_block_delta", frame);
@@ -285,7 +285,7 @@ class Attempt implements SplicedAttempt {
 
   // text
 
-  readonly #said = (slot: Slot, text: string, name = "content_block_delta", frame: Json.JsonRecord = {}): void => {
+  readonly #writeText = (slot: Slot, text: string, name = "content_block_delta", frame: Json.JsonRecord = {}): void => {
     const piece = this.#blank + text;
     const joins = slot === this.#texts.findJoining();
     if (slot.at === undefined && joins && this.#left?.spoken !== true && isBlank(piece)) {
@@ -293,7 +293,7 @@ class Attempt implements SplicedAttempt {
       return;
     }
     this.#blank = "";
-    if (slot.at === undefined) this.#places(slot);
+    if (slot.at === undefined) this.#place(slot);
     const delta = { ...Json.record(frame.delta), type: "text_delta", text: piece };
     this.#write(name, { ...frame, type: "content_block_delta", index: slot.at?.index, delta });
   };

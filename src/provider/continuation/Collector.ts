@@ -80,7 +80,7 @@ class ItemCollector<Id extends string> implements Collector<Id> {
   readonly take = (attempt: number, ordinal: number, part: Part): void => {
     if (this.#overflow) return;
     const moment = { attempt, ordinal };
-    this.#signals(moment, part);
+    this.#addCalls(moment, part);
     const { failure, keep_alive, shows, terminal, terminal_at_end } = part.observation;
     if (terminal && (failure === undefined || failure.kind === "invalid_tool_input")) this.#whole ??= moment;
     if (!keep_alive) this.#atEnd = terminal_at_end === true ? moment : undefined;
@@ -96,14 +96,14 @@ class ItemCollector<Id extends string> implements Collector<Id> {
   };
 
   readonly discard = (attempt: number, keepThrough: number): void => {
-    const gone = (moment: Moment) => moment.attempt === attempt && moment.ordinal > keepThrough;
-    if (this.#whole !== undefined && gone(this.#whole)) this.#whole = undefined;
-    if (this.#atEnd !== undefined && gone(this.#atEnd)) this.#atEnd = undefined;
-    this.#slots = this.#slots.filter((slot) => !gone(slot));
-    for (const [key, slot] of this.#byKey) if (gone(slot)) this.#byKey.delete(key);
+    const isDiscarded = (moment: Moment) => moment.attempt === attempt && moment.ordinal > keepThrough;
+    if (this.#whole !== undefined && isDiscarded(this.#whole)) this.#whole = undefined;
+    if (this.#atEnd !== undefined && isDiscarded(this.#atEnd)) this.#atEnd = undefined;
+    this.#slots = this.#slots.filter((slot) => !isDiscarded(slot));
+    for (const [key, slot] of this.#byKey) if (isDiscarded(slot)) this.#byKey.delete(key);
     for (const slot of this.#slots) {
-      if (slot.closed !== undefined && gone(slot.closed)) slot.closed = undefined;
-      const at = slot.sets.findIndex(gone);
+      if (slot.closed !== undefined && isDiscarded(slot.closed)) slot.closed = undefined;
+      const at = slot.sets.findIndex(isDiscarded);
       if (at !== -1) slot.sets.length = at;
       for (const text of slot.texts.values()) truncate(text, attempt, keepThrough);
     }
@@ -118,7 +118,7 @@ class ItemCollector<Id extends string> implements Collector<Id> {
   });
 
   /** Adds the calls of the caller's own tools, which the decoder reports as signals. */
-  #signals(moment: Moment, { observation }: Part): void {
+  #addCalls(moment: Moment, { observation }: Part): void {
     for (const signal of observation.calls) {
       this.#choices.add(signal.choice);
       if (signal.executor !== "runtime") continue;

@@ -72,7 +72,7 @@ const isHalf = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdbff;
  * Applies the budget of the rest to the fields that hold one. Drops `min_tokens`: part of that minimum was already shown, and it
  * may not exceed the budget.
  */
-export const budgeted = (
+export const withTokenBudget = (
   request: Json.JsonRecord,
   seam: SeamPlan | undefined,
   names: ReadonlyArray<string>,

@@ -18,7 +18,7 @@ export const address: Address = {
   query: { alt: "sse" },
   headers: (key) => (key === undefined ? {} : { "x-goog-api-key": key }),
   claim,
-  speaks: ({ contents }) => contents !== undefined,
+  isRequestBody: ({ contents }) => contents !== undefined,
   choices: (body) => Json.natural(Json.record(body.generationConfig ?? body.generation_config)?.candidateCount),
   outputTokens: (body) => {
     const { maxOutputTokens, max_output_tokens } = Json.record(body.generationConfig ?? body.generation_config) ?? {};

@@ -35,12 +35,16 @@ export const words = (part: Json.JsonRecord, choice: number): ReadonlyArray<Cont
   const signed = part.thoughtSignature !== undefined;
   if (media === undefined && !signed) {
     if (text !== "")
-      return [thought ? thinks(choice, text) : { kind: "text", choice, key: "text", text, item: textItem }];
+      return [thought ? thoughtContent(choice, text) : { kind: "text", choice, key: "text", text, item: textItem }];
     const unknown = !thought && part.text !== "" && Object.keys(part).length > 0;
     return unknown ? [{ kind: "item", choice, key: single, text: "", item: whole("text", part) }] : nothing;
   }
   const kept = signed || !thought ? { item: whole("text", part) } : {};
-  const said: Content = { ...(thought ? thinks(choice, text) : textContent(choice, text)), ...kept, ...keepOf(part) };
+  const said: Content = {
+    ...(thought ? thoughtContent(choice, text) : textContent(choice, text)),
+    ...kept,
+    ...keepOf(part),
+  };
   if (media === undefined) return [said];
   return [said, { kind: thought ? "item" : "media", choice, key: single, text: "", ...fileOf(media) }];
 };
@@ -59,7 +63,7 @@ export const unseen = (part: Json.JsonRecord): "started" | "reasoning" | "output
 const textContent = (choice: number, text: string): Content => ({ kind: "text", choice, key: "text", text });
 
 /** Thoughts themselves are not sent back. */
-const thinks = (choice: number, text: string): Content => ({ kind: "reasoning", choice, key: "thought", text });
+const thoughtContent = (choice: number, text: string): Content => ({ kind: "reasoning", choice, key: "thought", text });
 
 const textItem: ItemPiece = { type: "text", key: running, field: "text" };
 

@@ -9,7 +9,7 @@ import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
 import type { SeamPlan } from "../../seam/TextSeam.ts";
 import { type Closing, type ContinuationError, type KeptItem, type Prepared, refusal } from "../continuation/Input.ts";
-import { budgeted, withoutHalf, wordsBehind } from "../continuation/SeamRequest.ts";
+import { withoutHalf, withTokenBudget, wordsBehind } from "../continuation/SeamRequest.ts";
 import type { TurnForm } from "../continuation/Turn.ts";
 import { freeText } from "../continuation/Words.ts";
 import { fieldOf, nameIn } from "./Field.ts";
@@ -37,7 +37,7 @@ export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, Contin
     const contents: ReadonlyArray<unknown> = request.contents;
     const { answer, lostHosted, responses } = partsOf(items);
     const spoken = answer.length > 0 && responses.length === 0;
-    yield* freeText(spoken && !whole, structured(config));
+    yield* freeText(spoken && !whole, jsonFormatField(config));
     const words = yield* wordsBehind(prepared, { spoken, lostHosted, textOf: ({ json }) => Json.string(json.text) });
     const user = [...responses, ...(words === undefined ? [] : [{ text: words }])];
     const parts = seam === undefined ? answer : answer.map(trimPart);
@@ -59,7 +59,7 @@ const withBudget = (request: Json.JsonRecord, seam: SeamPlan | undefined): Json.
   if (config === undefined) return request;
   const thinking = Json.record(fieldOf(config, "thinkingConfig")) ?? {};
   const field = nameIn(config, "maxOutputTokens");
-  return { ...request, [name]: budgeted(config, seam, [field], fieldOf(thinking, "thinkingBudget")) };
+  return { ...request, [name]: withTokenBudget(config, seam, [field], fieldOf(thinking, "thinkingBudget")) };
 };
 
 interface Parts {
@@ -71,7 +71,7 @@ interface Parts {
 const partsOf = (items: ReadonlyArray<KeptItem>): Parts => {
   const answer: Array<Json.JsonRecord> = [];
   const responses: Array<Json.JsonRecord> = [];
-  const answered = pairs(items);
+  const answered = findPairs(items);
   let lostHosted = false;
   for (const item of items) {
     const { closing, json, type, whole } = item;
@@ -92,7 +92,7 @@ const partsOf = (items: ReadonlyArray<KeptItem>): Parts => {
 const isEmpty = (part: Json.JsonRecord): boolean => part.text === "";
 
 /** Pairs hosted calls with their results: by id, or without one by order. */
-const pairs = (items: ReadonlyArray<KeptItem>): ReadonlySet<KeptItem> => {
+const findPairs = (items: ReadonlyArray<KeptItem>): ReadonlySet<KeptItem> => {
   const found = new Set<KeptItem>();
   for (const result of items.filter((item) => item.type === "result")) {
     const call = items.find(
@@ -126,7 +126,7 @@ const withParts = (
   return contents.with(-1, { ...last, parts: [...Json.list(last.parts), ...parts] });
 };
 
-const structured = (config: Json.JsonRecord): string | undefined => {
+const jsonFormatField = (config: Json.JsonRecord): string | undefined => {
   if (Json.string(config.responseMimeType) === "application/json") return "generationConfig.responseMimeType";
   const schema = ["responseSchema", "responseJsonSchema"].find((name) => Json.record(config[name]) !== undefined);
   return schema === undefined ? undefined : `generationConfig.${schema}`;

@@ -68,7 +68,7 @@ export const step = (state: State, event: SseEvent): readonly [State, Part] => {
   }
   const parsed = Json.parse(event.data);
   if (parsed === undefined) {
-    const part = Payload.unparsed(id, event);
+    const part = Payload.unparsedPart(id, event);
     const { failure } = part.observation;
     if (failure === undefined) return [state, { ...part, observation: atEnd(state, part.observation) }];
     return [{ ...state, failure: state.failure ?? failure }, part];
@@ -140,7 +140,7 @@ const onChunk = (state: State, chunk: Json.JsonRecord): Stepped => {
   for (const entry of candidates) next = onCandidate(next, Json.record(entry) ?? {}, seen);
   const blocked = Json.string(Json.record(chunk.promptFeedback)?.blockReason);
   if (blocked !== "" && blocked !== "BLOCK_REASON_UNSPECIFIED") next = { ...next, blocked: label(blocked) };
-  const observation = observed(seen, candidates.length, usageOf(chunk));
+  const observation = observationOf(seen, candidates.length, usageOf(chunk));
   const failure = state.failure ?? seen.failure;
   if (failure !== undefined) return [{ ...next, failure }, withFailure(observation, seen.failure, next), seen.content];
   return [next, atEnd(next, observation), seen.content];
@@ -183,7 +183,7 @@ const onCandidate = (state: State, entry: Json.JsonRecord, seen: Seen): State =>
   if (position === -1 && !content) seen.content.push({ kind: "text", choice: index, key: "text", text: "" });
   const reason = Payload.reason(entry.finishReason);
   const ended = reason !== "";
-  const found = hostedIn(entry);
+  const found = hostedToolsIn(entry);
   const hosted = found.length === 0 ? before.hosted : [...new Set([...before.hosted, ...found])];
   // Metadata comes with the text that it is about. As a call it is reported at the finish, after all text.
   if (ended) for (const tool of hosted) GeminiCalls.takeSettled(gathering, tool);
@@ -242,7 +242,7 @@ const failureOf = (gathering: GeminiCalls.Gathering, reason: string): Failure | 
 const noTools: ReadonlyArray<string> = [];
 
 /** Google's own tools, detected by the metadata of their results. */
-const hostedIn = (entry: Json.JsonRecord): ReadonlyArray<string> => {
+const hostedToolsIn = (entry: Json.JsonRecord): ReadonlyArray<string> => {
   if (entry.groundingMetadata === undefined && entry.urlContextMetadata === undefined) return noTools;
   const grounding = Json.record(entry.groundingMetadata);
   const found: Array<string> = [];
@@ -259,7 +259,7 @@ const withFailure = (observation: Observation, failure: Failure | undefined, sta
   return finish === undefined ? { ...observation, failure } : { ...observation, failure, terminal: true, finish };
 };
 
-const observed = (seen: Seen, candidates: number, usage: Observation["usage"]): Observation => {
+const observationOf = (seen: Seen, candidates: number, usage: Observation["usage"]): Observation => {
   if (seen.shows === "nothing" && seen.calls.length === 0) {
     const unseen = { ...none, progress: seen.unseen };
     return usage === undefined ? unseen : { ...unseen, quiet: candidates === 0, usage };

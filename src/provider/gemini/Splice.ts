@@ -136,7 +136,7 @@ const form: ChunkSplice.ChunkForm<GeminiShown> = {
   count,
   isBlocked,
   start: () => ({ bytes: 0 }),
-  left: (own, entry, shown) => {
+  recordSentEntry: (own, entry, shown) => {
     let characters = 0;
     for (const item of Json.list(Json.record(entry.content)?.parts)) {
       const { text, thought } = recordSentPart(Json.record(item) ?? {}, shown);

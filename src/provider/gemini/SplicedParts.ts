@@ -29,7 +29,7 @@ export const joinParts = (items: ReadonlyArray<unknown>, gate: AttemptGate): Joi
     const kind = kindOf(part);
     goesOn ||= kind !== "empty";
     const left = kind === "text" ? textOf(part, gate) : kind === "other" ? otherOf(part, gate) : hiddenOf(part, gate);
-    if (gate.failed) return undefined;
+    if (gate.hasFailed) return undefined;
     parts.push(...left);
     isCut ||= left.length === 0;
   }
@@ -77,8 +77,8 @@ const recordSentOther = (part: Json.JsonRecord, shown: ShownText): void => {
   for (const [index, name] of hosted.entries()) {
     const call = Json.record(part[name]);
     const result = Json.record(part[results[index] ?? ""]);
-    if (call !== undefined) shown.hosted(`${name} ${Json.string(call.id)}`, false);
-    if (result !== undefined) shown.hosted(`${name} ${Json.string(result.id)}`, true);
+    if (call !== undefined) shown.recordHostedTool(`${name} ${Json.string(call.id)}`, false);
+    if (result !== undefined) shown.recordHostedTool(`${name} ${Json.string(result.id)}`, true);
   }
   shown.endRun();
 };
@@ -98,4 +98,4 @@ const otherOf = (part: Json.JsonRecord, gate: AttemptGate): ReadonlyArray<Json.J
 };
 
 const hiddenOf = (part: Json.JsonRecord, gate: AttemptGate): ReadonlyArray<Json.JsonRecord> =>
-  gate.joined || isSigned(part) ? [part] : [];
+  gate.isJoined || isSigned(part) ? [part] : [];

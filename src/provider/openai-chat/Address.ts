@@ -14,7 +14,7 @@ export const address: Address = {
     // Azure limits apply per deployment, whatever model name its requests send.
     return { model: /\/deployments\/([^/]+)\/chat\/completions$/.exec(path)?.[1] ?? "" };
   },
-  speaks: (body) => Array.isArray(body.messages),
+  isRequestBody: (body) => Array.isArray(body.messages),
   choices: choicesByN,
   outputTokens: ({ max_completion_tokens, max_tokens }) => Json.natural(max_completion_tokens ?? max_tokens),
 };

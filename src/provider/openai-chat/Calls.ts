@@ -133,7 +133,7 @@ const takeCall = (gathering: Gathering, choice: number, entry: Json.JsonRecord):
     input: inputText(called.arguments ?? called.input),
     text: custom !== undefined,
   };
-  const ordinal = belongsTo(gathering.calls, delta);
+  const ordinal = findContinuedCall(gathering.calls, delta);
   const call = ordinal === undefined ? undefined : gathering.calls[ordinal];
   gathering.characters += delta.input.length;
   if (ordinal === undefined || call === undefined) {
@@ -195,7 +195,7 @@ interface Delta {
 }
 
 /** The ordinal of the call that a delta continues; undefined if it begins one. */
-const belongsTo = (calls: ReadonlyArray<Call>, delta: Delta): number | undefined => {
+const findContinuedCall = (calls: ReadonlyArray<Call>, delta: Delta): number | undefined => {
   const sameKey = calls.findLastIndex((call) => call.executor === "runtime" && call.key === delta.key);
   const sameId = delta.id === "" ? -1 : calls.findLastIndex((call) => call.id === delta.id);
   const last = calls.findLastIndex((call) => call.executor === "runtime");

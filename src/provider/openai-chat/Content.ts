@@ -104,7 +104,7 @@ const addEntry = (found: Array<Content>, entry: unknown, choice: number): void =
   const type = Json.string(part.type);
   if (type === "reference") return;
   if (reasoningTypes.has(type)) {
-    found.push({ ...reasoned(choice, readable(part)), keep: { field: "content" } });
+    found.push({ ...reasoningContent(choice, readable(part)), keep: { field: "content" } });
     return;
   }
   const text = Json.string(part.text) || Json.string(part.refusal);
@@ -121,7 +121,12 @@ export const isReasoningField = (name: string): boolean => /^(?:reasoning|thinki
 
 const reasoningTypes: ReadonlySet<string> = new Set(["thinking", "reasoning", "redacted_thinking"]);
 
-const reasoned = (choice: number, text: string): Content => ({ kind: "reasoning", choice, key: "reasoning", text });
+const reasoningContent = (choice: number, text: string): Content => ({
+  kind: "reasoning",
+  choice,
+  key: "reasoning",
+  text,
+});
 
 const reasoningItem: ItemPiece = { type: "reasoning", field: "reasoning_content" };
 
@@ -135,7 +140,7 @@ const addReasoning = (found: Array<Content>, delta: Json.JsonRecord, choice: num
   const value = delta[field];
   const text = typeof value === "string" ? value : readable(value);
   found.push({
-    ...reasoned(choice, text),
+    ...reasoningContent(choice, text),
     ...(text === "" ? {} : { keep: { field } }),
     // DeepSeek and Moonshot want their own spelling back. OpenRouter's details are returned as received.
     ...(field === "reasoning_content" ? { item: reasoningItem } : {}),
@@ -160,7 +165,7 @@ const addDetail = (found: Array<Content>, detail: Json.JsonRecord, choice: numbe
   const texts: Record<string, string> = {};
   for (const [field, piece] of Object.entries({ text, summary, data }))
     if (typeof piece === "string") texts[field] = piece;
-  found.push({ ...reasoned(choice, ""), item: { type: "reasoning", key, json, texts } });
+  found.push({ ...reasoningContent(choice, ""), item: { type: "reasoning", key, json, texts } });
 };
 
 /** Maximum nesting searched for text inside a reasoning object. */

@@ -8,7 +8,7 @@ import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
 import { label } from "../../domain/Limits.ts";
 import { type ContinuationError, type KeptItem, type Prepared, refusal } from "../continuation/Input.ts";
-import { budgeted, finalMessage, withoutHalf, wordsBehind } from "../continuation/SeamRequest.ts";
+import { finalMessage, withoutHalf, withTokenBudget, wordsBehind } from "../continuation/SeamRequest.ts";
 import type { TurnForm } from "../continuation/Turn.ts";
 import { freeText, idMaker, isSaid, textOf } from "../continuation/Words.ts";
 import { messageText } from "./Content.ts";
@@ -31,7 +31,7 @@ export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, Contin
     const text = seam === undefined ? textIn(items) : withoutHalf(textIn(items));
     const { calls, results } = callsOf(items, messages);
     const spoken = isSaid(text) && results.length === 0;
-    yield* freeText(spoken && !whole, structured(body));
+    yield* freeText(spoken && !whole, jsonFormatField(body));
     const words = yield* wordsBehind(prepared, {
       spoken,
       lostHosted: false,
@@ -42,7 +42,7 @@ export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, Contin
     const answered = said ? withAnswer(messages, answer) : messages;
     const told = words === undefined ? [] : [{ role: "user", content: words }];
     const next = finalMessage({ ...body, messages: [...answered, ...results, ...told] }, seam, "messages");
-    return budgeted(next, seam, ["max_tokens", "max_completion_tokens"], thinkingBudget(body));
+    return withTokenBudget(next, seam, ["max_tokens", "max_completion_tokens"], thinkingBudget(body));
   });
 
 /**
@@ -134,7 +134,7 @@ const withAnswer = (messages: ReadonlyArray<unknown>, answer: Json.JsonRecord): 
   return messages.with(-1, { ...before, ...answer, content: content === "" ? null : content });
 };
 
-const structured = (body: Json.JsonRecord): string | undefined => {
+const jsonFormatField = (body: Json.JsonRecord): string | undefined => {
   const type = Json.string(Json.record(body.response_format)?.type);
   return type.startsWith("json") ? "response_format" : undefined;
 };

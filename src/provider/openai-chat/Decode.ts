@@ -88,7 +88,7 @@ export const step = (state: State, event: SseEvent): readonly [State, Part] => {
   if (Payload.isDone(event.data)) return withPart(onDone(state), event, undefined);
   const parsed = Json.parse(event.data);
   if (parsed === undefined) {
-    const part = Payload.unparsed(id, event);
+    const part = Payload.unparsedPart(id, event);
     return [fail(state, part.observation.failure), part];
   }
   // Google's compatible endpoint sends errors in a list of one.
@@ -183,7 +183,7 @@ const onChunk = (state: State, chunk: Json.JsonRecord, seen: Seen): Stepped => {
   let next = state;
   const choices = Json.list(chunk.choices);
   for (const entry of choices) next = onChoice(next, Json.record(entry) ?? {}, seen, chunk);
-  const observation = observed(seen, choices.length, usageOf(chunk));
+  const observation = observationOf(seen, choices.length, usageOf(chunk));
   if (seen.failure !== undefined) return [fail(next, seen.failure), { ...observation, failure: seen.failure }];
   if (next.terminal || next.failure !== undefined) return [next, observation];
   return finish(next, observation, false);
@@ -346,7 +346,7 @@ const finish = (state: State, observation: Observation, done: boolean): Stepped 
   ];
 };
 
-const observed = (seen: Seen, choices: number, usage: Observation["usage"]): Observation => {
+const observationOf = (seen: Seen, choices: number, usage: Observation["usage"]): Observation => {
   const shows = seen.shows;
   const calls = seen.calls;
   if (shows === "nothing" && !seen.input && calls.length === 0) {
@@ -360,12 +360,12 @@ const observed = (seen: Seen, choices: number, usage: Observation["usage"]): Obs
     calls,
     // Within one delta the content precedes the calls. With several choices, or an older call still streaming, the order is
     // unknown.
-    ...(shows === "text" && choices === 1 && allBegin(calls) ? { text_before_calls: true } : {}),
+    ...(shows === "text" && choices === 1 && haveAllBegun(calls) ? { text_before_calls: true } : {}),
     ...(usage === undefined ? {} : { usage }),
   };
 };
 
-const allBegin = (calls: ReadonlyArray<CallSignal>): boolean =>
+const haveAllBegun = (calls: ReadonlyArray<CallSignal>): boolean =>
   calls.length > 0 &&
   calls.every((call) => calls.some((other) => other.ordinal === call.ordinal && other.phase === "input_started"));
 

@@ -17,12 +17,12 @@ const rows: ReadonlyArray<Refusals.RefusalRow> = [
   ["server_state", ({ store }) => store === true],
   [
     "forced_tool",
-    ({ function_call, tool_choice }) => Refusals.demandsCall(tool_choice) || demandsFunction(function_call),
+    ({ function_call, tool_choice }) => Refusals.isCallDemanded(tool_choice) || isFunctionDemanded(function_call),
   ],
 ];
 
 /** In the legacy `function_call`, an object names the function to call. */
-const demandsFunction = (choice: unknown): boolean => typeof choice === "object" && choice !== null;
+const isFunctionDemanded = (choice: unknown): boolean => typeof choice === "object" && choice !== null;
 
 /** The reason a request's response cannot be continued; undefined if the request allows it. */
 export const seamRefusal = (body: Json.JsonRecord): SeamRefusal | undefined => Refusals.refusalOf(rows, body);

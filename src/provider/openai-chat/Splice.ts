@@ -47,7 +47,7 @@ const recordSentCalls = (own: ChatShown, delta: Json.JsonRecord, shown: ShownTex
   }
   for (const { call, key, place } of executedOf(delta)) {
     own.executed = Math.max(own.executed, place + 1);
-    shown.hosted(key, ChatCalls.isSettled(call));
+    shown.recordHostedTool(key, ChatCalls.isSettled(call));
   }
 };
 
@@ -144,10 +144,10 @@ const form: ChunkSplice.ChunkForm<ChatShown> = {
   indexOf: (index) => ChatCalls.indexOf(index) ?? 0,
   count,
   start: () => ({ object: undefined, hasRole: false, isBare: false, streamed: false, calls: 0, executed: 0 }),
-  leftChunk: (own, { object }) => {
+  recordSentChunk: (own, { object }) => {
     if (object) own.object ??= object;
   },
-  left: recordSent,
+  recordSentEntry: recordSent,
   joiner,
   textOnly,
 };

@@ -79,12 +79,12 @@ export const joinWords = (entry: Json.JsonRecord, joining: Joining): JoinedWords
   // A message that repeats the whole response at its end adds nothing.
   const delta = form === "message" && joining.streamed ? unsentCallsOf(said, joining.called) : said;
   const { gate } = joining;
-  const isBehind = gate.joined;
+  const isBehind = gate.isJoined;
   const found = words(delta, 0);
   const content = contentOf(delta.content, gate);
   const others = isOther(delta);
   const held = others ? gate.behindText() : "";
-  if (held === undefined || gate.failed) return undefined;
+  if (held === undefined || gate.hasFailed) return undefined;
   if (isPresent(delta.audio)) {
     gate.fail("unwritable");
     return undefined;
@@ -131,7 +131,7 @@ const entryOf = (entry: unknown, gate: AttemptGate): ReadonlyArray<unknown> => {
   }
   const type = Json.string(part?.type);
   if (part === undefined || type === "" || type === "reference" || type === "text" || isReasoningEntry(part))
-    return gate.joined ? [entry] : [];
+    return gate.isJoined ? [entry] : [];
   const held = gate.behindText();
   if (held === undefined) return [];
   return held === "" ? [part] : [{ type: "text", text: held }, part];

@@ -28,10 +28,10 @@ export const address: Address = {
   path: () => "/responses",
   headers: bearer,
   claim: ({ path }) => (path.endsWith("/responses") ? { model: "" } : undefined),
-  speaks: ({ conversation, input, prompt }) =>
+  isRequestBody: ({ conversation, input, prompt }) =>
     input !== undefined || prompt !== undefined || conversation !== undefined,
   choices: choicesByN,
   outputTokens: ({ max_output_tokens }) => Json.natural(max_output_tokens),
-  keeps: keepingOf,
-  resumes: canResume,
+  keeping: keepingOf,
+  isResumable: canResume,
 };

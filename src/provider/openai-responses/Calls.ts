@@ -13,10 +13,10 @@ import {
   type Call,
   type Change,
   callOf,
-  differs,
   find,
   flushGrowing,
   fresh,
+  hasOtherId,
   inputCharactersMax,
   type Key,
   keyFor,
@@ -35,7 +35,7 @@ export const addItem = (output: Output, frame: Json.JsonRecord): Change => {
   const key = keyOf(frame);
   const slot = output.slots.get(key);
   // The same item sent twice is one. A different call under the index of an open one is a new call.
-  const again = slot !== undefined && !slot.done && slot.type === item.type && !differs(slot, item);
+  const again = slot !== undefined && !slot.done && slot.type === item.type && !hasOtherId(slot, item);
   return again ? [output, produced, lateContentOf(output, key, item)] : open(flushGrowing(output), key, item);
 };
 
@@ -44,8 +44,8 @@ export const done = (output: Output, frame: Json.JsonRecord): Change => {
   const item = Json.record(frame.item);
   if (item === undefined) return [output, Observation.none];
   const id = Json.string(item.call_id);
-  const named = ([, slot]: readonly [Key, Slot]) => !slot.done && slot.callId === id && slot.type === item.type;
-  const found = id === "" ? undefined : [...output.slots].find(named);
+  const isNamed = ([, slot]: readonly [Key, Slot]) => !slot.done && slot.callId === id && slot.type === item.type;
+  const found = id === "" ? undefined : [...output.slots].find(isNamed);
   return close(flushGrowing(output), found?.[0] ?? keyOf(frame), item);
 };
 
@@ -119,13 +119,13 @@ export const rest = (output: Output, response: Json.JsonRecord, complete: boolea
   const items = Json.list(response.output)
     .map(Json.record)
     .filter((item) => item !== undefined);
-  const told = (type: unknown) => items.filter((item) => item.type === type).length;
+  const countFinal = (type: unknown) => items.filter((item) => item.type === type).length;
   const known = [...output.slots.values()];
   let change: Change = [flushGrowing(output), Observation.none];
   for (const [index, item] of items.entries()) {
     const key = find(output, index, item);
     // Gateways omit items from the final list and so shift the others: then the count by type shows which were seen.
-    if (key === undefined && known.filter((slot) => slot.type === item.type).length >= told(item.type)) continue;
+    if (key === undefined && known.filter((slot) => slot.type === item.type).length >= countFinal(item.type)) continue;
     if (key !== undefined && output.slots.get(key)?.done) continue;
     change = change && merge(change, close(change[0], key ?? `final:${index}`, item));
   }
@@ -178,7 +178,7 @@ const open = (output: Output, key: Key, item: Json.JsonRecord): Change => {
 const close = (output: Output, key: Key, item: Json.JsonRecord): Change => {
   const before = output.slots.get(key);
   const read = ResponsesItem.read(item, output.hostsXSearch);
-  const same = before !== undefined && before.type === item.type && !(before.done && differs(before, item));
+  const same = before !== undefined && before.type === item.type && !(before.done && hasOtherId(before, item));
   if (same && before.done) return [output, produced];
   const moved = read.role === "call" && before?.call !== undefined && before.call.executor !== read.executor;
   const slot = same && !moved ? before : fresh(Json.string(item.type), item);
@@ -189,7 +189,7 @@ const close = (output: Output, key: Key, item: Json.JsonRecord): Change => {
       const said = [...ResponsesContent.item(key, item, "text", "ends"), ...texts];
       const characters = lengthOf(texts);
       return characters === 0
-        ? put(output, key, ended, wordless(item) && !slot.visible ? Observation.text(0) : Observation.none, said)
+        ? put(output, key, ended, isWordless(item) && !slot.visible ? Observation.text(0) : Observation.none, said)
         : put(output, key, { ...ended, visible: true }, Observation.text(characters), said);
     }
     case "reasoning":
@@ -217,7 +217,7 @@ const close = (output: Output, key: Key, item: Json.JsonRecord): Change => {
 };
 
 /** True if a message has anything but text: sound, a picture, or an unknown type. */
-const wordless = (item: Json.JsonRecord): boolean =>
+const isWordless = (item: Json.JsonRecord): boolean =>
   Json.list(item.content).some((part) => !/^(?:(?:output_)?text|refusal)?$/.test(Json.string(Json.record(part)?.type)));
 
 /** The content of an item that is announced after its texts. The caller's own calls were reported when they began. */
@@ -298,13 +298,13 @@ const result = (
   said: ReadonlyArray<Content>,
 ): Change => {
   const type = slot.type.replace(/_output$/, "");
-  const waits = ([, { call, callId, ...other }]: readonly [Key, Slot]): boolean =>
+  const isWaiting = ([, { call, callId, ...other }]: readonly [Key, Slot]): boolean =>
     call?.executor === "provider" &&
     !call.settled &&
     (slot.callId === "" || callId === ""
       ? other.type === type || other.type === `${type}_call`
       : callId === slot.callId);
-  const found = slot.call ? undefined : [...output.slots].find(waits);
+  const found = slot.call ? undefined : [...output.slots].find(isWaiting);
   const own = slot.call ?? found?.[1].call;
   const lost = { ordinal: output.calls, id: slot.callId, tool: label(slot.type), executor: "provider" as const };
   const call = { ...(own ?? lost), settled: phase === "settled" };

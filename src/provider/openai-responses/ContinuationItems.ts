@@ -73,13 +73,13 @@ export class ContinuationItems {
   }
 
   /** Items that only the final response contains. Gateways omit some and so shift the others: then the count by type decides. */
-  untold(output: ReadonlyArray<unknown>): ReadonlyArray<Json.JsonRecord> {
+  findUnreported(output: ReadonlyArray<unknown>): ReadonlyArray<Json.JsonRecord> {
     const items = output.map((value) => Json.record(value) ?? {});
     const ids = new Set(this.#all.flatMap(({ json }) => [json.id, json.call_id]));
     const count = (type: unknown) => items.filter((item) => item.type === type).length;
-    const known = (type: unknown) => this.#all.filter((slot) => slot.type === type).length;
+    const countKnown = (type: unknown) => this.#all.filter((slot) => slot.type === type).length;
     const isKnown = (id: unknown) => id !== undefined && ids.has(id);
-    return items.filter(({ call_id, id, type }) => !isKnown(id) && !isKnown(call_id) && known(type) < count(type));
+    return items.filter(({ call_id, id, type }) => !isKnown(id) && !isKnown(call_id) && countKnown(type) < count(type));
   }
 
   /**

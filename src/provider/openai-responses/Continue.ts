@@ -8,7 +8,7 @@
 import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
 import { type Closing, type ContinuationError, type KeptItem, type Prepared, refusal } from "../continuation/Input.ts";
-import { budgeted, finalMessage, withoutHalf, wordsBehind } from "../continuation/SeamRequest.ts";
+import { finalMessage, withoutHalf, withTokenBudget, wordsBehind } from "../continuation/SeamRequest.ts";
 import type { TurnForm } from "../continuation/Turn.ts";
 import { freeText, idMaker, isSaid, lostCall, textOf } from "../continuation/Words.ts";
 
@@ -30,13 +30,13 @@ export const build = (prepared: Prepared): Result.Result<Json.JsonRecord, Contin
     if (input === undefined) return yield* refusal("invalid", "input", "expected a string or a list");
     const { answer, lost, outputs } = itemsOf(items, input);
     const spoken = answer.length > 0 && outputs.length === 0;
-    yield* freeText(!whole && spoken && answer.some((item) => item.type === "message"), structured(body));
+    yield* freeText(!whole && spoken && answer.some((item) => item.type === "message"), jsonFormatField(body));
     const closing = (yield* wordsBehind(prepared, { spoken, lostHosted: lost.hosted, textOf: textIn })) ?? "";
     const words = [...(lost.calls ? [lostCall] : []), closing].join(" ").trim();
     const told = words === "" ? [] : [{ type: "message", role: "user", content: words }];
     const kept = seam === undefined ? answer : answer.map(withoutHalves);
     const next = finalMessage({ ...body, input: [...input, ...kept, ...outputs, ...told] }, seam, "input");
-    return budgeted(next, seam, ["max_output_tokens"], undefined);
+    return withTokenBudget(next, seam, ["max_output_tokens"], undefined);
   });
 
 const textIn = (item: KeptItem): string =>
@@ -91,13 +91,13 @@ const itemsOf = (items: ReadonlyArray<KeptItem>, input: ReadonlyArray<unknown>):
   });
   const answer = kept.flatMap((item, at) => {
     if (item === undefined) return [];
-    return items[at]?.type !== "reasoning" || leads(items, kept, at) ? [item] : [];
+    return items[at]?.type !== "reasoning" || isFollowed(items, kept, at) ? [item] : [];
   });
   return { answer, outputs, lost };
 };
 
 /** Reasoning must be followed by the complete item that it produced. */
-const leads = (
+const isFollowed = (
   items: ReadonlyArray<KeptItem>,
   kept: ReadonlyArray<Json.JsonRecord | undefined>,
   at: number,
@@ -129,7 +129,7 @@ const isSettled = (item: KeptItem, items: ReadonlyArray<KeptItem>): boolean => {
 /** A message without its id. If it was cut, it holds the text that came. */
 const message = (item: KeptItem): Json.JsonRecord | undefined => {
   const { id: _id, status: _status, ...native } = itemIn(item);
-  const content = item.whole && native.content !== undefined ? Json.list(native.content) : streamed(item.json);
+  const content = item.whole && native.content !== undefined ? Json.list(native.content) : textPartsOf(item.json);
   const said = content.some((part) => {
     const { refusal, text } = Json.record(part) ?? {};
     return isSaid(Json.string(text) || Json.string(refusal));
@@ -138,7 +138,7 @@ const message = (item: KeptItem): Json.JsonRecord | undefined => {
 };
 
 /** Texts are stored under the type and index of their content part. */
-const streamed = (json: Json.JsonRecord): ReadonlyArray<Json.JsonRecord> =>
+const textPartsOf = (json: Json.JsonRecord): ReadonlyArray<Json.JsonRecord> =>
   Object.entries(json)
     .flatMap(([name, text]) => {
       const [, type, index] = /^(output_text|refusal) (\d+)$/.exec(name) ?? [];
@@ -148,7 +148,7 @@ const streamed = (json: Json.JsonRecord): ReadonlyArray<Json.JsonRecord> =>
     .toSorted((one, other) => one.index - other.index)
     .map(({ text, type }) => (type === "refusal" ? { type, refusal: text } : { type, text }));
 
-const structured = (body: Json.JsonRecord): string | undefined => {
+const jsonFormatField = (body: Json.JsonRecord): string | undefined => {
   const type = Json.string(Json.record(Json.record(body.text)?.format)?.type);
   return type.startsWith("json") ? "text.format" : undefined;
 };

@@ -12,7 +12,7 @@ import { label } from "../../domain/Limits.ts";
 import * as Observation from "../../domain/Observation.ts";
 import { classifyEvent } from "../../failure/FailureClassifier.ts";
 import { type Content, lengthOf, nothing } from "../stream/Content.ts";
-import { done, isBlank, isError, unparsedNamed, usage } from "../stream/Payload.ts";
+import { done, isBlank, isError, unparsedObservation, usage } from "../stream/Payload.ts";
 import type * as Stream from "../stream/Protocol.ts";
 import type { End, Observed, Protocol, SseEvent } from "../stream/Protocol.ts";
 import * as ResponsesOutput from "./Calls.ts";
@@ -69,17 +69,17 @@ const fold = (state: State, event: SseEvent, parsed: { readonly json: unknown } 
   if (isBlank(event.data) || isKeepAlive(event, frame)) return [state, Observation.ping];
   if (state.end !== undefined) return [state, late(event, frame)];
   if (event.data === done) return [state, Observation.none];
-  if (parsed === undefined) return plain(state, unparsedNamed(id, event));
+  if (parsed === undefined) return plain(state, unparsedObservation(id, event));
   if (frame === undefined) return other(state, event, {});
   // Some servers put the type in the `event:` line only.
-  return typed(
+  return stepTyped(
     state,
     event,
     frame.type === undefined && event.event !== "message" ? { ...frame, type: event.event } : frame,
   );
 };
 
-const typed = (state: State, event: SseEvent, frame: Json.JsonRecord): Step => {
+const stepTyped = (state: State, event: SseEvent, frame: Json.JsonRecord): Step => {
   const { output } = state;
   switch (frame.type) {
     case "response.output_text.delta":
@@ -103,7 +103,7 @@ const typed = (state: State, event: SseEvent, frame: Json.JsonRecord): Step => {
     case "response.output_text.annotation.added":
       return [state, ResponsesSlots.produced];
     case "response.created":
-      return created(state, frame);
+      return onCreated(state, frame);
     case "response.completed":
     case "response.incomplete":
     case "response.done":
@@ -135,8 +135,8 @@ const take = (state: State, change: ResponsesSlots.Change): Step => {
   return [output === state.output ? state : { ...state, output }, observation, said];
 };
 
-const created = (state: State, frame: Json.JsonRecord): Step => {
-  if (state.created && !ResponsesSlots.isEmpty(state.output)) return damaged(state);
+const onCreated = (state: State, frame: Json.JsonRecord): Step => {
+  if (state.created && !ResponsesSlots.isEmpty(state.output)) return failDamaged(state);
   const tools = Json.list(Json.record(frame.response)?.tools);
   const hostsXSearch = tools.some((tool) => Json.record(tool)?.type === "x_search");
   return [{ ...state, created: true, output: { ...state.output, hostsXSearch } }, Observation.lifecycle];
@@ -223,4 +223,4 @@ const fail = (state: State, failure: Failure): Step => [
   Observation.failed(failure),
 ];
 
-const damaged = (state: State): Step => fail(state, { kind: "protocol", reason: "damaged_frame" });
+const failDamaged = (state: State): Step => fail(state, { kind: "protocol", reason: "damaged_frame" });

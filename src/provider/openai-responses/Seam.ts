@@ -22,7 +22,7 @@ const rows: ReadonlyArray<Refusals.RefusalRow> = [
       Refusals.isCount(top_logprobs) || Json.list(include).some((it) => Json.string(it).endsWith(".logprobs")),
   ],
   ["not_text", ({ audio, modalities }) => Refusals.isNotText(modalities) || Refusals.isSet(audio)],
-  ["forced_tool", ({ tool_choice }) => Refusals.demandsCall(tool_choice)],
+  ["forced_tool", ({ tool_choice }) => Refusals.isCallDemanded(tool_choice)],
 ];
 
 /** The reason a request's response cannot be continued; undefined if the request allows it. */

@@ -123,7 +123,7 @@ export class Shown {
     if (response !== undefined) this.#lifecycle(type, response);
     else if (type === "response.output_item.added") this.#beginItem(frame, Json.record(frame.item) ?? {});
     else if (type === "response.output_item.done") this.#endItem(frame, Json.record(frame.item) ?? {});
-    else if (type.startsWith("response.reasoning")) this.#reasons(frame);
+    else if (type.startsWith("response.reasoning")) this.#addReasoning(frame);
     else if (type.startsWith("response.refusal.")) this.#it.refused = true;
     else if (/^response\.(?:output_)?audio/.test(type)) this.#it.media = true;
     else this.#inside(type, frame);
@@ -213,7 +213,7 @@ export class Shown {
     this.#it.media ||= read.picture;
   }
 
-  #reasons(frame: Json.JsonRecord): void {
+  #addReasoning(frame: Json.JsonRecord): void {
     const item = this.itemOf(frame) ?? this.#beginItem(frame, { type: "reasoning", id: frame.item_id });
     if (item.type !== "reasoning") return;
     const text = Json.string(frame.delta);

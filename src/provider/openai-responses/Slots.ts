@@ -97,7 +97,7 @@ export const keyFor = (output: Output, frame: Json.JsonRecord): Key => {
 };
 
 /** True if two calls have different ids, as with servers that number every item 0. */
-export const differs = (slot: Slot, item: Json.JsonRecord): boolean => {
+export const hasOtherId = (slot: Slot, item: Json.JsonRecord): boolean => {
   const id = Json.string(item.call_id);
   return slot.callId !== "" && id !== "" && slot.callId !== id;
 };

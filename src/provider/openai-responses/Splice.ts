@@ -20,9 +20,9 @@ import { responseOf, Writer } from "./Writer.ts";
 export const splice = (): Splice => {
   const shown = new Shown();
   return {
-    left: (json, event) => shown.apply(json, event),
-    shown: () => shown.response(),
-    continued: (gate) => new Attempt(shown, gate),
+    recordSent: (json, event) => shown.apply(json, event),
+    response: () => shown.response(),
+    startContinuation: (gate) => new Attempt(shown, gate),
   };
 };
 
@@ -41,7 +41,7 @@ class Attempt implements SplicedAttempt {
 
   constructor(shown: Shown, gate: TextGate) {
     this.#gate = new AttemptGate(gate);
-    this.#texts = new TextBlocks(this.#gate, this.#said);
+    this.#texts = new TextBlocks(this.#gate, this.#writeText);
     this.#writer = new Writer(shown);
     this.#before = shown.produced;
     const { lastItem } = this.#writer.wire;
@@ -61,7 +61,7 @@ class Attempt implements SplicedAttempt {
   };
 
   readonly end = (): ReadonlyArray<SplicedEvent> => {
-    if (!this.#finished && this.#gate.joined) this.#texts.close();
+    if (!this.#finished && this.#gate.isJoined) this.#texts.close();
     return this.#writer.takeEvents();
   };
 
@@ -81,7 +81,7 @@ class Attempt implements SplicedAttempt {
       case "response.incomplete":
       case "response.done":
       case "response.failed":
-        this.#finishes(name, frame);
+        this.#finish(name, frame);
         break;
       default:
         this.#inside(name, frame);
@@ -98,9 +98,9 @@ class Attempt implements SplicedAttempt {
     const slot = this.#openSlot(frame, item);
     if (slot === undefined) return;
     if (slot.type === "message") {
-      if (this.#texts.hasLeft) this.#placesMessage(slot, name, frame);
+      if (this.#texts.hasLeft) this.#placeMessage(slot, name, frame);
       this.#whole(slot, item);
-    } else if (this.#admits(slot)) this.#writer.write(name, this.#relocate(slot, frame));
+    } else if (this.#place(slot)) this.#writer.write(name, this.#relocate(slot, frame));
   }
 
   #endItem(name: string, frame: Json.JsonRecord): void {
@@ -112,7 +112,7 @@ class Attempt implements SplicedAttempt {
       this.#whole(slot, item);
       this.#endMessage(slot, name, frame, item);
     } else if (slot.dropped) this.#keepReasoning(item);
-    else if (this.#admits(slot)) this.#writer.write(name, this.#relocate(slot, frame));
+    else if (this.#place(slot)) this.#writer.write(name, this.#relocate(slot, frame));
     slot.closed = true;
   }
 
@@ -128,18 +128,17 @@ class Attempt implements SplicedAttempt {
   #closeMessage(slot: Slot | undefined, message: ShownItem | undefined, name?: string, frame?: Json.JsonRecord): void {
     if (message === undefined) return;
     const content = Json.list(slot?.ended?.content);
-    for (const [key, part] of slot?.parts ?? []) this.#annotates(part, Json.record(content[Number(key)]) ?? {});
+    for (const [key, part] of slot?.parts ?? []) this.#addAnnotations(part, Json.record(content[Number(key)]) ?? {});
     this.#writer.endMessage(message, slot?.ended, name, frame);
   }
 
   /**
-   * True if an item other than a message may be written. Assigns its place.
-   *
-   * After the seam, such an item closes the joined message, and reasoning that waited for the item it produced is written first.
+   * Assigns the place of an item that is no message. Returns false if it must not be written. After the seam, such an item closes the
+   * joined message, and reasoning that waited for the item it produced is written first.
    */
-  #admits(slot: Slot): boolean {
+  #place(slot: Slot): boolean {
     if (slot.at !== undefined) return true;
-    if (slot.type === "reasoning" && !this.#gate.joined) {
+    if (slot.type === "reasoning" && !this.#gate.isJoined) {
       slot.dropped = true;
       return false;
     }
@@ -183,13 +182,13 @@ class Attempt implements SplicedAttempt {
     const { item, part } = this.#left;
     const seam = this.#texts.findJoining();
     if (item?.done === false) {
-      if (seam !== undefined && seam.at === undefined && part !== undefined) this.#placesPart(seam);
+      if (seam !== undefined && seam.at === undefined && part !== undefined) this.#placePart(seam);
       this.#closeMessage(seam?.slot, item);
     }
     for (const slot of this.#items.all) if (slot.closed) this.#closeMessage(slot, slot.message);
   }
 
-  #placesMessage(slot: Slot, name = "response.output_item.added", frame: Json.JsonRecord = {}): ShownItem | undefined {
+  #placeMessage(slot: Slot, name = "response.output_item.added", frame: Json.JsonRecord = {}): ShownItem | undefined {
     if (slot.message !== undefined) return slot.message;
     const { item } = this.#left;
     if (slot === this.#texts.findJoining()?.slot && item?.done === false) slot.message = item;
@@ -203,8 +202,8 @@ class Attempt implements SplicedAttempt {
   }
 
   /** Begins a part on the wire, or continues the open one. */
-  #placesPart(part: PartSlot): void {
-    const message = this.#placesMessage(part.slot);
+  #placePart(part: PartSlot): void {
+    const message = this.#placeMessage(part.slot);
     if (message === undefined) return;
     const { item, part: open } = this.#left;
     const joins = part === this.#texts.findJoining();
@@ -237,7 +236,7 @@ class Attempt implements SplicedAttempt {
     };
     slot.parts.set(key, part);
     this.#texts.add(part);
-    if (this.#texts.hasLeft) this.#placesPart(part);
+    if (this.#texts.hasLeft) this.#placePart(part);
     return part;
   }
 
@@ -246,7 +245,7 @@ class Attempt implements SplicedAttempt {
   #inside(name: string, frame: Json.JsonRecord): void {
     const type = Json.string(frame.type);
     if (frame.output_index === undefined && frame.item_id === undefined) {
-      if (this.#gate.joined) this.#writer.write(name, frame);
+      if (this.#gate.isJoined) this.#writer.write(name, frame);
       return;
     }
     const texts = type.startsWith("response.output_text.") || type.startsWith("response.content_part.");
@@ -263,13 +262,13 @@ class Attempt implements SplicedAttempt {
     if (slot?.type === "message" || Json.string(frame.type).startsWith("response.refusal.")) {
       // A refusal inside the joined message has no place that both sides share.
       const own = slot?.message !== undefined && slot.message !== this.#left.item;
-      if (own && this.#gate.joined) this.#writer.write(name, this.#relocate(slot, frame));
-      else this.#gate.fail(this.#gate.joined ? "unwritable" : "not_text");
+      if (own && this.#gate.isJoined) this.#writer.write(name, this.#relocate(slot, frame));
+      else this.#gate.fail(this.#gate.isJoined ? "unwritable" : "not_text");
       return;
     }
     // The server omitted the start of the item.
     const opened = slot ?? this.#openSlot(frame, { type: reasons ? "reasoning" : "unknown", id: frame.item_id });
-    if (opened !== undefined && this.#admits(opened)) this.#writer.write(name, this.#relocate(opened, frame));
+    if (opened !== undefined && this.#place(opened)) this.#writer.write(name, this.#relocate(opened, frame));
   }
 
   #text(name: string, frame: Json.JsonRecord): void {
@@ -296,7 +295,7 @@ class Attempt implements SplicedAttempt {
       case "response.content_part.done":
         this.#wholePart(part, Json.string(told?.text));
         this.#endPart(part, (message, at) => {
-          this.#annotates(part, told ?? {});
+          this.#addAnnotations(part, told ?? {});
           this.#writer.endPart(message, at, frame);
         });
         return;
@@ -321,7 +320,7 @@ class Attempt implements SplicedAttempt {
       const json = Json.record(value) ?? {};
       if (json.type === "output_text" || json.type === "text")
         this.#wholePart(this.#partOf(slot, index, json), Json.string(json.text));
-      else if (json.type === "refusal" && !this.#gate.joined) this.#gate.fail("not_text");
+      else if (json.type === "refusal" && !this.#gate.isJoined) this.#gate.fail("not_text");
     }
   }
 
@@ -332,17 +331,17 @@ class Attempt implements SplicedAttempt {
 
   #takeText(part: PartSlot, piece: string, name?: string, frame?: Json.JsonRecord): void {
     part.spoken ||= piece !== "";
-    if (!this.#gate.joined) part.front += piece;
+    if (!this.#gate.isJoined) part.front += piece;
     this.#texts.take(piece, name, frame);
   }
 
-  readonly #said = (
+  readonly #writeText = (
     part: PartSlot,
     piece: string,
     name = "response.output_text.delta",
     frame: Json.JsonRecord = {},
   ): void => {
-    if (part.at === undefined) this.#placesPart(part);
+    if (part.at === undefined) this.#placePart(part);
     const { at, slot } = part;
     if (at === undefined || slot.message === undefined) return;
     const place = { item_id: slot.message.id, output_index: slot.message.index, content_index: at.index };
@@ -359,7 +358,7 @@ class Attempt implements SplicedAttempt {
     const { at, slot } = part;
     if (at === undefined || slot.message === undefined) {
       // An annotation without a position that came before the seam is about text the client has already read.
-      const waits = this.#gate.joined || Annotations.isPlaced(annotation);
+      const waits = this.#gate.isJoined || Annotations.isPlaced(annotation);
       if (waits && part.waiting.length < annotationsMax) part.waiting.push(frame);
       return;
     }
@@ -371,7 +370,7 @@ class Attempt implements SplicedAttempt {
   }
 
   /** Adds annotations that only the end of a part reports. */
-  #annotates({ annotated, at, shift }: PartSlot, told: Json.JsonRecord): void {
+  #addAnnotations({ annotated, at, shift }: PartSlot, told: Json.JsonRecord): void {
     if (at === undefined || annotated || at.done) return;
     const annotations = Json.list(told.annotations);
     at.annotations.push(
@@ -381,13 +380,13 @@ class Attempt implements SplicedAttempt {
 
   // the end
 
-  #finishes(name: string, frame: Json.JsonRecord): void {
+  #finish(name: string, frame: Json.JsonRecord): void {
     const response = Json.record(frame.response) ?? {};
     if (frame.type !== "response.failed") {
       this.#rest(Json.list(response.output));
       this.#texts.close();
     }
-    if (!this.#gate.joined) return;
+    if (!this.#gate.isJoined) return;
     this.#finished = true;
     if (frame.type !== "response.failed") {
       this.#closeOpenMessages();
@@ -407,7 +406,7 @@ class Attempt implements SplicedAttempt {
    * began.
    */
   #rest(output: ReadonlyArray<unknown>): void {
-    for (const [index, item] of this.#items.untold(output).entries())
+    for (const [index, item] of this.#items.findUnreported(output).entries())
       for (const type of ["response.output_item.added", "response.output_item.done"])
         this.#step(type, { type, output_index: `final ${index}`, item });
   }

@@ -37,17 +37,17 @@ export interface Address {
   /** Recognises the protocol's paths after any prefix: Azure, proxies and compatible endpoints add their own. */
   readonly claim: (target: Target) => Claim | undefined;
   /** Returns true if a body has the fields that the protocol requires, because another server may use the same path. */
-  readonly speaks: (body: Json.JsonRecord) => boolean;
+  readonly isRequestBody: (body: Json.JsonRecord) => boolean;
   /** The number of choices that a body requests, if stated. */
   readonly choices: (body: Json.JsonRecord) => number | undefined;
   /** The output token limit in the body, if set. Omitted if the protocol has none. */
   readonly outputTokens?: (body: Json.JsonRecord) => number | undefined;
   /** The part of a request that its provider keeps. Omitted if it keeps nothing. */
-  readonly keeps?: (body: Json.JsonRecord, streaming: boolean) => Keeping;
+  readonly keeping?: (body: Json.JsonRecord, streaming: boolean) => Keeping;
   /**
    * Returns true if the stream of such a request outlives its connection and can be resumed by a cursor. Omitted if none does.
    */
-  readonly resumes?: (body: Json.JsonRecord, streaming: boolean) => boolean;
+  readonly isResumable?: (body: Json.JsonRecord, streaming: boolean) => boolean;
 }
 
 /** The number of choices in the OpenAI family. */

@@ -18,12 +18,12 @@ export class AttemptGate {
   }
 
   /** True if the seam is proven and nothing has failed since. */
-  get joined(): boolean {
-    return !this.#failed && this.#gate.joined;
+  get isJoined(): boolean {
+    return !this.#failed && this.#gate.isJoined;
   }
 
   /** True after a fault: the gate is not asked again. */
-  get failed(): boolean {
+  get hasFailed(): boolean {
     return this.#failed;
   }
 
@@ -52,10 +52,10 @@ export class AttemptGate {
 
   /** Returns the held text when the text ends or something else follows. */
   close(): string {
-    if (this.#failed || (this.#gate.joined && !this.#open)) return "";
+    if (this.#failed || (this.#gate.isJoined && !this.#open)) return "";
     this.#open = false;
     const out = this.#gate.close();
-    if (this.#gate.joined) this.#settle();
+    if (this.#gate.isJoined) this.#settle();
     return out;
   }
 
@@ -71,7 +71,7 @@ export class AttemptGate {
    */
   behindText(): string | undefined {
     const held = this.close();
-    if (this.joined) return held;
+    if (this.isJoined) return held;
     this.fail("not_text");
     return undefined;
   }

@@ -87,9 +87,9 @@ export interface ChunkForm<S> {
   readonly isBlocked?: (chunk: Json.JsonRecord) => boolean;
   readonly start: () => S;
   /** Records the fields of a chunk that has left, beside its entries. */
-  readonly leftChunk?: (own: S, chunk: Json.JsonRecord) => void;
+  readonly recordSentChunk?: (own: S, chunk: Json.JsonRecord) => void;
   /** Records an entry that has left. Returns the length of its text and reasoning, in UTF-16 code units. */
-  readonly left: (own: S, entry: Json.JsonRecord, text: ShownText) => number;
+  readonly recordSentEntry: (own: S, entry: Json.JsonRecord, text: ShownText) => number;
   readonly joiner: (gate: AttemptGate, before: Before<S>) => JoinEntry;
   /** The data of a chunk of text alone, for held text that no other chunk can carry. */
   readonly textOnly: (text: string, before: Before<S>) => Json.JsonRecord;
@@ -113,31 +113,31 @@ class ChunkSplice<S extends object> implements Splice {
     this.#own = form.start();
   }
 
-  readonly left = (json: unknown): void => {
+  readonly recordSent = (json: unknown): void => {
     const form = this.#form;
     const found = form.chunkOf(json);
     if (found === undefined) return;
     const { json: chunk, wrapper } = found;
     this.#isWrapped ||= wrapper !== undefined;
-    form.leftChunk?.(this.#own, chunk);
+    form.recordSentChunk?.(this.#own, chunk);
     for (const name of form.names) if (chunk[name] || !(name in this.#names)) this.#names[name] = chunk[name];
     for (const item of Json.list(chunk[form.entries])) {
       const entry = Json.record(item) ?? {};
       this.#index ??= entry.index;
-      this.#text.chooses(form.indexOf(entry.index));
-      this.#usage.recordCharacters(form.left(this.#own, entry, this.#text));
+      this.#text.recordChoice(form.indexOf(entry.index));
+      this.#usage.recordCharacters(form.recordSentEntry(this.#own, entry, this.#text));
     }
-    form.count(chunk, this.#leftUsage);
+    form.count(chunk, this.#recordSentUsage);
   };
 
-  readonly #leftUsage: Count = (usage) => {
+  readonly #recordSentUsage: Count = (usage) => {
     this.#usage.recordCounts(usage);
     return usage;
   };
 
-  readonly shown = () => this.#text.response();
+  readonly response = () => this.#text.response();
 
-  readonly continued = (gate: TextGate): SplicedAttempt =>
+  readonly startContinuation = (gate: TextGate): SplicedAttempt =>
     new ChunkAttempt(this.#form, new AttemptGate(gate), this.#usage, {
       names: { ...this.#names },
       index: this.#index,
@@ -188,19 +188,19 @@ class ChunkAttempt<S extends object> implements SplicedAttempt {
   }
 
   readonly take = ({ event: { data, event }, json, observation }: Part): ReadonlyArray<SplicedEvent> => {
-    if (this.#gate.failed) return nothing;
+    if (this.#gate.hasFailed) return nothing;
     if (isDone(data)) return this.#done({ event, json: data.trim() });
     const chunk = this.#form.chunkOf(json);
     if (chunk === undefined) return nothing;
     this.#terminal ||= observation.terminal;
     const joined = this.#joinChunk(chunk);
-    return joined === undefined || this.#gate.failed ? nothing : this.#placed(event, joined);
+    return joined === undefined || this.#gate.hasFailed ? nothing : this.#place(event, joined);
   };
 
   readonly end = (): ReadonlyArray<SplicedEvent> => {
     // If only the end proves the seam, everything that waits for the end comes after it.
     const held = this.#gate.close();
-    if (!this.#gate.joined) return nothing;
+    if (!this.#gate.isJoined) return nothing;
     const carrier = this.#form.finishCarriesText ? this.#waiting.findIndex(({ hasEntries }) => hasEntries) : -1;
     const isCarried = held === "" || carrier !== -1;
     return isCarried ? this.#flush(true, held, carrier) : [this.#textEvent(held), ...this.#flush(true)];
@@ -214,18 +214,18 @@ class ChunkAttempt<S extends object> implements SplicedAttempt {
   #done(sentinel: SplicedEvent): ReadonlyArray<SplicedEvent> {
     if (this.#form.endsWithDone) {
       const last = this.end();
-      return this.#gate.joined ? [...last, sentinel] : nothing;
+      return this.#gate.isJoined ? [...last, sentinel] : nothing;
     }
-    if (this.#waiting.length === 0 && this.#gate.joined) return [sentinel];
+    if (this.#waiting.length === 0 && this.#gate.isJoined) return [sentinel];
     this.#wait(false, () => sentinel);
     return nothing;
   }
 
   /** Writes events that may leave, and holds an unsure finish. */
-  #placed(event: string, chunk: JoinedChunk): ReadonlyArray<SplicedEvent> {
+  #place(event: string, chunk: JoinedChunk): ReadonlyArray<SplicedEvent> {
     const before = chunk.goesOn ? this.#flush(false) : nothing;
     if (this.#terminal) return [...before, ...(chunk.goesOn ? nothing : this.end()), ...this.#now(event, chunk, true)];
-    const waitsNot = this.#waiting.length === 0 && this.#gate.joined;
+    const waitsNot = this.#waiting.length === 0 && this.#gate.isJoined;
     if (!chunk.finishes && (chunk.goesOn || waitsNot)) return [...before, ...this.#now(event, chunk, false)];
     const portion = chunk.goesOn ? "finish" : "whole";
     this.#wait(chunk.entries.length > 0, (mayFinish, held) => this.#event(event, chunk, portion, mayFinish, held));
@@ -234,7 +234,7 @@ class ChunkAttempt<S extends object> implements SplicedAttempt {
 
   /** An event before the seam is written only if the seam turns out to precede it. */
   #wait(hasEntries: boolean, write: Draft["write"]): void {
-    const { joined } = this.#gate;
+    const { isJoined: joined } = this.#gate;
     this.#waiting.push({ joined, hasEntries, write });
     if (this.#waiting.length <= waitingMax) return;
     if (joined) this.#gate.fail("unwritable");
@@ -242,7 +242,7 @@ class ChunkAttempt<S extends object> implements SplicedAttempt {
   }
 
   #now(event: string, chunk: JoinedChunk, mayFinish: boolean, portion: Portion = "whole"): ReadonlyArray<SplicedEvent> {
-    const written = this.#gate.joined ? this.#event(event, chunk, portion, mayFinish, "") : undefined;
+    const written = this.#gate.isJoined ? this.#event(event, chunk, portion, mayFinish, "") : undefined;
     return written === undefined ? nothing : [written];
   }
 
@@ -264,7 +264,7 @@ class ChunkAttempt<S extends object> implements SplicedAttempt {
   #joinChunk(chunk: Chunk): JoinedChunk | undefined {
     const { indexOf, entries: field, isBlocked } = this.#form;
     const { json } = chunk;
-    if (!this.#gate.joined && isBlocked?.(json) === true) {
+    if (!this.#gate.isJoined && isBlocked?.(json) === true) {
       this.#gate.fail("not_text");
       return undefined;
     }
@@ -292,7 +292,7 @@ class ChunkAttempt<S extends object> implements SplicedAttempt {
   ): SplicedEvent | undefined {
     const written = entries.flatMap((entry) => entry.write(portion, mayFinish, held) ?? []);
     if (entries.length > 0 && written.length === 0) return undefined;
-    const next: Record<string, unknown> = { ...json, ...this.#form.count(json, this.#counted) };
+    const next: Record<string, unknown> = { ...json, ...this.#form.count(json, this.#joinUsage) };
     for (const name of this.#form.names)
       if (name in next) {
         if (this.#before.names[name] === undefined) delete next[name];
@@ -303,7 +303,7 @@ class ChunkAttempt<S extends object> implements SplicedAttempt {
     return { event, json: wrapper === undefined ? next : { ...wrapper, response: next } };
   }
 
-  readonly #counted: Count = (usage) => this.#usage.join(this.#before.usage, usage, this.#gate.cut);
+  readonly #joinUsage: Count = (usage) => this.#usage.join(this.#before.usage, usage, this.#gate.cut);
 }
 
 /** The names of a response that have a value, for a chunk that no server wrote. */

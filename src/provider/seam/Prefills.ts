@@ -204,7 +204,7 @@ export interface Prefill {
 export const prefillOf = (request: PrefillRequest, rules: ReadonlyArray<PrefillRule> = []): Prefill | undefined => {
   const rule = find(rules, request) ?? find(shipped, request);
   if (rule === undefined || rule.form === "none") return undefined;
-  return thinks(request.body, rule.thinking ?? "asked") ? undefined : { form: rule.form, echo: rule.echo === true };
+  return isThinking(request.body, rule.thinking ?? "asked") ? undefined : { form: rule.form, echo: rule.echo === true };
 };
 
 const find = (rules: ReadonlyArray<PrefillRule>, { model, url }: PrefillRequest): PrefillRule | undefined => {
@@ -244,7 +244,7 @@ const isMatch = (pattern: string, text: string): boolean => {
  * True if the model of a request thinks. Every provider's spelling is read, because servers accept those of others. An unknown
  * value counts as thinking.
  */
-const thinks = (body: Json.JsonRecord, thinking: Thinking): boolean => {
+const isThinking = (body: Json.JsonRecord, thinking: Thinking): boolean => {
   if (thinking === "never") return false;
   const words = thinkingWords(body);
   if (words.some((word) => word === "on")) return true;

@@ -29,11 +29,11 @@ export const isNotText = (kinds: unknown): boolean =>
 export const isSeveral = (count: unknown): boolean => (Json.natural(count) ?? 1) > 1;
 
 /** True if a `tool_choice` of the OpenAI family demands a call. A choice that only restricts the allowed tools demands none. */
-export const demandsCall = (choice: unknown): boolean => {
+export const isCallDemanded = (choice: unknown): boolean => {
   const named = Json.record(choice);
   if (named === undefined) return isSet(choice) && choice !== "auto" && choice !== "none";
   if (named.type !== "allowed_tools") return named.type !== "auto" && named.type !== "none";
-  return demandsCall(Json.record(named.allowed_tools)?.mode ?? named.mode);
+  return isCallDemanded(Json.record(named.allowed_tools)?.mode ?? named.mode);
 };
 
 /**

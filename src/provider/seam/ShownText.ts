@@ -30,7 +30,7 @@ export class ShownText {
   }
 
   /** Records a hosted tool, which has its result or waits for it. */
-  hosted(key: string, settled: boolean): void {
+  recordHostedTool(key: string, settled: boolean): void {
     this.endRun();
     if (settled) this.#waits.delete(key);
     else if (this.#waits.size < hostedMax) this.#waits.add(key);
@@ -38,7 +38,7 @@ export class ShownText {
   }
 
   /** Records the choice that an event belongs to. */
-  chooses(choice: number): void {
+  recordChoice(choice: number): void {
     this.#choice ??= choice;
     this.#several ||= this.#choice !== choice;
   }

@@ -10,7 +10,7 @@ import type { Part, SseEvent } from "../stream/Protocol.ts";
 /** Decides how much of the new text may leave. A splice asks it about each piece of visible text, in order, before it writes an event. */
 export interface TextGate {
   /** True if the seam is proven. Until then a splice writes nothing. */
-  readonly joined: boolean;
+  readonly isJoined: boolean;
   /** Length of the new text before the seam, which never leaves, in UTF-16 code units; 0 until the seam is proven. */
   readonly cut: number;
   /** Returns the text that may leave now: shorter than the piece at the seam, longer if text was held before. */
@@ -42,10 +42,10 @@ export interface Splice {
    * @param json the parsed data; text for a sentinel
    * @param event the name of its frame, which with some servers is the only statement of its type
    */
-  readonly left: (json: unknown, event?: string) => void;
-  readonly shown: () => ShownResponse;
+  readonly recordSent: (json: unknown, event?: string) => void;
+  readonly response: () => ShownResponse;
   /** Starts a continuation. */
-  readonly continued: (gate: TextGate) => SplicedAttempt;
+  readonly startContinuation: (gate: TextGate) => SplicedAttempt;
 }
 
 /** Joins the events of one attempt. */

@@ -37,8 +37,8 @@ export interface SplicedJoin {
 /**
  * Starts a continuation.
  *
- * @param splice the splice of the response; the caller reports delivered events to its `left`
- * @param verifier a fresh one, for the anchor of `splice.shown().run`
+ * @param splice the splice of the response; the caller reports delivered events to its `recordSent`
+ * @param verifier a fresh one, for the anchor of `splice.response().run`
  */
 export const make = (splice: Splice, verifier: SeamVerifier): SplicedJoin => new Driver(splice, verifier);
 
@@ -54,10 +54,10 @@ class Driver implements SplicedJoin, TextGate {
 
   constructor(splice: Splice, verifier: SeamVerifier) {
     this.#verifier = verifier;
-    this.#attempt = splice.continued(this);
+    this.#attempt = splice.startContinuation(this);
   }
 
-  get joined(): boolean {
+  get isJoined(): boolean {
     return this.#joined && this.#fault === undefined;
   }
 
@@ -74,7 +74,7 @@ class Driver implements SplicedJoin, TextGate {
     this.#characters = 0;
     this.#stops = terminal;
     const events = this.#attempt.take(part);
-    if (terminal) this.#demandsAll();
+    if (terminal) this.#requireNoRest();
     return this.#deliver(events);
   };
 
@@ -83,7 +83,7 @@ class Driver implements SplicedJoin, TextGate {
     this.#characters = 0;
     this.#stops = true;
     const events = this.#attempt.end();
-    this.#demandsAll();
+    this.#requireNoRest();
     return this.#deliver(events);
   };
 
@@ -95,7 +95,7 @@ class Driver implements SplicedJoin, TextGate {
   }
 
   /** After the terminal marker no text may remain: a splice that never closed its gate would lose it silently. */
-  #demandsAll(): void {
+  #requireNoRest(): void {
     if (this.#fault !== undefined) return;
     if (!this.#joined) this.#fault = "stopped";
     else if (this.#applyStep(this.#verifier.stop()) !== "") this.#fault = "unwritable";

@@ -39,7 +39,7 @@ export class TextBlocks<B extends TextBlock> {
 
   /** The block that continues the last one the client has read, known once the seam is proven. */
   findJoining(): B | undefined {
-    if (!this.#gate.joined) return undefined;
+    if (!this.#gate.isJoined) return undefined;
     this.#joining ??= this.#blocks.findLast((block) => block.first || block.start < this.#gate.cut);
     return this.#joining;
   }
@@ -74,7 +74,7 @@ export class TextBlocks<B extends TextBlock> {
   /** Writes held text, because something that is not text follows. False if the seam is not proven, which fails the attempt. */
   closeForOther(): boolean {
     this.#leave(this.#gate.behindText() ?? "");
-    return this.#gate.joined;
+    return this.#gate.isJoined;
   }
 
   /** Writes text that passed the gate into the blocks it belongs to. */

@@ -33,7 +33,7 @@ export const protocol = (rules: Rules): Protocol<State, "sse"> => ({
   initial: () => ({ end: rules.cleanEnd === true ? complete : truncated, settled: false }),
   step: (state, event) => {
     const json = Json.parse(event.data)?.json;
-    const observation = mark(rules, observed(rules, event, json), rules.terminal?.(event, json) === true);
+    const observation = mark(rules, observationOf(rules, event, json), rules.terminal?.(event, json) === true);
     return [next(state, observation), { protocol: "sse", event, json, content: nothing, observation }];
   },
   halt: ({ end }) => end,
@@ -68,7 +68,7 @@ export const jsonRpc = (id: string | number): Rules => ({
 const complete: End = { complete: true };
 const truncated: End = { complete: false, failure: { kind: "truncated" } };
 
-const observed = ({ observe }: Rules, event: SseEvent, json: unknown): Observation =>
+const observationOf = ({ observe }: Rules, event: SseEvent, json: unknown): Observation =>
   observe === undefined
     ? { ...none, progress: "output", shows: "text", characters: event.data.length }
     : observe(event, json);

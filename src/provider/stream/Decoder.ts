@@ -82,7 +82,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
   }
 
   push(bytes: Uint8Array): ReadonlyArray<Part<Id>> {
-    if (this.#stopped || this.#last !== undefined) return nothing;
+    if (this.#isStopped || this.#last !== undefined) return nothing;
     if (this.folds.length > 0) this.folds = [];
     const frames = this.#framer.feed(bytes);
     const [only] = frames;
@@ -93,14 +93,14 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
     // Bytes usually bring one event on one line, which needs no splitting.
     if (frames.length === 1 && !Sse.isComment(only) && !only.data.includes("\n")) {
       const parts = [this.#event(only)];
-      if (!this.#stopped) this.#framing();
+      if (!this.#isStopped) this.#framing();
       return parts;
     }
     const parts: Array<Part<Id>> = [];
     for (const frame of frames) {
       if (Sse.isComment(frame)) parts.push(this.#comment(frame));
       else this.#events(frame, parts);
-      if (this.#stopped) return parts;
+      if (this.#isStopped) return parts;
     }
     this.#framing();
     return parts;
@@ -111,7 +111,7 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
     const parts: Array<Part<Id>> = [];
     this.folds = [];
     let cut = false;
-    if (!this.#stopped) {
+    if (!this.#isStopped) {
       for (const event of this.#framer.end()) {
         // Without its blank line, only its data shows if an event is complete. A cut one is dropped, never guessed.
         if (Payload.isWhole(event.data) || Payload.several(event) !== undefined) this.#events(event, parts);
@@ -136,12 +136,12 @@ class ProtocolDecoder<S, Id extends string> implements Decoder<Id> {
   #events(frame: SseEvent, parts: Array<Part<Id>>): void {
     for (const event of Payload.several(frame) ?? [frame]) {
       parts.push(this.#event(event));
-      if (this.#stopped) return;
+      if (this.#isStopped) return;
     }
   }
 
   /** True if nothing more is read: the bytes are not a stream of this protocol. */
-  get #stopped(): boolean {
+  get #isStopped(): boolean {
     return this.failure !== undefined && !isTold(this.failure);
   }
 

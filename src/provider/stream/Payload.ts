@@ -25,7 +25,7 @@ const damage: Failure = { kind: "protocol", reason: "damaged_frame" };
  * The part of an event whose data is not JSON, for protocols without event names: damage, an error in plain text, or a foreign
  * event with plain data (`event: heartbeat`), which passes.
  */
-export const unparsed = <Id extends string>(protocol: Id, event: SseEvent): Part<Id> => ({
+export const unparsedPart = <Id extends string>(protocol: Id, event: SseEvent): Part<Id> => ({
   protocol,
   event,
   json: undefined,
@@ -33,9 +33,11 @@ export const unparsed = <Id extends string>(protocol: Id, event: SseEvent): Part
   observation: event.event === "error" ? broken : isForeign(event) ? none : failed(damage),
 });
 
-/** Like `unparsed`, for protocols with event names: plain text under one of their names is damage too. */
-export const unparsedNamed = (protocol: string, event: SseEvent): Observation =>
-  /^(?:message_|content_block_|response\.)/.test(event.event) ? failed(damage) : unparsed(protocol, event).observation;
+/** Like `unparsedPart`, for protocols with event names: plain text under one of their names is damage too. */
+export const unparsedObservation = (protocol: string, event: SseEvent): Observation =>
+  /^(?:message_|content_block_|response\.)/.test(event.event)
+    ? failed(damage)
+    : unparsedPart(protocol, event).observation;
 
 /**
  * A finish reason; empty if the field says that nothing has finished yet. Some servers turn a null into text, and watsonx and

@@ -239,14 +239,14 @@ class EventVerifier<Id extends string> implements Verifier<Id> {
     if (part.event.event === "comment" && part.observation.keep_alive) return pass(part);
     // The framer keeps the last id of the stream on every later event (WHATWG HTML, 9.2.6).
     const { id } = part.event;
-    const verdict = id === undefined || id === this.#id ? this.#unnamed(id) : this.#onNewId(id);
+    const verdict = id === undefined || id === this.#id ? this.#onKnownId(id) : this.#onNewId(id);
     if (verdict !== undefined) return verdict;
     this.#verified = true;
     return isUsable(this.#id) ? pass(part, `event:${this.#since}:${this.#id}`) : pass(part);
   };
 
   /** Handles an event without a new id, or the cursor's own event. */
-  #unnamed(id: string | undefined): Verification<Id> | undefined {
+  #onKnownId(id: string | undefined): Verification<Id> | undefined {
     if (this.#inclusive && id !== undefined) {
       this.#inclusive = false;
       return repeated;

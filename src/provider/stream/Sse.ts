@@ -124,16 +124,16 @@ class ByteFramer implements Framer {
       else this.#takeKept(bytes, at, stop);
       at = stop + 1;
     }
-    return this.#brought();
+    return this.#takeFrames();
   }
 
-  #brought(): ReadonlyArray<Frame> {
+  #takeFrames(): ReadonlyArray<Frame> {
     const frames = this.#frames;
     this.#frames = undefined;
     return frames ?? nothing;
   }
 
-  #brings(frame: Frame): void {
+  #emit(frame: Frame): void {
     if (this.#frames === undefined) this.#frames = [frame];
     else this.#frames.push(frame);
   }
@@ -153,7 +153,7 @@ class ByteFramer implements Framer {
     if (this.#nonsense && !this.#recognised) this.failure = notAStream;
     this.cut = this.#data === undefined && (this.#event !== "" || (length > 0 && !comment));
     this.#dispatch();
-    return this.#brought().filter((frame): frame is SseEvent => !isComment(frame));
+    return this.#takeFrames().filter((frame): frame is SseEvent => !isComment(frame));
   }
 
   /** Keeps the start of an unfinished line in a buffer that doubles, which is linear over any number of chunks. */
@@ -208,7 +208,7 @@ class ByteFramer implements Framer {
     // Inside an event a comment takes only its own line, so that the event keeps the bytes of its lines.
     const taken = this.#data === undefined ? this.#pendingBytes : size;
     this.#pendingBytes -= taken;
-    this.#brings({ comment: this.#value(bytes, start, stop), bytes: taken });
+    this.#emit({ comment: this.#value(bytes, start, stop), bytes: taken });
   }
 
   #field(bytes: Uint8Array, start: number, stop: number): void {
@@ -273,7 +273,7 @@ class ByteFramer implements Framer {
     this.#dataBytes = 0;
     this.#retry = undefined;
     this.#pendingBytes = 0;
-    this.#brings(frame);
+    this.#emit(frame);
   }
 }
 

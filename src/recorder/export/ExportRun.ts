@@ -41,7 +41,7 @@ export const questions = (
       revision: it.revision,
       incident: labels.of(it.incident),
       rule: it.rule,
-      choices: Values.offered(it.choices),
+      choices: Values.copyChoices(it.choices),
       ...(after === undefined ? {} : { attempt: after }),
       ...(default_choice === undefined ? {} : { default_choice }),
       ...(asked_at === undefined ? {} : { asked_at }),

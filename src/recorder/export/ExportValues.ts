@@ -36,7 +36,7 @@ export const facts = (it: AttemptFacts, labels: ExportLabels): AttemptFacts => (
   text_through: it.text_through,
   call_through: it.call_through,
   settled_through: it.settled_through,
-  tools: rows(it.tools).map(
+  tools: copyRows(it.tools).map(
     (row): ToolRow => ({
       call: labels.of(row.call),
       tool: labels.of(row.tool),
@@ -47,7 +47,7 @@ export const facts = (it: AttemptFacts, labels: ExportLabels): AttemptFacts => (
   ),
   terminal_seen: it.terminal_seen,
   side_effects: sideEffects(it.side_effects),
-  counters: counters(it.counters),
+  counters: copyCounters(it.counters),
 });
 
 /** Copies the id and model of a provider, with names replaced. */
@@ -77,25 +77,25 @@ export const decision = (it: Decision, because: ReadonlyArray<string>, labels: E
     ...(calls === undefined
       ? {}
       : {
-          calls: rows(calls).map((call) => ({
+          calls: copyRows(calls).map((call) => ({
             call: labels.of(call.call),
             tool: labels.of(call.tool),
             phase: call.phase,
           })),
         }),
-    ...(choices === undefined ? {} : { choices: offered(choices) }),
-    ...(may_repeat === undefined ? {} : { may_repeat: rows(may_repeat).map((call) => labels.of(call)) }),
+    ...(choices === undefined ? {} : { choices: copyChoices(choices) }),
+    ...(may_repeat === undefined ? {} : { may_repeat: copyRows(may_repeat).map((call) => labels.of(call)) }),
     ...(default_choice === undefined ? {} : { default_choice }),
   };
 };
 
 /** Copies the choices of a question, limited to the number of existing choices. */
-export const offered = (choices: ReadonlyArray<Choice>): ReadonlyArray<Choice> => {
+export const copyChoices = (choices: ReadonlyArray<Choice>): ReadonlyArray<Choice> => {
   if (choices.length > Choice.literals.length) throw new TooMany();
   return [...choices];
 };
 
-const rows = <A>(list: ReadonlyArray<A>): ReadonlyArray<A> => {
+const copyRows = <A>(list: ReadonlyArray<A>): ReadonlyArray<A> => {
   if (list.length > toolRowsMax) throw new TooMany();
   return [...list];
 };
@@ -204,7 +204,7 @@ const sideEffects = (it: SideEffects | null): SideEffects | null =>
 
 const copyCounts = (it: Counts): Counts => ({ read_only: it.read_only, mutating: it.mutating, unknown: it.unknown });
 
-const counters = (it: Counters): Counters => {
+const copyCounters = (it: Counters): Counters => {
   const { input_tokens, output_tokens, rows_folded, suspended_ms } = it;
   return {
     parts: it.parts,

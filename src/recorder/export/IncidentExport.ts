@@ -50,7 +50,7 @@ export interface ExportOptions {
  */
 export const exportRun = (record: RunRecord, options: ExportOptions = {}): RunExport => {
   if (record?.end?.assumed === true) throw incomplete;
-  return guarded(() => fitted(checked(decodeRun, runDocument(record, new ExportLabels(options.names)))));
+  return hideCause(() => fitToSize(decodeOrThrow(decodeRun, runDocument(record, new ExportLabels(options.names)))));
 };
 
 const incomplete = new IncidentExportError({
@@ -71,7 +71,7 @@ export const exportIncident = (incident: RunIncident, options: ExportOptions = {
     export_version: exportVersion,
     incident: incidentValue(incident, new ExportLabels(options.names), new ExportIds()),
   });
-  return guarded(() => checked(decodeIncident, document()));
+  return hideCause(() => decodeOrThrow(decodeIncident, document()));
 };
 
 /** Returns the JSON of an export on one line, with keys in the order of the schema. Equal exports give equal text. */
@@ -83,7 +83,7 @@ const decodeIncident = Schema.decodeUnknownResult(IncidentExport);
 const encodeRun = Schema.encodeSync(Schema.toCodecJson(RunExport));
 const encodeIncident = Schema.encodeSync(Schema.toCodecJson(IncidentExport));
 
-/** Builds the document, which `checked` then validates. */
+/** Builds the document, which `decodeOrThrow` then validates. */
 const runDocument = (record: RunRecord, labels: ExportLabels) => {
   const ids = new ExportIds();
   const { end } = record;
@@ -151,7 +151,7 @@ const evidenceValue = (log: EvidenceLog, labels: ExportLabels): EvidenceLog => {
  * Fits an export to its maximum size. Attempts are dropped before incidents and old ones before new ones; the final incident is
  * kept.
  */
-const fitted = (document: RunExport): RunExport => {
+const fitToSize = (document: RunExport): RunExport => {
   const bare = { ...document, incidents: [], attempts: [] };
   let left = exportBytesMax - countReserveBytes - bytesOf(encode(bare));
   const take = <A>(piece: A): boolean => {
@@ -179,7 +179,7 @@ const countReserveBytes = 64;
 
 const bytesOf = (text: string): number => new TextEncoder().encode(text).length;
 
-const checked = <A>(decode: (value: unknown) => Result.Result<A, Schema.SchemaError>, value: unknown): A =>
+const decodeOrThrow = <A>(decode: (value: unknown) => Result.Result<A, Schema.SchemaError>, value: unknown): A =>
   Result.getOrThrowWith(decode(value), () => exportError("not_a_record"));
 
 const sentences = {
@@ -191,7 +191,7 @@ const exportError = (reason: keyof typeof sentences): IncidentExportError =>
   new IncidentExportError({ reason, message: sentences[reason] });
 
 /** Hides the cause of an error, because errors of getters and schemas quote the offending value. Only the reason is reported. */
-const guarded = <A>(build: () => A): A => {
+const hideCause = <A>(build: () => A): A => {
   try {
     return build();
   } catch (error) {

@@ -76,21 +76,21 @@ export const parse = (address: string): PostgresAddress | RecorderError => {
   // libpq uses the last of several values, and others use the first.
   const twice = parameters.find((name) => url.searchParams.getAll(name).length > 1);
   if (twice !== undefined) return addressError(`${twice} is given twice`);
-  const said = (name: (typeof parameters)[number]) => url.searchParams.get(name) ?? undefined;
-  const [hostname, role, database] = [url.hostname, url.username, url.pathname.slice(1)].map(decoded);
+  const parameterOf = (name: (typeof parameters)[number]) => url.searchParams.get(name) ?? undefined;
+  const [hostname, role, database] = [url.hostname, url.username, url.pathname.slice(1)].map(tryDecode);
   if (hostname === undefined || role === undefined || database === undefined)
     return addressError("a % is not followed by a valid code");
-  const host = said("host") ?? (hostname === "" ? "localhost" : hostname.replace(/^\[(.*)\]$/, "$1"));
+  const host = parameterOf("host") ?? (hostname === "" ? "localhost" : hostname.replace(/^\[(.*)\]$/, "$1"));
   if (host === "" || host.includes(",")) return addressError("host: expected one name, IP address or socket folder");
-  const port = Number(said("port") ?? (url.port === "" ? portDefault : url.port));
+  const port = Number(parameterOf("port") ?? (url.port === "" ? portDefault : url.port));
   if (!Number.isInteger(port) || port < 1 || port > 65_535) return addressError("port: expected 1 to 65535");
-  const schema = said("schema");
+  const schema = parameterOf("schema");
   if (schema !== undefined && !/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
     return addressError("schema: expected a name of a-z, 0-9 and _");
   }
-  const prepare = said("prepare") ?? "true";
+  const prepare = parameterOf("prepare") ?? "true";
   if (prepare !== "true" && prepare !== "false") return addressError("prepare: expected true or false");
-  const tls = said("sslmode") ?? (isOwnMachine(host) ? "disable" : "verify-full");
+  const tls = parameterOf("sslmode") ?? (isOwnMachine(host) ? "disable" : "verify-full");
   if (!isTlsMode(tls)) {
     return addressError(
       `sslmode: expected ${tlsModes.join(", ")}. A mode that falls back to plain text protects nothing`,
@@ -99,13 +99,13 @@ export const parse = (address: string): PostgresAddress | RecorderError => {
   return {
     host,
     port,
-    role: said("user") ?? (role === "" ? undefined : role),
+    role: parameterOf("user") ?? (role === "" ? undefined : role),
     database: database === "" ? undefined : database,
     tls,
-    rootCertificate: said("sslrootcert"),
-    certificate: said("sslcert"),
-    key: said("sslkey"),
-    prefix: said("prefix"),
+    rootCertificate: parameterOf("sslrootcert"),
+    certificate: parameterOf("sslcert"),
+    key: parameterOf("sslkey"),
+    prefix: parameterOf("prefix"),
     schema,
     prepares: prepare === "true",
   };
@@ -127,7 +127,7 @@ const isTlsMode = (name: string): name is TlsMode => tlsModes.includes(name);
 const isOwnMachine = (host: string): boolean =>
   host.startsWith("/") || host === "localhost" || host === "::1" || /^127(?:\.\d+){3}$/.test(host);
 
-const decoded = (text: string): string | undefined => {
+const tryDecode = (text: string): string | undefined => {
   try {
     return decodeURIComponent(text);
   } catch {

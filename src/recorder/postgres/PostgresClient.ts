@@ -125,7 +125,7 @@ export const connection = (
   );
 
 /** Creates the one-round-trip commit, which has its own connection. */
-export const commitsOne = (
+export const makeCommitOne = (
   options: Omit<PostgresClientOptions, "connections">,
 ): Effect.Effect<CommitOne, RecorderError, Scope.Scope> =>
   Effect.gen(function* () {
@@ -135,7 +135,7 @@ export const commitsOne = (
     const pool = yield* Effect.mapError(inScopeOfItsOwn(real), unusable);
     return (text, values) =>
       Effect.provideService(
-        pool.use((connection) => committedBy(connection, text, values)),
+        pool.use((connection) => commitOn(connection, text, values)),
         Clock.Clock,
         realClock,
       );
@@ -145,7 +145,7 @@ export const commitsOne = (
  * Pipelines a whole transaction. After a failure the server still runs the later statements, so the middle one must
  * be safe outside a transaction.
  */
-const committedBy = Effect.fnUntraced(function* (
+const commitOn = Effect.fnUntraced(function* (
   connection: PgConnection.PgConnection,
   text: string,
   values: Parameters<CommitOne>[1],

@@ -71,7 +71,7 @@ const openRecorder = Effect.fnUntraced(function* (options: PostgresOptions) {
   const commitOne =
     connections === 1
       ? undefined
-      : yield* PostgresClient.commitsOne({ address, lockMs, name: "stream-recovery starts", password, sockets });
+      : yield* PostgresClient.makeCommitOne({ address, lockMs, name: "stream-recovery starts", password, sockets });
   const sql = yield* client("stream-recovery", Math.max(1, connections - 1));
   const beats = yield* client("stream-recovery heartbeat", 1);
   const prefix = options.prefix ?? address.prefix;

@@ -17,7 +17,7 @@ const askMs = 5_000;
 /** Listens to channels of a database. */
 export const listen =
   (options: Pick<PostgresClient.PostgresClientOptions, "address" | "lockMs" | "password" | "sockets">): Listen =>
-  (channel, { heard, ready }) => {
+  (channel, { onNotification: heard, ready }) => {
     const listening = Effect.gen(function* () {
       const connection = yield* PostgresClient.connection({ ...options, name: "stream-recovery words" });
       const own = yield* connection.pin;

@@ -97,7 +97,7 @@ export interface Retaining {
 const retainings = new WeakMap<object, Retaining>();
 
 /** Registers how the store of this recorder deletes old runs. */
-export const retained = <Recorder extends object>(recorder: Recorder, retaining: Retaining): Recorder => {
+export const withRetaining = <Recorder extends object>(recorder: Recorder, retaining: Retaining): Recorder => {
   retainings.set(recorder, retaining);
   return recorder;
 };

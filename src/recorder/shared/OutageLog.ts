@@ -65,7 +65,7 @@ export class OutageLog {
    *
    * @param waitMs timeout, in milliseconds
    */
-  tried<A>(asked: Effect.Effect<A, { readonly message: string }>, waitMs: number): Effect.Effect<A | undefined> {
+  tryWithin<A>(asked: Effect.Effect<A, { readonly message: string }>, waitMs: number): Effect.Effect<A | undefined> {
     return asked.pipe(
       Effect.timeoutOrElse({ duration: waitMs, orElse: () => Effect.fail({ message: "it does not answer" }) }),
       Effect.tap(this.worked),

@@ -91,12 +91,12 @@ export class SqlDatabase {
         return made;
       };
     }
-    this.free = options.shared.client ? this.#explained(this.#apart(Effect.void, true)) : Effect.void;
+    this.free = options.shared.client ? this.#explain(this.#apart(Effect.void, true)) : Effect.void;
   }
 
   /** Creates missing tables and reads the store's key. */
   readonly ready: Effect.Effect<void, RecorderError> = Effect.suspend(() =>
-    this.#explained(this.#apart(this.#prepared, true)),
+    this.#explain(this.#apart(this.#prepare, true)),
   );
 
   /**
@@ -109,7 +109,7 @@ export class SqlDatabase {
     if (this.#newer.unwritable !== undefined) return Effect.fail(this.#newer.unwritable);
     const transaction = this.#connected(body, this.tables.dialect.write);
     const written = Effect.tap(this.#withTables(transaction), () => Effect.sync(() => this.#patience.over()));
-    return this.#explained(this.#apart(written, true));
+    return this.#explain(this.#apart(written, true));
   }
 
   /**
@@ -119,7 +119,7 @@ export class SqlDatabase {
   readonly step: SqlNodeSqlite.Step | undefined;
 
   /** True if a statement can be committed in one round trip. */
-  get commitsOne(): boolean {
+  get canCommitOne(): boolean {
     return this.#options.commitOne !== undefined && this.#newer.unwritable === undefined;
   }
 
@@ -146,7 +146,7 @@ export class SqlDatabase {
   /** Reads a snapshot. A reader never waits for a writer and does not need a writable file. */
   read<A, E>(body: Effect.Effect<A, E | SqlError>): Effect.Effect<A, Explained<E> | RecorderError> {
     const snapshot = this.#connected(body, this.tables.dialect.read);
-    return this.#explained(this.#apart(this.#withTables(snapshot), false));
+    return this.#explain(this.#apart(this.#withTables(snapshot), false));
   }
 
   /** Runs a statement as its own transaction, at the database's default isolation. For rows that no run's record depends on. */
@@ -156,7 +156,7 @@ export class SqlDatabase {
     const told = Effect.catchIf(this.#withTables(statement), isUndecided, (cause) =>
       Effect.die(new OutcomeUnknown("a statement", { cause })),
     );
-    return this.#explained(this.#apart(told, true));
+    return this.#explain(this.#apart(told, true));
   }
 
   /**
@@ -174,7 +174,7 @@ export class SqlDatabase {
     });
   }
 
-  readonly #prepared = Effect.suspend(() =>
+  readonly #prepare = Effect.suspend(() =>
     Effect.map(SqlSchema.ready(this.tables, this.#options.place, this.#options.shared.tables), (found) => {
       this.#digest = digester(found.key);
       this.#newer.unwritable = found.unwritable;
@@ -189,7 +189,7 @@ export class SqlDatabase {
 
   /** Creates the tables on demand if the file was replaced by an empty one. */
   #withTables<A, E>(body: Effect.Effect<A, E | SqlError>): Effect.Effect<A, E | SqlError | RecorderError> {
-    return Effect.catchIf(body, SqlSchema.isMissingTable, () => Effect.andThen(this.#prepared, body));
+    return Effect.catchIf(body, SqlSchema.isMissingTable, () => Effect.andThen(this.#prepare, body));
   }
 
   /** Leaves a transaction that the caller is in, because the store has its own. */
@@ -235,20 +235,20 @@ export class SqlDatabase {
     });
   }
 
-  #explained<A, E>(body: Effect.Effect<A, E>): Effect.Effect<A, Explained<E> | RecorderError> {
-    const explained = (cause: unknown) => {
-      const error = SqlFailure.explained(cause, this.#options.place);
+  #explain<A, E>(body: Effect.Effect<A, E>): Effect.Effect<A, Explained<E> | RecorderError> {
+    const failWith = (cause: unknown) => {
+      const error = SqlFailure.explain(cause, this.#options.place);
       if (error.reason === "disk_full") this.isFull = true;
       return Effect.andThen(SqlFailure.count(error), Effect.fail(error));
     };
     return patiently(body, this.#patience).pipe(
       Effect.catch((error): Effect.Effect<never, Explained<E> | RecorderError> => {
-        if (isOfDatabase(error)) return explained(error);
+        if (isOfDatabase(error)) return failWith(error);
         // A failure that is not the database's belongs to the body.
         return Effect.andThen(SqlFailure.countDamage(error), Effect.fail(error as Explained<E>));
       }),
       // A cleanup that fails dies inside the transaction. Its caller gets that as an ordinary failure.
-      Effect.catchDefect(explained),
+      Effect.catchDefect(failWith),
       // A program that traces its runs wants their spans, not one for every statement here.
       Effect.withTracerEnabled(false),
     );
@@ -337,7 +337,7 @@ const isPassing = (error: unknown, tried: number): boolean => {
   // The server itself has already waited for the lock.
   if (server !== undefined)
     return server === "away" || server === "undecided" || (server === "conflicted" && tried < conflictsMax);
-  return isSqlError(error) && SqlFailure.explained(error, "").reason === "locked";
+  return isSqlError(error) && SqlFailure.explain(error, "").reason === "locked";
 };
 
 /** Spreads the restarts of conflicting transactions. */

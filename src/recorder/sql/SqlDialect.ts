@@ -47,9 +47,9 @@ export interface SqlDialect {
   readonly head: string;
   readonly row: Fragment;
   /** Converts a text to a form that a column can store. */
-  readonly kept: (text: string) => string;
+  readonly toStorable: (text: string) => string;
   /** True if a column stores a text unchanged, so that it can identify a row. */
-  readonly keeps: (text: string) => boolean;
+  readonly canStore: (text: string) => boolean;
   /** Requirement on an id, for messages. */
   readonly keepable: string;
   /** Type of an auto-incrementing column. */
@@ -85,9 +85,9 @@ const sqlite = (sql: SqlClient.SqlClient): SqlDialect => ({
   id: { column: "", note: () => Effect.void },
   head: "run_id, seq, version, owner",
   row: sql.literal("seq, run_id, version, owner, record"),
-  kept: (text) => text,
+  toStorable: (text) => text,
   // SQLite stores UTF-8, which cannot represent an unpaired surrogate, so two ids would become one.
-  keeps: (text) => text.isWellFormed(),
+  canStore: (text) => text.isWellFormed(),
   keepable: "a string without lone surrogates, which SQLite cannot keep",
   ordinal: sql.literal("INTEGER PRIMARY KEY AUTOINCREMENT"),
 });
@@ -111,8 +111,8 @@ const postgres = (sql: SqlClient.SqlClient, prefix: string): SqlDialect => ({
   id: { column: SqlPostgres.idColumn, note: (row) => SqlPostgres.note(sql, row?.xid) },
   head: "run_id, seq, shelf, version, owner",
   row: sql.literal("seq, shelf, run_id, version, owner, record, changed"),
-  kept: (text) => text.replaceAll("\0", "\uFFFD"),
-  keeps: (text) => !text.includes("\0") && text.isWellFormed(),
+  toStorable: (text) => text.replaceAll("\0", "\uFFFD"),
+  canStore: (text) => !text.includes("\0") && text.isWellFormed(),
   keepable: "a string without NUL and without lone surrogates, which PostgreSQL cannot keep",
   ordinal: sql.literal("BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"),
 });

@@ -31,7 +31,7 @@ export interface FactsOptions {
   /** True if notifications arrive as they are sent. */
   readonly hears: () => boolean;
   /** Notifies every process if the statement `told` changed something; undefined if the store has no notifications. */
-  readonly says: ((told: Fragment, word: string) => Fragment) | undefined;
+  readonly notify: ((told: Fragment, word: string) => Fragment) | undefined;
 }
 
 interface FactRow {
@@ -56,7 +56,7 @@ export const make = (options: FactsOptions): SharedFacts => {
   const { database, hears, listeners, node, now } = options;
   const { dialect, facts, sql } = database.tables;
   const time = () => dialect.time(now());
-  const found = () => sql`key, value, node, stamp, ${time()} - put_at AS age_ms, until - ${time()} AS left_ms`;
+  const factColumns = () => sql`key, value, node, stamp, ${time()} - put_at AS age_ms, until - ${time()} AS left_ms`;
   return {
     node,
     secret: options.secret,
@@ -67,14 +67,14 @@ export const make = (options: FactsOptions): SharedFacts => {
             VALUES (${kind}, ${key}, ${value}, ${node}, ${globalThis.crypto.randomUUID()}, ${time()}, ${time()} + ${keepMs})
             ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value, node = excluded.node, stamp = excluded.stamp,
               put_at = excluded.put_at, until = excluded.until RETURNING 1 AS changed`;
-          const { says } = options;
-          return Effect.asVoid(isTold(kind) && says !== undefined ? sql`${says(put, kind)}` : put);
+          const { notify } = options;
+          return Effect.asVoid(isTold(kind) && notify !== undefined ? sql`${notify(put, kind)}` : put);
         }),
       ),
     find: (kind, key) =>
       database.once(
         Effect.map(
-          sql<FactRow>`SELECT ${found()} FROM ${facts} WHERE kind = ${kind} AND key = ${key} AND until > ${time()}`,
+          sql<FactRow>`SELECT ${factColumns()} FROM ${facts} WHERE kind = ${kind} AND key = ${key} AND until > ${time()}`,
           ([row]) => (row === undefined ? undefined : factOf(row)),
         ),
       ),
@@ -83,7 +83,7 @@ export const make = (options: FactsOptions): SharedFacts => {
     all: (kind) =>
       database.once(
         Effect.map(
-          sql<FactRow>`SELECT ${found()} FROM ${facts} WHERE kind = ${kind} AND until > ${time()}
+          sql<FactRow>`SELECT ${factColumns()} FROM ${facts} WHERE kind = ${kind} AND until > ${time()}
             ORDER BY put_at DESC LIMIT ${factsMax}`,
           (rows) => rows.map(factOf),
         ),
@@ -146,7 +146,7 @@ const spending = (
   const { dialect, facts, groups, sql } = database.tables;
   return Effect.suspend(() => {
     const [time, name] = [dialect.time(now()), groups];
-    const grown = (column: "retries" | "tokens") => {
+    const sumOf = (column: "retries" | "tokens") => {
       const its = sql.literal(column);
       return sql`CASE WHEN ${name}.until > ${time} THEN ${name}.${its} ELSE 0 END + excluded.${its}`;
     };
@@ -161,7 +161,7 @@ const spending = (
           FROM (SELECT count(*)::integer AS n FROM counted) AS c`;
     return Effect.map(
       sql<{ readonly retries: number; readonly tokens: number }>`${added}
-        ON CONFLICT (id) DO UPDATE SET retries = ${grown("retries")}, tokens = ${grown("tokens")}, until = excluded.until
+        ON CONFLICT (id) DO UPDATE SET retries = ${sumOf("retries")}, tokens = ${sumOf("tokens")}, until = excluded.until
         RETURNING retries, tokens`,
       ([row]) => ({ retries: Number(row?.retries ?? 0), tokens: Number(row?.tokens ?? 0) }),
     );

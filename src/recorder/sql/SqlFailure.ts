@@ -119,7 +119,7 @@ const ofServer: Readonly<Record<ServerFailure, readonly [reason: RecorderError["
  *
  * @param place name of the database for messages
  */
-export const explained = (cause: unknown, place: string): RecorderError => {
+export const explain = (cause: unknown, place: string): RecorderError => {
   // The client does not meet a requirement of the recorder.
   if (cause instanceof RecorderError) return cause;
   const server = failureOf(cause);

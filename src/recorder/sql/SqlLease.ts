@@ -141,7 +141,7 @@ export class SqlLease {
     return this.#options.leaseMs / beatsInLease;
   }
 
-  get drives(): number {
+  get driveCount(): number {
     return this.#needs;
   }
 
@@ -229,7 +229,7 @@ export class SqlLease {
   }
 
   /** Returns the state of a run that this process drives or has lost. */
-  driven(runId: string): Driven | undefined {
+  findDriven(runId: string): Driven | undefined {
     return this.#driven.get(runId);
   }
 
@@ -253,7 +253,7 @@ export class SqlLease {
   }
 
   /**
-   * Starts to release a run. Call `parted` if the release succeeds, `stays` if it fails.
+   * Starts to release a run. Call `completeRelease` if the release succeeds, `failRelease` if it fails.
    *
    * @returns the run's state; undefined if there is nothing to release or a release is in flight
    */
@@ -268,7 +268,7 @@ export class SqlLease {
    * @param as state that `part` returned
    * @param wasOwned true if the statement found the run owned. It could not be claimed here meanwhile, so its current state is the earlier one
    */
-  parted(runId: string, as: Driven, wasOwned: boolean): void {
+  completeRelease(runId: string, as: Driven, wasOwned: boolean): void {
     this.#leaving.done(runId, as);
     const mine = this.#driven.get(runId);
     this.leave(runId, wasOwned && mine?.lease === as.lease ? mine : as);
@@ -404,7 +404,7 @@ export class SqlLease {
       }
     }
     // Shares a lease that another transaction is inserting: with a second one, the runs of the first would be lost.
-    const made = this.#next === undefined ? undefined : yield* this.#made(this.#next);
+    const made = this.#next === undefined ? undefined : yield* this.#renewOrMake(this.#next);
     if (made !== undefined) return made;
     const { process } = this.#options;
     const drawn = globalThis.crypto.randomUUID();
@@ -414,7 +414,7 @@ export class SqlLease {
   });
 
   /** Returns a lease that another transaction inserts or has inserted; undefined if it was fenced before this process knew of it. */
-  readonly #made = Effect.fnUntraced(function* (this: SqlLease, next: string) {
+  readonly #renewOrMake = Effect.fnUntraced(function* (this: SqlLease, next: string) {
     const held = (yield* this.#renew(next)) ?? (yield* this.#make(next));
     if (held === undefined) this.#pass(next);
     return held;

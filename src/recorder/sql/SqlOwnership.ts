@@ -104,7 +104,7 @@ class Claims {
   });
 
   #commit(claims: ReadonlyArray<Claim>): Effect.Effect<void> {
-    const failed = (error: RecorderError) =>
+    const failAll = (error: RecorderError) =>
       Effect.sync(() => {
         for (const { done } of claims) Deferred.doneUnsafe(done, Exit.fail(error));
       });
@@ -114,10 +114,10 @@ class Claims {
         // A claim that fails alone (a damaged page) must not fail the others.
         claims.length > 1 && SqlFailure.isOfOne(error)
           ? Effect.forEach(claims, (one) => this.#commit([one]), { discard: true })
-          : failed(error),
+          : failAll(error),
       ),
       // A defect must not end the work, or every later claim would wait for ever.
-      Effect.catchDefect((cause) => failed(SqlFailure.explained(cause, "the recorder"))),
+      Effect.catchDefect((cause) => failAll(SqlFailure.explain(cause, "the recorder"))),
     );
   }
 
@@ -161,7 +161,7 @@ const claiming = Effect.fnUntraced(function* ({ database, lease }: Ownership, cl
   let held = yield* lease.hold;
   let owners: ReadonlyArray<Owner> | undefined;
   const verdicts = new Map<Claim, Taken | "silent">();
-  const rows = new Map((yield* owned(tables, claims)).map((row) => [row.run_id, row]));
+  const rows = new Map((yield* readOwned(tables, claims)).map((row) => [row.run_id, row]));
   const standings = new Map<string, LeaseStanding>();
   const free = new Map<string, Claim>();
   for (const one of claims) {
@@ -183,8 +183,8 @@ const claiming = Effect.fnUntraced(function* ({ database, lease }: Ownership, cl
     }
     free.set(one.runId, one);
   }
-  const renewedAt = (runId: string) => owners?.find(({ id }) => id === rows.get(runId)?.owner)?.renewedAt;
-  const taken = yield* taking(tables, [...free.keys()], held.id, renewedAt);
+  const renewalTimeOf = (runId: string) => owners?.find(({ id }) => id === rows.get(runId)?.owner)?.renewedAt;
+  const taken = yield* taking(tables, [...free.keys()], held.id, renewalTimeOf);
   for (const [runId, one] of free) verdicts.set(one, taken.get(runId) ?? runError("unknown_run", runId));
   if ([...verdicts.values()].includes("silent")) held = yield* lease.holdWatching;
   return { held, owners: owners ?? [], verdicts } satisfies Claimed;
@@ -194,7 +194,7 @@ const claiming = Effect.fnUntraced(function* ({ database, lease }: Ownership, cl
 const refusalOf = (lease: SqlLease, held: Held, runId: string, row: Owned | undefined) => {
   if (row === undefined) return "unknown_run" as const;
   if (row.state === "ended") return "run_ended" as const;
-  const mine = lease.driven(runId);
+  const mine = lease.findDriven(runId);
   // The stream that drives the run here does not know yet that it has lost the run, and would continue to write.
   const isHere = mine !== undefined && mine.lease !== held.id && mine.told === undefined;
   return row.owner === held.id || isHere || lease.isLeaving(runId) ? ("owned" as const) : undefined;
@@ -205,13 +205,13 @@ const taking = Effect.fnUntraced(function* (
   tables: SqlTables,
   runIds: ReadonlyArray<string>,
   held: string,
-  renewedAt: (runId: string) => number | undefined,
+  renewalTimeOf: (runId: string) => number | undefined,
 ) {
   const taken = new Map<string, Taken>();
   if (runIds.length === 0) return taken;
   const [all, waited]: [Array<{ runId: string; version: number }>, Array<SqlStore.Changed>] = [[], []];
   const rows = yield* rowsOf(tables, runIds);
-  const found = yield* SqlStore.decoded(tables, rows);
+  const found = yield* SqlStore.decodeRows(tables, rows);
   for (const [index, { run_id: runId }] of rows.entries()) {
     const result = found[index];
     if (result === undefined) continue;
@@ -220,7 +220,7 @@ const taking = Effect.fnUntraced(function* (
       continue;
     }
     const before = { ...result.success, version: result.success.version + 1 };
-    const record = closeWait(before.record, renewedAt(runId));
+    const record = closeWait(before.record, renewalTimeOf(runId));
     all.push({ runId, version: result.success.version });
     taken.set(runId, { version: before.version, record, ...SqlStore.toKept(before) });
     if (record !== before.record) waited.push({ runId, before, record, owner: held });
@@ -260,7 +260,7 @@ interface Owned {
   readonly owner: string | null;
 }
 
-const owned = ({ ask, dialect, runs, sql }: SqlTables, claims: ReadonlyArray<Claim>) => {
+const readOwned = ({ ask, dialect, runs, sql }: SqlTables, claims: ReadonlyArray<Claim>) => {
   const runIds = [...new Set(claims.map(({ runId }) => runId))];
   return dialect.name === "postgres"
     ? ask<Owned>("SELECT run_id, state, owner FROM {runs} WHERE run_id = ANY (?::text[])", [runIds])
@@ -315,7 +315,9 @@ const writeRelease = (database: SqlDatabase, lease: SqlLease, runId: string): Ef
       WHERE run_id = ${runId} AND owner = ${mine.lease} RETURNING seq`;
     return Effect.onExit(restore(database.write(given)), (exit) =>
       Effect.sync(() =>
-        Exit.isSuccess(exit) ? lease.parted(runId, mine, exit.value.length > 0) : lease.failRelease(runId, mine),
+        Exit.isSuccess(exit)
+          ? lease.completeRelease(runId, mine, exit.value.length > 0)
+          : lease.failRelease(runId, mine),
       ),
     ).pipe(Effect.asVoid);
   });
@@ -333,11 +335,11 @@ export const orphans = (
 ): Effect.Effect<ReadonlyArray<RunRecord>, RecorderError> => {
   const { database, lease } = given;
   if (waits !== false) return waiting(given, (isLast) => orphansNow(given, limit, isLast, waits === "all"));
-  const seen = Effect.gen(function* () {
+  const lookNow = Effect.gen(function* () {
     const lost = (yield* lease.owners).filter((it) => it.gone || isDoubtful(lease.standing(it.lease), false));
-    return yield* abandoned(database.tables, lost, limit);
+    return yield* readAbandoned(database.tables, lost, limit);
   });
-  return database.read(seen);
+  return database.read(lookNow);
 };
 
 const orphansNow = (
@@ -346,7 +348,7 @@ const orphansNow = (
   isLast: boolean,
   all: boolean,
 ): Effect.Effect<Step<ReadonlyArray<RunRecord>>, RecorderError> => {
-  const found = Effect.gen(function* () {
+  const takeStep = Effect.gen(function* () {
     const owners = yield* lease.owners;
     const others = owners.filter(({ gone }) => !gone);
     const over = others.filter((it) => lease.standing(it.lease) === "over");
@@ -357,11 +359,16 @@ const orphansNow = (
       return { _tag: "silent" as const, held, owners };
     }
     const lost = owners.filter((it) => it.gone || over.includes(it));
-    return { _tag: "done" as const, held, owners, value: yield* abandoned(database.tables, lost, limit) };
+    return { _tag: "done" as const, held, owners, value: yield* readAbandoned(database.tables, lost, limit) };
   });
-  const looked = ({ held, owners }: { readonly held: Held | undefined; readonly owners: ReadonlyArray<Owner> }) =>
-    Effect.sync(() => held !== undefined && lease.observe(held, owners));
-  return Effect.tap(database.write(found), looked);
+  const observeOwners = ({
+    held,
+    owners,
+  }: {
+    readonly held: Held | undefined;
+    readonly owners: ReadonlyArray<Owner>;
+  }) => Effect.sync(() => held !== undefined && lease.observe(held, owners));
+  return Effect.tap(database.write(takeStep), observeOwners);
 };
 
 const isDoubtful = (standing: LeaseStanding, all: boolean): boolean =>
@@ -385,7 +392,7 @@ const waiting = <A>(
   });
 
 /** Returns open runs that are not parked for an answer and have no owner, or one whose lease is over; oldest first. */
-const abandoned = (tables: SqlTables, lost: ReadonlyArray<Owner>, limit: number) => {
+const readAbandoned = (tables: SqlTables, lost: ReadonlyArray<Owner>, limit: number) => {
   const { dialect, runs, sql } = tables;
   const undecided = sql`ended_at IS NULL AND (parked IS NULL OR parked = 'interrupted')`;
   const columns = dialect.row;

@@ -15,7 +15,7 @@ import { refusal } from "../Question.ts";
 import { RecorderError, runError } from "../RecorderError.ts";
 import * as RunRecord from "../RunRecord.ts";
 import { listLimitDefault, type PruneQuery, RunRecorder, recorderWaitMs, type Write } from "../RunRecorder.ts";
-import { oldAt, type Retaining, type Retention, retained, retentionDefault } from "../retention/Retention.ts";
+import { oldAt, type Retaining, type Retention, retentionDefault, withRetaining } from "../retention/Retention.ts";
 import { OutageLog } from "../shared/OutageLog.ts";
 import { transferring } from "../transfer/RunTransfer.ts";
 import * as SqlEntryCheck from "./entry/SqlEntryCheck.ts";
@@ -164,34 +164,34 @@ export const make = (
       now,
       elapsed: () => monotonicMs(clock),
     });
-    yield* readied(database, place, limits);
+    yield* prepare(database, place, limits);
     const words = yield* SqlWords.make(database, lease, now, listen && { listen, beating });
     // A recorder that has written nothing has no lease to release.
     yield* Effect.addFinalizer(() =>
       lease.id === undefined
         ? Effect.void
-        : reported(releaseLease(database.write(lease.end), closeMs), "could not release the lease"),
+        : logFailure(releaseLease(database.write(lease.end), closeMs), "could not release the lease"),
     );
     const inGroups = yield* SqlWriter.make(database, lease, closeMs);
     // Closes before the writer, which still commits what this one could not.
     const write = yield* SqlWriter.makeTogether(database, lease, inGroups);
     yield* Effect.forkScoped(heartbeat(database, beating, lease));
-    const looking = yield* retainedBy(retaining(database, now), options);
+    const looking = yield* startRetention(retaining(database, now), options);
     const silentWaitMs = Math.max(leaseMs, leaseMsDefault) * leasesWaited;
     const recorder = {
       ...(beating === database ? {} : { hurry: Effect.sync(() => database.hurry()) }),
-      ...(yield* serve({ database, lease, clock, waitMs: silentWaitMs }, write, words?.answered)),
+      ...(yield* serve({ database, lease, clock, waitMs: silentWaitMs }, write, words?.announceAnswer)),
       ...(words?.facts === undefined ? {} : { shared: words.facts }),
       ...(words === undefined ? {} : { cancels: words.cancels, pacing: words.pacing }),
       // Longer than the lock timeout, so that the lock's own error comes first.
       waitMs: (lockWaitMs ?? lockWaitMsDefault) + recorderSlackMs,
       claimWaitMs: silentWaitMs + recorderWaitMs,
     };
-    return retained(transferring(recorder, SqlTransfer.make(database)), looking);
+    return withRetaining(transferring(recorder, SqlTransfer.make(database)), looking);
   });
 
 /** Creates tables only if the server meets the requirements. */
-const readied = (database: SqlDatabase, place: string, limits: ServerDemands.ServerLimits | undefined) => {
+const prepare = (database: SqlDatabase, place: string, limits: ServerDemands.ServerLimits | undefined) => {
   const { dialect, sql } = database.tables;
   if (dialect.name !== "postgres") return database.ready;
   return Effect.andThen(database.once(ServerDemands.meet(sql, place, limits)), database.ready);
@@ -217,7 +217,7 @@ const badOption = (message: string): RecorderError => new RecorderError({ reason
  */
 const heartbeat = (database: SqlDatabase, beating: SqlDatabase, lease: SqlLease): Effect.Effect<never> => {
   const outage = new OutageLog({ away: "could not renew the lease", back: "renewing the lease again" });
-  const renewed = Effect.suspend(() => {
+  const renew = Effect.suspend(() => {
     const { silentMs } = lease;
     // Versions may share a server, and a newer program may have migrated to tables that this one must not write.
     const known = beating === database ? Effect.void : beating.ready;
@@ -241,8 +241,8 @@ const heartbeat = (database: SqlDatabase, beating: SqlDatabase, lease: SqlLease)
       );
     });
   });
-  const failed = ({ message }: RecorderError) => outage.recordFailure(message);
-  const beat = Effect.suspend(() => (lease.isToBeat ? Effect.catch(renewed, failed) : Effect.void));
+  const onFailure = ({ message }: RecorderError) => outage.recordFailure(message);
+  const beat = Effect.suspend(() => (lease.isToBeat ? Effect.catch(renew, onFailure) : Effect.void));
   const pause = Effect.suspend(() => Effect.sleep(outage.isOn ? lease.beatMs / triesInBeat : lease.beatMs));
   return Effect.forever(Effect.andThen(pause, beat));
 };
@@ -309,7 +309,7 @@ const probe = (database: SqlDatabase): Effect.Effect<void, RecorderError> =>
     if (!database.isFull) return Effect.asVoid(database.write(written));
     const isServer = dialect.name === "postgres";
     const found = isServer
-      ? database.write(Effect.andThen(SqlRoom.tried(database.tables), written))
+      ? database.write(Effect.andThen(SqlRoom.tryInsert(database.tables), written))
       : // A file needs two commits, because a rolled back write never reaches its journal. The next probe replaces a leftover row.
         Effect.andThen(
           database.write(sql`INSERT OR REPLACE INTO ${meta} (name, value) VALUES ('room', ${asMuch})`),
@@ -338,7 +338,7 @@ const answer = Effect.fnUntraced(function* (database: SqlDatabase, given: RunRec
 /** Creates the retention: one pass forgets old runs and expired leases. */
 const retaining = (database: SqlDatabase, now: () => number): Retaining => {
   const old = (retention: Retention) =>
-    Effect.map(SqlRuns.agreedNow(database, now()), (at) => ({ at, which: oldAt(at, retention) }));
+    Effect.map(SqlRuns.readAgreedNow(database, now()), (at) => ({ at, which: oldAt(at, retention) }));
   return {
     look: Effect.fnUntraced(function* (retention, told) {
       const { at, which } = yield* old(retention);
@@ -352,11 +352,13 @@ const retaining = (database: SqlDatabase, now: () => number): Retaining => {
 
 const retain = ({ look }: Retaining, retention: Retention) => {
   const { everyMs } = { ...retentionDefault, ...retention };
-  return Effect.forever(Effect.andThen(reported(look(retention), "could not delete old runs"), Effect.sleep(everyMs)));
+  return Effect.forever(
+    Effect.andThen(logFailure(look(retention), "could not delete old runs"), Effect.sleep(everyMs)),
+  );
 };
 
 /** Starts automatic retention, unless the options disable it. */
-const retainedBy = (looking: Retaining, { retention }: SqlRunRecorderOptions) =>
+const startRetention = (looking: Retaining, { retention }: SqlRunRecorderOptions) =>
   retention === false
     ? Effect.succeed(looking)
     : Effect.as(Effect.forkScoped(retain(looking, retention ?? {})), looking);
@@ -371,5 +373,5 @@ const releaseLease = (ends: Effect.Effect<void, RecorderError>, ms: number): Eff
   });
 
 /** Logs a failure that no caller waits for. It has already been counted. */
-const reported = (effect: Effect.Effect<unknown, RecorderError>, what: string): Effect.Effect<void> =>
+const logFailure = (effect: Effect.Effect<unknown, RecorderError>, what: string): Effect.Effect<void> =>
   Effect.catch(Effect.asVoid(effect), (error) => Effect.logWarning(`${what}: ${error.message}`));

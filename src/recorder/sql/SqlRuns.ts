@@ -40,7 +40,7 @@ export const list = Effect.fnUntraced(function* (tables: SqlTables, query: RunQu
       ...(bound === undefined ? [] : [sql`seq < ${bound}`]),
       ...(query.state === undefined ? [] : [ofState(sql, query.state)]),
       ...(query.broken === true ? [sql`broken > 0`] : []),
-      ...searched(sql, query),
+      ...searchConditions(sql, query),
     ])} ORDER BY seq DESC LIMIT ${count}`;
   });
   return found.map(({ record }) => record);
@@ -54,19 +54,21 @@ const ofState = (sql: SqlTables["sql"], state: NonNullable<RunQuery["state"]>) =
 };
 
 /** Filters by columns exactly as `RunFilter.isListed` filters records. */
-const searched = (sql: SqlTables["sql"], query: RunQuery): ReadonlyArray<Fragment> => {
+const searchConditions = (sql: SqlTables["sql"], query: RunQuery): ReadonlyArray<Fragment> => {
   const { model, provider, startedBefore, startedFrom, text } = query;
   return [
-    ...(text === undefined ? [] : [sql.or(["run_id", "provider", "model"].map((name) => contains(sql, name, text)))]),
-    ...(provider === undefined ? [] : [contains(sql, "provider", provider)]),
-    ...(model === undefined ? [] : [contains(sql, "model", model)]),
+    ...(text === undefined
+      ? []
+      : [sql.or(["run_id", "provider", "model"].map((name) => textCondition(sql, name, text)))]),
+    ...(provider === undefined ? [] : [textCondition(sql, "provider", provider)]),
+    ...(model === undefined ? [] : [textCondition(sql, "model", model)]),
     ...(startedFrom === undefined ? [] : [sql`started_at >= ${startedFrom}`]),
     ...(startedBefore === undefined ? [] : [sql`started_at < ${startedBefore}`]),
   ];
 };
 
 /** SQLite lowercases only ASCII letters; PostgreSQL does so with the "C" collation. */
-const contains = (sql: SqlTables["sql"], name: string, text: string): Fragment => {
+const textCondition = (sql: SqlTables["sql"], name: string, text: string): Fragment => {
   const [column, wanted] = [sql.literal(name), foldCase(text)];
   return sql.onDialectOrElse({
     sqlite: () => sql`instr(lower(${column}), ${wanted}) > 0`,
@@ -89,7 +91,7 @@ export const readable = Effect.fnUntraced(function* (
   while (found.length < limit) {
     const count = Math.min(limit - found.length, pageRows);
     const rows = yield* page(after, count);
-    for (const result of yield* SqlStore.decoded(tables, rows)) {
+    for (const result of yield* SqlStore.decodeRows(tables, rows)) {
       if (result._tag === "Success") found.push(result.success);
       else yield* reportSkipped(result.failure);
     }
@@ -102,12 +104,12 @@ export const readable = Effect.fnUntraced(function* (
 /**
  * Forgets ended runs in bounded transactions; see `RunRecorder.prune`.
  *
- * @param told receives the number of runs forgotten so far
+ * @param onProgress receives the number of runs forgotten so far
  */
 export const prune = Effect.fnUntraced(function* (
   database: SqlDatabase,
   query: OldQuery,
-  told: (runs: number) => void = () => {},
+  onProgress: (runs: number) => void = () => {},
 ) {
   const { dialect, runs, sql } = database.tables;
   const last = yield* lastOld(database, query);
@@ -124,7 +126,7 @@ export const prune = Effect.fnUntraced(function* (
     if (newest === undefined) return gone;
     gone += yield* database.write(forget(database.tables, rows));
     after = { at: Number(newest.ended_at), seq: Number(newest.seq) };
-    told(gone);
+    onProgress(gone);
     yield* Effect.yieldNow;
   }
 });
@@ -215,7 +217,7 @@ const forget = Effect.fnUntraced(function* (tables: SqlTables, heads: ReadonlyAr
  *
  * @param own wall clock of this process, in milliseconds since the epoch
  */
-export const agreedNow = Effect.fnUntraced(function* (database: SqlDatabase, own: number) {
+export const readAgreedNow = Effect.fnUntraced(function* (database: SqlDatabase, own: number) {
   const { dialect, sql } = database.tables;
   const [row] = yield* database.read(sql<{ readonly now: number }>`SELECT ${dialect.time(own)} AS now`);
   return Math.min(own, Number(row?.now ?? own));

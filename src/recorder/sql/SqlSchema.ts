@@ -133,7 +133,7 @@ const rename = Effect.fnUntraced(function* (tables: SqlTables.SqlTables) {
   }
   // Index names are global to the database and are not renamed with their table.
   for (const name of firstIndexes) yield* sql`DROP INDEX IF EXISTS ${sql.literal(name)}`;
-  yield* indexes(tables);
+  yield* createIndexes(tables);
 });
 
 const notOurs = (names: ReadonlyArray<string>, place: string) =>
@@ -184,7 +184,7 @@ const first = Effect.fnUntraced(function* (tables: SqlTables.SqlTables) {
     seq ${ordinal}, run_id ${word} NOT NULL UNIQUE, version INTEGER NOT NULL, owner ${word},
     state TEXT NOT NULL, parked TEXT, provider TEXT NOT NULL, model TEXT NOT NULL,
     started_at DOUBLE PRECISION NOT NULL, ended_at DOUBLE PRECISION, broken INTEGER NOT NULL, record TEXT NOT NULL)`;
-  yield* indexes(tables);
+  yield* createIndexes(tables);
   yield* sql`CREATE TABLE ${incidents} (
     run_id ${word} NOT NULL REFERENCES ${runs} (run_id) ON DELETE CASCADE, id ${word} NOT NULL, n INTEGER NOT NULL,
     incident TEXT NOT NULL, PRIMARY KEY (run_id, id))`;
@@ -197,15 +197,15 @@ const first = Effect.fnUntraced(function* (tables: SqlTables.SqlTables) {
 const firstIndexes = ["runs_open", "runs_driven", "runs_kept", "runs_ended", "runs_broken", "runs_owned"] as const;
 
 /** Creates the indexes. Lists are ordered by seq. Few runs are open or broken, and a search for those must not scan all ended ones. */
-const indexes = Effect.fnUntraced(function* ({ prefix, runs, sql }: SqlTables.SqlTables) {
-  const named = (name: (typeof firstIndexes)[number]) => sql.literal(prefix + name);
-  yield* sql`CREATE INDEX ${named("runs_open")} ON ${runs} (seq) WHERE ended_at IS NULL`;
-  yield* sql`CREATE INDEX ${named("runs_driven")} ON ${runs} (seq)
+const createIndexes = Effect.fnUntraced(function* ({ prefix, runs, sql }: SqlTables.SqlTables) {
+  const nameOf = (name: (typeof firstIndexes)[number]) => sql.literal(prefix + name);
+  yield* sql`CREATE INDEX ${nameOf("runs_open")} ON ${runs} (seq) WHERE ended_at IS NULL`;
+  yield* sql`CREATE INDEX ${nameOf("runs_driven")} ON ${runs} (seq)
     WHERE ended_at IS NULL AND (parked IS NULL OR parked = 'interrupted')`;
-  yield* sql`CREATE INDEX ${named("runs_kept")} ON ${runs} (seq, ended_at) WHERE ended_at IS NOT NULL`;
-  yield* sql`CREATE INDEX ${named("runs_ended")} ON ${runs} (ended_at) WHERE ended_at IS NOT NULL`;
-  yield* sql`CREATE INDEX ${named("runs_broken")} ON ${runs} (seq) WHERE broken > 0`;
-  yield* sql`CREATE INDEX ${named("runs_owned")} ON ${runs} (owner) WHERE owner IS NOT NULL`;
+  yield* sql`CREATE INDEX ${nameOf("runs_kept")} ON ${runs} (seq, ended_at) WHERE ended_at IS NOT NULL`;
+  yield* sql`CREATE INDEX ${nameOf("runs_ended")} ON ${runs} (ended_at) WHERE ended_at IS NOT NULL`;
+  yield* sql`CREATE INDEX ${nameOf("runs_broken")} ON ${runs} (seq) WHERE broken > 0`;
+  yield* sql`CREATE INDEX ${nameOf("runs_owned")} ON ${runs} (owner) WHERE owner IS NOT NULL`;
 });
 
 /** Counts renewals of a lease. A sweep reads the runs of expired leases, and never those of living ones. */

@@ -66,13 +66,13 @@ export const heads = (
 export const load = Effect.fnUntraced(function* (tables: SqlTables, runId: string) {
   const { dialect, runs, sql } = tables;
   const rows = yield* sql<Row>`SELECT ${dialect.row} FROM ${runs} WHERE run_id = ${runId}`;
-  const [stored] = yield* decoded(tables, rows);
+  const [stored] = yield* decodeRows(tables, rows);
   if (stored?._tag === "Failure") return yield* stored.failure;
   return stored?.success;
 });
 
 /** Decodes the records of rows, in order. A damaged one becomes an error and does not affect the others. */
-export const decoded = Effect.fnUntraced(function* (tables: SqlTables, rows: ReadonlyArray<Row>) {
+export const decodeRows = Effect.fnUntraced(function* (tables: SqlTables, rows: ReadonlyArray<Row>) {
   if (rows.length === 0) return [];
   const inRows = yield* partsOf(
     tables,
@@ -87,7 +87,7 @@ export const decoded = Effect.fnUntraced(function* (tables: SqlTables, rows: Rea
           const parts = place.shelf === 0 ? inRows(row.run_id) : shelved.get(place.seq);
           const base = place.shelf === 0 ? undefined : SqlParts.baseOf(parts?.record);
           const own = base === undefined ? JSON.parse(row.record ?? "") : SqlParts.recordOf(base, row.changed);
-          const [incidents, questions] = [parts?.incidents ?? [], parts?.questions ?? []].map(parsed);
+          const [incidents, questions] = [parts?.incidents ?? [], parts?.questions ?? []].map(parseAll);
           const record = decode({ ...plain(own), incidents, questions });
           const where = base === undefined ? place : { ...place, base };
           return { ...where, version: Number(row.version), owner: row.owner ?? undefined, record };
@@ -121,7 +121,7 @@ const partsOf = Effect.fnUntraced(function* (
   });
 });
 
-const parsed = (texts: ReadonlyArray<string>): ReadonlyArray<unknown> => texts.map((text) => JSON.parse(text));
+const parseAll = (texts: ReadonlyArray<string>): ReadonlyArray<unknown> => texts.map((text) => JSON.parse(text));
 
 /** A run changed by a transaction. */
 export interface Changed {
@@ -165,7 +165,7 @@ const saveTogether = Effect.fnUntraced(function* (tables: SqlTables, changed: Re
   const known = changed.flatMap(({ before, ...run }) => (before === undefined ? [] : [{ ...run, before }]));
   const kept = new Map<string, SqlParts.Kept>();
   if (fresh.length > 0) {
-    const { keptIn, values } = begun(tables, fresh);
+    const { keptIn, values } = newRows(tables, fresh);
     for (const [runId, it] of keptIn(yield* tables.ask<Head>(insertTogether, values))) kept.set(runId, it);
     // Nearly none of them has any.
     const put = fresh.flatMap((run) => shelvedOf(kept.get(run.runId)?.place ?? inRow, run));
@@ -188,7 +188,7 @@ const saveTogether = Effect.fnUntraced(function* (tables: SqlTables, changed: Re
 });
 
 /** Returns the rows of new runs, and the data to keep for each afterwards. */
-const begun = (tables: SqlTables, fresh: ReadonlyArray<Changed>) => {
+const newRows = (tables: SqlTables, fresh: ReadonlyArray<Changed>) => {
   const all = fresh.map((run) => ({ run, written: SqlParts.encode(run.record, undefined, undefined) }));
   return {
     values: listsOf(all, 10, ({ run, written }) => [...newColumns(run, tables.dialect), written.body ?? ""]),
@@ -208,7 +208,7 @@ const begun = (tables: SqlTables, fresh: ReadonlyArray<Changed>) => {
  * @param fresh runs without incidents and questions
  */
 export const beginStatement = (tables: SqlTables, fresh: ReadonlyArray<Changed>, lease: string) => {
-  const { keptIn, values } = begun(tables, fresh);
+  const { keptIn, values } = newRows(tables, fresh);
   return {
     template: insertHeld,
     values: [...values, lease],
@@ -261,15 +261,15 @@ const saveUnshelved = (tables: SqlTables, runs: ReadonlyArray<Changed>) => {
 const orChanged = (isThere: boolean): Effect.Effect<void, SqlFailure.RowChanged> =>
   isThere ? Effect.void : Effect.fail(new SqlFailure.RowChanged());
 
-const newColumns = ({ owner, record, runId }: Changed, { kept }: SqlTables["dialect"]) => {
+const newColumns = ({ owner, record, runId }: Changed, { toStorable }: SqlTables["dialect"]) => {
   const { id, model } = record.provider;
   const [driver, ...rest] = columns(record, owner);
   return [
     runId,
     isDriven(record) ? (driver ?? null) : null,
     ...rest,
-    kept(id),
-    kept(model ?? ""),
+    toStorable(id),
+    toStorable(model ?? ""),
     record.started_at,
     record.state,
   ];
@@ -330,7 +330,7 @@ export const rowStatement = (
 ): RowStatement => {
   const [template, values] =
     before === undefined
-      ? inserting({ record, owner, runId }, dialect.kept)
+      ? inserting({ record, owner, runId }, dialect.toStorable)
       : updating(before, { record, owner, runId });
   return [heldTemplates[template], [...values, lease]];
 };
@@ -344,7 +344,7 @@ const insert = Effect.fnUntraced(function* (
   record: RunRecord,
   owner: string | undefined,
 ) {
-  const [template, values] = inserting({ record, owner, runId }, tables.dialect.kept);
+  const [template, values] = inserting({ record, owner, runId }, tables.dialect.toStorable);
   yield* tables.ask(templates[template], values);
   yield* saveInFile(tables, runId, undefined, record);
 });

@@ -59,18 +59,18 @@ export const tableNames = [...firstTableNames, "facts", "groups"] as const;
 export const make = (client: SqlClient, prefix: string): SqlTables => {
   // A client may rename columns of rows, but the code here uses the names in the tables.
   const sql = client.withoutTransforms();
-  const named = (name: (typeof tableNames)[number]) => sql.literal(prefix + name);
+  const nameOf = (name: (typeof tableNames)[number]) => sql.literal(prefix + name);
   return {
     sql,
     prefix,
     dialect: SqlDialect.of(sql, prefix),
-    meta: named("meta"),
-    leases: named("leases"),
-    runs: named("runs"),
-    incidents: named("incidents"),
-    questions: named("questions"),
-    facts: named("facts"),
-    groups: named("groups"),
+    meta: nameOf("meta"),
+    leases: nameOf("leases"),
+    runs: nameOf("runs"),
+    incidents: nameOf("incidents"),
+    questions: nameOf("questions"),
+    facts: nameOf("facts"),
+    groups: nameOf("groups"),
     parts: sql.literal(`${prefix}parts`),
     shelves: sql.literal(`${prefix}shelves`),
     ...asking(sql, prefix),
@@ -79,21 +79,21 @@ export const make = (client: SqlClient, prefix: string): SqlTables => {
 
 const asking = (sql: SqlClient, prefix: string): Pick<SqlTables, "ask" | "textOf"> => {
   const texts = new Map<string, string>();
-  const numbered = (text: string) => {
+  const numberParameters = (text: string) => {
     let n = 0;
     return text.replaceAll("?", () => {
       n += 1;
       return `$${n}`;
     });
   };
-  const made = (template: string) => {
+  const compile = (template: string) => {
     const text = template.replaceAll(/\{([a-z]+)\}/g, (_, name: string) => prefix + name);
-    return sql.onDialectOrElse({ sqlite: () => text, orElse: () => numbered(text) });
+    return sql.onDialectOrElse({ sqlite: () => text, orElse: () => numberParameters(text) });
   };
   const textOf = (template: string): string => {
     let text = texts.get(template);
     if (text === undefined) {
-      text = made(template);
+      text = compile(template);
       texts.set(template, text);
     }
     return text;

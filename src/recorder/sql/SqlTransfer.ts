@@ -14,7 +14,7 @@ export const make = (database: SqlDatabase): RunTransfer => ({
   key: database.read(keyOf(database.tables)),
   page: (from, limit) => database.read(page(database.tables, from, limit)),
   put: (key, records, dryRun = false) => {
-    if (dryRun) return Effect.map(database.read(sorted(database.tables, key, records)), ({ taken }) => taken);
+    if (dryRun) return Effect.map(database.read(classifyRuns(database.tables, key, records)), ({ taken }) => taken);
     return Effect.flatMap(database.write(put(database.tables, key, records)), ({ isNewKey, taken }) =>
       Effect.as(isNewKey ? database.ready : Effect.void, taken),
     );
@@ -33,7 +33,7 @@ const page = Effect.fnUntraced(function* (tables: SqlTables, from: number | unde
     FROM ${ofRuns} r WHERE r.seq > ${from ?? -1} ORDER BY r.seq LIMIT ${limit}`;
   const runs: Array<KeptRun> = [];
   const damaged: Array<string> = [];
-  for (const [index, found] of (yield* SqlStore.decoded(tables, rows)).entries()) {
+  for (const [index, found] of (yield* SqlStore.decodeRows(tables, rows)).entries()) {
     const row = rows[index];
     if (found._tag === "Failure") damaged.push(found.failure.run_id);
     else runs.push({ record: found.success.record, isDriven: Number(row?.driven) === 1 });
@@ -44,7 +44,7 @@ const page = Effect.fnUntraced(function* (tables: SqlTables, from: number | unde
 
 const put = Effect.fnUntraced(function* (tables: SqlTables, key: string, records: ReadonlyArray<RunRecord>) {
   const { meta, sql } = tables;
-  const { isNewKey, taken } = yield* sorted(tables, key, records);
+  const { isNewKey, taken } = yield* classifyRuns(tables, key, records);
   const added = records.filter((_, index) => taken[index] === "added");
   if (isNewKey && added.length > 0) yield* sql`UPDATE ${meta} SET value = ${key} WHERE name = 'digest_key'`;
   yield* SqlStore.save(
@@ -55,20 +55,20 @@ const put = Effect.fnUntraced(function* (tables: SqlTables, key: string, records
 });
 
 /** Decides what happens to each run, by comparing it with the recorded one. */
-const sorted = Effect.fnUntraced(function* (tables: SqlTables, key: string, records: ReadonlyArray<RunRecord>) {
+const classifyRuns = Effect.fnUntraced(function* (tables: SqlTables, key: string, records: ReadonlyArray<RunRecord>) {
   const { dialect, runs, sql } = tables;
-  const ids = [...new Set(records.map(({ run_id }) => run_id))].filter(dialect.keeps);
+  const ids = [...new Set(records.map(({ run_id }) => run_id))].filter(dialect.canStore);
   const rows =
     ids.length === 0 ? [] : yield* sql<SqlStore.Row>`SELECT ${dialect.row} FROM ${runs} WHERE run_id IN ${sql.in(ids)}`;
   const known = new Map<string, RunRecord | RecorderError>();
-  for (const [index, found] of (yield* SqlStore.decoded(tables, rows)).entries()) {
+  for (const [index, found] of (yield* SqlStore.decodeRows(tables, rows)).entries()) {
     known.set(rows[index]?.run_id ?? "", found._tag === "Failure" ? found.failure : found.success.record);
   }
   const isOtherKey = (yield* keyOf(tables)) !== key;
   const isNewKey = isOtherKey && (yield* sql`SELECT 1 AS one FROM ${runs} ORDER BY seq LIMIT 1`).length === 0;
   const taken = records.map((record): Taken => {
     const { run_id } = record;
-    if (!dialect.keeps(run_id)) return "unkept";
+    if (!dialect.canStore(run_id)) return "unkept";
     const there = known.get(run_id);
     if (there !== undefined) return "message" in there || !isSameRecord(there, record) ? "differs" : "same";
     if (isOtherKey && !isNewKey && record.state !== "ended" && record.transcript !== undefined) return "foreign_key";

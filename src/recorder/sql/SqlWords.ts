@@ -28,7 +28,7 @@ import type { SqlLease } from "./SqlLease.ts";
 
 /** The callbacks of a listening connection. */
 export interface Ear {
-  readonly heard: (payload: string) => void;
+  readonly onNotification: (payload: string) => void;
   /** Run once the connection listens. From then on every notification arrives. */
   readonly ready: Effect.Effect<void>;
 }
@@ -45,7 +45,7 @@ export interface Words {
   readonly facts?: SharedFacts;
   readonly cancels: SharedCancels;
   readonly pacing: SharedPacing;
-  readonly answered?: Answered;
+  readonly announceAnswer?: Answered;
 }
 
 /** First pause before a broken connection is reopened, in milliseconds. Each pause doubles the previous one. */
@@ -96,10 +96,10 @@ export const make = Effect.fnUntraced(function* (
   const channel = `${prefix}words_${store}`;
   const listeners = new Listeners();
   const hearing = { now: false };
-  const says = (told: Fragment, word: string) =>
+  const withNotification = (told: Fragment, word: string) =>
     sql`WITH told AS (${told}) SELECT pg_notify(${channel}, ${word}) FROM told`;
   const options: SqlFacts.FactsOptions = {
-    ...{ database, now, listeners, says },
+    ...{ database, now, listeners, notify: withNotification },
     node: globalThis.crypto.randomUUID(),
     secret: Redacted.make(found.value),
     hears: () => hearing.now,
@@ -114,7 +114,7 @@ export const make = Effect.fnUntraced(function* (
     facts,
     pacing: facts,
     cancels: { ...facts, driver: (runId) => SqlFacts.driver(database, runId) },
-    answered: (runId) => Effect.asVoid(sql`SELECT pg_notify(${channel}, ${`${answeredPrefix}${runId}`})`),
+    announceAnswer: (runId) => Effect.asVoid(sql`SELECT pg_notify(${channel}, ${`${answeredPrefix}${runId}`})`),
   };
 });
 
@@ -127,7 +127,7 @@ const ofFile = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Words, never, Scope.Scope> {
   const listeners = new Listeners();
   const facts = SqlFacts.make({
-    ...{ database, now, listeners, says: undefined },
+    ...{ database, now, listeners, notify: undefined },
     node: globalThis.crypto.randomUUID(),
     secret: Redacted.make(secret ?? ""),
     hears: () => true,
@@ -148,8 +148,8 @@ const ofFile = Effect.fnUntraced(function* (
   const bell = new FileBell(database, listeners);
   const woken = Queue.take(wakes);
   const pause = Effect.suspend(() => {
-    if (!lease.isNeeded && waiting === 0) return Effect.map(woken, () => bell.missed());
-    return lease.isNeeded || !bell.isQuiet ? Effect.sleep(filePollMs) : bell.reported(woken);
+    if (!lease.isNeeded && waiting === 0) return Effect.map(woken, () => bell.markMissed());
+    return lease.isNeeded || !bell.isQuiet ? Effect.sleep(filePollMs) : bell.awaitWrite(woken);
   });
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(pause, bell.look)));
   const forgotten = SqlFacts.forget({ database, now });
@@ -161,7 +161,7 @@ const ofFile = Effect.fnUntraced(function* (
     // A process looks for cancels only while it drives a run.
     cancels: { ...facts, put, driver: (runId) => SqlFacts.driver(database, runId) },
     pacing: { draw, spend },
-    answered: (runId) => SqlFacts.announceAnswer({ database, now }, runId, answeredMs),
+    announceAnswer: (runId) => SqlFacts.announceAnswer({ database, now }, runId, answeredMs),
   };
 });
 
@@ -187,12 +187,12 @@ class FileBell {
   }
 
   /** Makes the next look read all facts, after a time without looks. */
-  missed(): void {
+  markMissed(): void {
     this.#hasMissed = true;
   }
 
   /** Waits until the system reports a write, or another event wakes this process. */
-  reported(woken: Effect.Effect<void>): Effect.Effect<void> {
+  awaitWrite(woken: Effect.Effect<void>): Effect.Effect<void> {
     return Effect.suspend(() => {
       const report = Deferred.makeUnsafe<void>();
       const ends = this.#database.tables.dialect.changes?.onWrite(() => Deferred.doneUnsafe(report, Effect.void));
@@ -200,7 +200,7 @@ class FileBell {
       const written = Effect.map(Deferred.await(report), () => {
         this.#quietLooks = 0;
       });
-      const late = Effect.map(Effect.sleep(lookMs), () => this.missed());
+      const late = Effect.map(Effect.sleep(lookMs), () => this.markMissed());
       const waits = Effect.suspend(() => (this.isQuiet ? Effect.raceAllFirst([woken, written, late]) : Effect.void));
       // A look finds a write from just before the watch began.
       return Effect.ensuring(Effect.andThen(this.look, waits), Effect.sync(ends));
@@ -262,7 +262,7 @@ const listenOn = (
   });
   const once = Effect.suspend(() => {
     const hello = `${helloPrefix}${globalThis.crypto.randomUUID()}`;
-    const heard = (payload: string) => {
+    const receive = (payload: string) => {
       if (payload === hello) {
         hearing.now = true;
         listeners.say({ _tag: "Look" });
@@ -277,14 +277,14 @@ const listenOn = (
       listeners.say({ _tag: "Look" });
       return Effect.andThen(outage.worked, said);
     });
-    return listen(channel, { heard, ready });
+    return listen(channel, { onNotification: receive, ready });
   });
-  const broken = ({ message }: { readonly message: string }) =>
+  const onBreak = ({ message }: { readonly message: string }) =>
     Effect.suspend(() => {
       hearing.now = false;
       const ms = pauseMs;
       pauseMs = Math.min(pauseMaxMs, 2 * pauseMs);
       return Effect.andThen(outage.recordFailure(message), Effect.sleep(ms));
     });
-  return Effect.forever(Effect.catch(once, broken));
+  return Effect.forever(Effect.catch(once, onBreak));
 };

@@ -80,7 +80,7 @@ export const make = (
       Effect.suspend(() => {
         if (entries.length === 0) return Effect.void;
         const checked = SqlEntryCheck.readable(runId, entries);
-        if (!dialect.keeps(runId)) return Effect.fail(invalid(runId, 0, `.run_id: expected ${dialect.keepable}`));
+        if (!dialect.canStore(runId)) return Effect.fail(invalid(runId, 0, `.run_id: expected ${dialect.keepable}`));
         if ("reason" in checked) return Effect.fail(checked);
         const done = Deferred.makeUnsafe<void, RecorderError>();
         const onDone = (outcome: Outcome): void =>
@@ -95,7 +95,9 @@ export const make = (
     return committing(write, "late", (runId, entries, onDone) => {
       const checked = SqlEntryCheck.readable(runId, entries);
       const isTaken =
-        !("reason" in checked) && dialect.keeps(runId) && Queue.offerUnsafe(queue, { runId, entries: checked, onDone });
+        !("reason" in checked) &&
+        dialect.canStore(runId) &&
+        Queue.offerUnsafe(queue, { runId, entries: checked, onDone });
       if (!isTaken) onDone("undecided");
     });
   });
@@ -129,10 +131,10 @@ const commitAll =
 /** Commits new runs in one round trip, if the server can. Returns the writes that are left to a transaction. */
 const begin = Effect.fnUntraced(function* (database: SqlDatabase, lease: SqlLease, jobs: ReadonlyArray<Job>) {
   const id = lease.steady;
-  if (id === undefined || !database.commitsOne) return jobs;
+  if (id === undefined || !database.canCommitOne) return jobs;
   const runs = new Map<string, Open | undefined>();
   for (const job of jobs) {
-    const isNew = !runs.has(job.runId) && isRepeatable(job) && lease.driven(job.runId) === undefined;
+    const isNew = !runs.has(job.runId) && isRepeatable(job) && lease.findDriven(job.runId) === undefined;
     const run = isNew ? beginning(id, job) : runs.get(job.runId);
     runs.set(job.runId, run !== undefined && apply(run, job) === undefined ? run : undefined);
   }
@@ -176,7 +178,7 @@ const commitTransaction =
         return failAll(jobs, error);
       }),
       // A defect must not end the writer, or every later write would wait for ever.
-      Effect.catchDefect((cause) => failAll(jobs, SqlFailure.explained(cause, "the recorder"))),
+      Effect.catchDefect((cause) => failAll(jobs, SqlFailure.explain(cause, "the recorder"))),
     );
 
 const failAll = (jobs: ReadonlyArray<Job>, error: RecorderError): Effect.Effect<void> =>
@@ -266,7 +268,7 @@ const isRepeatable = ({ entries: [first] }: Entries): boolean =>
 
 /** Opens a new run or one whose row is known to this process; returns undefined if the row has to be read. */
 const usual = (lease: SqlLease, held: string, write: Entries): Open | undefined => {
-  const mine = lease.driven(write.runId);
+  const mine = lease.findDriven(write.runId);
   if (mine === undefined) return beginning(held, write);
   // Knowledge of a run driven under another lease is stale.
   const { known } = mine;
@@ -283,12 +285,13 @@ const open = (
   runId: string,
   head: SqlStore.Head | undefined,
 ): Effect.Effect<Open | RecorderError, SqlError | SqlFailure.RowChanged> => {
-  const mine = lease.driven(runId);
+  const mine = lease.findDriven(runId);
   if (head === undefined) return Effect.succeed({ before: undefined, record: undefined, owner: held, driven: mine });
   const isLost = mine !== undefined && mine.lease !== held;
   const owner = head.owner ?? undefined;
   // A fence stops only durable runs. A volatile one is written by the process that started it, and by no other (L8).
-  if (isLost || (owner !== undefined && owner !== held)) return fenced(database, held, runId, { owner, driven: mine });
+  if (isLost || (owner !== undefined && owner !== held))
+    return openFenced(database, held, runId, { owner, driven: mine });
   if (!isLost && mine?.known?.version === head.version) {
     const before = { ...SqlStore.placeOf(head), ...mine.known, owner };
     return Effect.succeed({ before, record: before.record, owner, driven: mine });
@@ -304,7 +307,7 @@ const open = (
 };
 
 /** Opens a run under another lease than the current one. A volatile run returns to this process with its next write. */
-const fenced = (
+const openFenced = (
   database: SqlDatabase,
   held: string,
   runId: string,
@@ -421,11 +424,11 @@ class SqlGroup {
   take(...[runId, entries, onDone]: Parameters<Commit>): boolean {
     if (this.#isClosed || this.#jobs.length >= queuedWritesMax || this.#lease.steady === undefined) return false;
     const checked = SqlEntryCheck.readable(runId, entries);
-    if ("reason" in checked || !this.#database.tables.dialect.keeps(runId)) return false;
+    if ("reason" in checked || !this.#database.tables.dialect.canStore(runId)) return false;
     this.#jobs.push({ runId, entries: checked, onDone });
     if (this.#isDue) return true;
     // An end waits for nothing if no other run could share its commit.
-    if (!checked.some(({ _tag }) => _tag === "RunEnded") || this.#lease.drives <= 1) {
+    if (!checked.some(({ _tag }) => _tag === "RunEnded") || this.#lease.driveCount <= 1) {
       this.#isDue = true;
       this.#times.soon(() => this.#flush());
     } else if (this.#jobs.length === 1) this.#times.after(endPauseMs, () => this.#flush());
@@ -460,13 +463,13 @@ class SqlGroup {
   #prepare(jobs: ReadonlyArray<Job>): Prepared | undefined {
     const id = this.#lease.steady;
     try {
-      return id === undefined ? undefined : this.#encoded(id, jobs);
+      return id === undefined ? undefined : this.#encode(id, jobs);
     } catch {
       return undefined;
     }
   }
 
-  #encoded(id: string, jobs: ReadonlyArray<Job>): Prepared {
+  #encode(id: string, jobs: ReadonlyArray<Job>): Prepared {
     const { dialect, textOf } = this.#database.tables;
     const runs = new Map<string, Open>();
     const taken = new Set<Job>();
@@ -488,7 +491,7 @@ class SqlGroup {
 
   /** Opens a new run, or one whose row is known to this process. */
   #open(id: string, job: Job): Open | undefined {
-    const mine = this.#lease.driven(job.runId);
+    const mine = this.#lease.findDriven(job.runId);
     if (mine === undefined) return beginning(id, job);
     if (mine.known === undefined) return undefined;
     const before = { ...SqlStore.inRow, ...mine.known, owner: id };

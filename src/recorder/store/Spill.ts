@@ -116,10 +116,10 @@ const write = (folder: string, file: string, unwritten: ReadonlyArray<Unwritten>
  */
 export const claimInto = (queue: Queue, place: SpillPlace): Effect.Effect<void> =>
   Effect.flatMap(Clock.currentTimeMillis, (now) =>
-    Effect.forEach(spilled(place, now), (file) => claimed(queue, file), { discard: true }),
+    Effect.forEach(listSpilled(place, now), (file) => claimFile(queue, file), { discard: true }),
   );
 
-const spilled = ({ folder, prefix }: SpillPlace, now: number): ReadonlyArray<string> => {
+const listSpilled = ({ folder, prefix }: SpillPlace, now: number): ReadonlyArray<string> => {
   try {
     // A process that died left a claimed file as `.claimed`. Its entries may be queued twice; see `RunRecord.apply`.
     return readdirSync(folder)
@@ -134,7 +134,7 @@ const spilled = ({ folder, prefix }: SpillPlace, now: number): ReadonlyArray<str
 const isAbandoned = (file: string, now: number): boolean =>
   file.endsWith(".claimed") && now - statSync(file).mtimeMs > 2 * claimedWaitMs;
 
-const claimed = (queue: Queue, file: string): Effect.Effect<void> =>
+const claimFile = (queue: Queue, file: string): Effect.Effect<void> =>
   Effect.suspend(() => {
     const mine = file.endsWith(".claimed") ? file : `${file}.claimed`;
     try {
@@ -148,7 +148,9 @@ const claimed = (queue: Queue, file: string): Effect.Effect<void> =>
         file: mine,
       });
     for (const { entries, runId } of read) queue.add(runId, entries);
-    const all = Effect.forEach(read, ({ runId }) => queue.recorded(runId, claimedWaitMs), { concurrency: "unbounded" });
+    const all = Effect.forEach(read, ({ runId }) => queue.awaitRecorded(runId, claimedWaitMs), {
+      concurrency: "unbounded",
+    });
     return Effect.flatMap(all, (done) =>
       done.every((it) => it)
         ? Effect.andThen(

@@ -11,8 +11,8 @@ export const fieldMisfit = (issue: SchemaIssue.Issue): { readonly field: string;
   const path = (first?.path ?? []).map((step) => (typeof step === "object" ? step.key : step));
   return {
     field: path.map((step) => (typeof step === "number" ? `[${step}]` : `.${String(step)}`)).join(""),
-    expected: lowered((first?.message ?? "Expected an entry").replace(/, (?:got|actual)\b.*$/s, "")),
+    expected: lowerFirst((first?.message ?? "Expected an entry").replace(/, (?:got|actual)\b.*$/s, "")),
   };
 };
 
-const lowered = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1);
+const lowerFirst = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1);

@@ -46,14 +46,14 @@ export interface ReaderOptions {
   /** Maximum number of runs in a batch. */
   readonly batchRuns?: number;
   /** Called with the results after each batch is committed. */
-  readonly told?: (read: Read, refused: ReadonlyArray<RefusedRun>) => void;
+  readonly onBatch?: (read: Read, refused: ReadonlyArray<RefusedRun>) => void;
 }
 
 /**
  * Imports the runs of a file into a store.
  *
  * Fails at the first invalid line, and for a file without its last line. The batches before it remain imported and were reported
- * to `told`.
+ * to `onBatch`.
  *
  * @param lines the lines of the file, including empty ones
  */
@@ -142,7 +142,7 @@ class Reading {
         same: this.#read.same + count("same"),
         refused: this.#read.refused + refused.length,
       };
-      this.#options.told?.(this.#read, refused);
+      this.#options.onBatch?.(this.#read, refused);
     });
   }
 }

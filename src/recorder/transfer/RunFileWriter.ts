@@ -29,7 +29,7 @@ export interface WriterOptions {
   /** Number of runs in a page. */
   readonly pageRuns?: number;
   /** Called with the progress before each following piece. */
-  readonly told?: (written: Written) => void;
+  readonly onProgress?: (written: Written) => void;
 }
 
 /**
@@ -49,7 +49,7 @@ export const fileOf = (transfer: RunTransfer, options: WriterOptions): Stream.St
           leftOut: written.leftOut + runs.length - taken.length,
           damaged: written.damaged + damaged.length,
         };
-        options.told?.(written);
+        options.onProgress?.(written);
         return [taken.map(({ record }) => runLine(record)), Option.fromUndefinedOr(next)] as const;
       }),
     );

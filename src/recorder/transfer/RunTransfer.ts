@@ -69,9 +69,9 @@ export const transferOf = (recorder: object): RunTransfer | undefined => transfe
 /** Returns true if two records are equal, regardless of the order of their members. */
 export const isSameRecord = (one: RunRecord, other: RunRecord): boolean =>
   // Both were read by the same schema, which usually gives one order.
-  one === other || JSON.stringify(one) === JSON.stringify(other) || ordered(one) === ordered(other);
+  one === other || JSON.stringify(one) === JSON.stringify(other) || canonicalJson(one) === canonicalJson(other);
 
-const ordered = (record: RunRecord): string =>
+const canonicalJson = (record: RunRecord): string =>
   JSON.stringify(record, (_, value: unknown) =>
     typeof value === "object" && value !== null && !Array.isArray(value)
       ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)))

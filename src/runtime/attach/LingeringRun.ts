@@ -17,7 +17,7 @@ import type * as Fiber from "effect/Fiber";
 import type { Handoff } from "../attempt/Handoff.ts";
 import { weigherOf } from "../attempt/Reveal.ts";
 import type { AttachAfter, AttachRefused } from "../contract/AttachRefused.ts";
-import { departs, type Stopper, stopperOf } from "../contract/InterruptSignature.ts";
+import { canReturn, type Stopper, stopperOf } from "../contract/InterruptSignature.ts";
 import { Presence } from "../contract/Presence.ts";
 import { type RunEvent, RunInterrupted } from "../contract/RunEvent.ts";
 import type { RunOptions } from "../contract/RunOptions.ts";
@@ -151,7 +151,7 @@ export class LingeringRun<P> {
   /** Makes the pull of a reader. */
   take(reader: Reader<P>): Taken<P> {
     return Effect.suspend((): Taken<P> => {
-      if (reader.isReplaced) return Effect.fail(this.#replaced);
+      if (reader.isReplaced) return Effect.fail(this.#replacedError);
       const events = this.#eventsFor(reader);
       if (isFilled(events)) {
         reader.position = this.#kept.end;
@@ -187,7 +187,7 @@ export class LingeringRun<P> {
     if (run === undefined) return true;
     if (this.#reader !== reader) return false;
     this.#reader = undefined;
-    if (!run.ledger.ended && run.stopper === undefined && !departs(exit)) run.stop(stopperOf(exit));
+    if (!run.ledger.ended && run.stopper === undefined && !canReturn(exit)) run.stop(stopperOf(exit));
     if (run.stopper === undefined) this.#presence.markAway();
     // No other reader could get the whole run.
     if (this.#presence.isAway && !this.#kept.isWhole) this.#presence.evict();
@@ -200,7 +200,7 @@ export class LingeringRun<P> {
   }
 
   /** Stops keeping events and prevents further readers. A present reader continues. */
-  over(): void {
+  retire(): void {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#stopTimer();
@@ -260,7 +260,7 @@ export class LingeringRun<P> {
     const over = Effect.sync(() => {
       this.#timer = undefined;
       if (!run.ledger.ended) run.stop("user");
-      this.over();
+      this.retire();
     });
     this.#timer = Effect.runForkWith(run.services)(Effect.delay(over, this.#lingerMs));
   }
@@ -278,7 +278,7 @@ export class LingeringRun<P> {
     this.#kept.dropBefore(this.#kept.end);
   }
 
-  get #replaced(): RunInterrupted {
+  get #replacedError(): RunInterrupted {
     return new RunInterrupted({
       reason: "attached_elsewhere",
       run_id: this.#run?.runId ?? "",

@@ -21,7 +21,7 @@ type Reason = AttachRefused["reason"];
 /** A run that readers can attach to, with any type of parts. */
 interface AnyLingering {
   readonly attach: (after: AttachAfter | undefined) => AnyReader | Reason;
-  readonly over: () => void;
+  readonly retire: () => void;
   readonly isIdle: boolean;
 }
 
@@ -68,15 +68,15 @@ export class LingeringRuns {
   /** Lists a new run. A full list evicts its oldest idle run; if none is idle, no reader can attach to the new run. */
   admit<P>(runId: string, run: LingeringRun<P>): void {
     // The record of an ended run may be gone, and its id reused.
-    this.#runs.get(runId)?.over();
-    if (this.#runs.size >= lingeringRunsMax) this.#oldestIdle?.over();
+    this.#runs.get(runId)?.retire();
+    if (this.#runs.size >= lingeringRunsMax) this.#oldestIdle?.retire();
     if (this.#runs.size >= lingeringRunsMax) {
       run.refuseReaders();
       return;
     }
     const listed: AnyLingering = {
       attach: (after) => run.attach(after),
-      over: () => run.over(),
+      retire: () => run.retire(),
       get isIdle() {
         return run.isIdle;
       },
@@ -99,11 +99,11 @@ export class LingeringRuns {
   ): Stream.Stream<RunEvent<P>, RunInterrupted | AttachRefused> {
     return Stream.transformPull(Stream.empty, (_upstream, scope) => {
       // Runs with different types of parts are listed together; only the caller knows the type of its run.
-      return this.#attached(runId, after, why, scope) as Effect.Effect<Taken<P>, AttachRefused>;
+      return this.#attach(runId, after, why, scope) as Effect.Effect<Taken<P>, AttachRefused>;
     });
   }
 
-  #attached(runId: string, after: AttachAfter | undefined, why: () => Reason, scope: Scope.Scope) {
+  #attach(runId: string, after: AttachAfter | undefined, why: () => Reason, scope: Scope.Scope) {
     return Effect.uninterruptible(
       Effect.suspend(() => {
         const reader = this.#runs.get(runId)?.attach(after) ?? why();
@@ -116,7 +116,7 @@ export class LingeringRuns {
 
   /** Prevents further readers, and discards the kept events of runs without one. */
   close(): void {
-    for (const run of [...this.#runs.values()]) run.over();
+    for (const run of [...this.#runs.values()]) run.retire();
   }
 
   get #oldestIdle(): AnyLingering | undefined {

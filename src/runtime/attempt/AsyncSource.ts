@@ -80,7 +80,7 @@ export const fromReader = <A, E>(open: () => PolledReader<A>, onError: (error: u
 };
 
 const pull = <A, E>(reader: PolledReader<A>, onError: (error: unknown) => E) => {
-  const taken = (polled: Polled<A>): Effect.Effect<readonly [A, ...Array<A>], E | Cause.Done> | undefined => {
+  const resultOf = (polled: Polled<A>): Effect.Effect<readonly [A, ...Array<A>], E | Cause.Done> | undefined => {
     switch (polled?._tag) {
       case "chunk":
         return Effect.succeed(polled.chunk);
@@ -93,7 +93,7 @@ const pull = <A, E>(reader: PolledReader<A>, onError: (error: unknown) => E) => 
     }
   };
   const take: Effect.Effect<readonly [A, ...Array<A>], E | Cause.Done> = Effect.suspend(
-    () => taken(reader.poll()) ?? Effect.callback((resume) => reader.wait(() => resume(take))),
+    () => resultOf(reader.poll()) ?? Effect.callback((resume) => reader.wait(() => resume(take))),
   );
   return take;
 };

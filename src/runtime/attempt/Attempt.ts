@@ -1,7 +1,7 @@
 /**
  * One attempt of a run: reads the provider's stream (directly or in a fiber), folds its facts and hands over its parts.
  *
- * Source, watchdog and cancel race to end the attempt; the `over` flag lets exactly one of them win. From then on the attempt is
+ * Source, watchdog and cancel race to end the attempt; the `isOver` flag lets exactly one of them win. From then on the attempt is
  * frozen: parts that were not handed over wait for the decision, and anything more from the source is refused (L6).
  */
 import type * as Cause from "effect/Cause";
@@ -53,7 +53,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   #fiber: Fiber.Fiber<unknown, unknown> | undefined;
   /** Progress, as a value of `steps`. A single number saves memory, because many runs may wait at once. */
   #step: number = steps.made;
-  over = false;
+  isOver = false;
   /** Reads the source if it needs no fiber. */
   #reading: { readonly isOver: boolean; readonly close: () => void } | undefined;
   /** Set after the run has processed the end. */
@@ -86,7 +86,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     this.#stage =
       setup.seam &&
       host.seams &&
-      new SeamStage(host.seams.joins(setup.seam), { facts: setup.facts, continued: () => host.onContinued(this) });
+      new SeamStage(host.seams.join(setup.seam), { facts: setup.facts, onContinued: () => host.onContinued(this) });
   }
 
   get number(): number {
@@ -119,12 +119,12 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     this.#watch = watch;
     this.#step = steps.started;
     const open = this.setup.request === "continue" ? options.canContinue : options.attempt;
-    const made = this.#guarded(() => (open ?? refuseContinuation)(this.#context()));
+    const made = this.#guard(() => (open ?? refuseContinuation)(this.#context()));
     // An attempt that was ended by its own factory (by a signal or a cancel) opens no source, because nothing would close it.
-    const stream = this.over ? undefined : made;
+    const stream = this.isOver ? undefined : made;
     const source = stream === undefined ? undefined : sourceOf(stream);
     if (source !== undefined) {
-      const reading = new DirectReading(this, { source, options, ended: (exit) => this.#decideFrom(exit, errors) });
+      const reading = new DirectReading(this, { source, options, onEnd: (exit) => this.#decideFrom(exit, errors) });
       this.#reading = reading;
       reading.step();
       return;
@@ -154,7 +154,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     return this.#step >= steps.answered;
   }
 
-  #headCame(): void {
+  #onHead(): void {
     if (this.#step >= steps.answered) return;
     this.#step = steps.answered;
     this.#host.onHead(this.path);
@@ -166,7 +166,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   }
 
   #decideFrom<E>(exit: Exit.Exit<unknown, E | Cause.Done>, errors: ErrorReader<E>): void {
-    if (!this.over) this.#guarded(() => this.decide(this.#resolveEnd(endOf(exit, errors.classifying()))));
+    if (!this.isOver) this.#guard(() => this.decide(this.#resolveEnd(endOf(exit, errors.classifying()))));
   }
 
   /** Handles the end of the source. A clean end after the marker releases what the seam still kept back. */
@@ -184,11 +184,11 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     return end;
   }
 
-  toolStarted(): void {
+  onToolStart(): void {
     this.#watch?.hold(this.#host.now());
   }
 
-  toolEnded(): void {
+  onToolEnd(): void {
     this.#watch?.release(this.#host.now());
   }
 
@@ -196,7 +196,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     this.#host.note(this.number, "watchdog", clock);
     // The provider keeps its connection open after its finish. As after a clean end, nothing follows.
     if (this.#lingers && (clock === "idle" || clock === "silence")) {
-      const end = this.#guarded(() => this.#resolveEnd(ended));
+      const end = this.#guard(() => this.#resolveEnd(ended));
       if (end !== undefined) this.decide(end);
       return;
     }
@@ -224,10 +224,10 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
 
   /** Decides the end of the attempt and freezes everything in the same step. Only the first call has an effect. */
   decide(end: AttemptEnd): boolean {
-    if (this.over) return false;
-    this.over = true;
+    if (this.isOver) return false;
+    this.isOver = true;
     this.fence.suspend();
-    const frozen = this.#frozen(end);
+    const frozen = this.#freeze(end);
     this.#host.onAttemptEnd(this, frozen);
     this.#end = frozen;
     const told = this.#whenEnded;
@@ -243,7 +243,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   }
 
   /** Waits for the end of the attempt. */
-  get ended(): Effect.Effect<AttemptEnd> {
+  get awaitEnd(): Effect.Effect<AttemptEnd> {
     if (this.#end !== undefined) return Effect.succeed(this.#end);
     return Effect.callback((resume) => this.whenEnded((end) => resume(Effect.succeed(end))));
   }
@@ -251,7 +251,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   /**
    * Freezes the parts that were not handed over. If anything throws, the run still gets an end, because it waits for nothing else (L7).
    */
-  #frozen(end: AttemptEnd): AttemptEnd {
+  #freeze(end: AttemptEnd): AttemptEnd {
     try {
       if (!this.#isCut(end)) this.countMarker();
       this.flow.freeze(this.setup.reveal.release());
@@ -277,33 +277,33 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   /** Returns the observation to count. If the whole response is held, its marker waits for the protocol's last event. */
   #due(observation: Observation): Observation {
     this.#marker ??= new HeldMarker();
-    return this.#marker.due(observation, this.setup.reveal.holdsAll, () => this.#watch?.terminal(this.#host.now()));
+    return this.#marker.due(observation, this.setup.reveal.isHoldingAll, () => this.#watch?.terminal(this.#host.now()));
   }
 
   /** True if the marker has come and the protocol's last event has not. */
-  get awaitsLast(): boolean {
-    return this.#marker?.awaitsLast === true;
+  get isAwaitingLast(): boolean {
+    return this.#marker?.isAwaitingLast === true;
   }
 
   /** Stops holding the whole response. Hands over what may be shown now, and the rest as it comes. */
   endHold(): void {
     const { reveal } = this.setup;
-    if (this.over || !reveal.holdsAll) return;
-    this.#guarded(() => this.flow.handOver(reveal.endHold(this.countMarker())));
+    if (this.isOver || !reveal.isHoldingAll) return;
+    this.#guard(() => this.flow.handOver(reveal.endHold(this.countMarker())));
   }
 
   /** Handles a change of the run's reader. The attempt keeps reading while the reader is away. */
   reader(word: ReaderWord): void {
-    if (!this.over) this.#guarded(() => this.flow.reader(word));
+    if (!this.isOver) this.#guard(() => this.flow.reader(word));
     if (word === "left") this.#unpark?.();
   }
 
   /** True if the response ended before the protocol's last event: the held parts can then be requested again, unseen. */
   #isCut(end: AttemptEnd): boolean {
-    if (!this.setup.reveal.holdsAll) return false;
+    if (!this.setup.reveal.isHoldingAll) return false;
     const kind = end._tag === "failed" ? end.failure.kind : "truncated";
     if (kind === "transport") return true;
-    return this.#marker?.requiresLast === true && (kind === "truncated" || kind === "stalled");
+    return this.#marker?.isLastRequired === true && (kind === "truncated" || kind === "stalled");
   }
 
   /** True if all resources of the attempt are released. */
@@ -330,16 +330,16 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   }
 
   arrive<E, R>(parts: ReadonlyArray<P>, options: RunOptions<P, E, R>): void {
-    // `#guarded` would allocate a closure for each part.
+    // `#guard` would allocate a closure for each part.
     try {
-      this.#arrived(parts, options);
+      this.#onParts(parts, options);
     } catch (cause) {
       this.decide(failureEnd({ kind: "caller_failed" }, cause));
     }
   }
 
   /** Marks the first pull or poll, after which something may have been sent. */
-  pulls(): void {
+  onPull(): void {
     this.#step = Math.max(this.#step, steps.pulled);
   }
 
@@ -355,7 +355,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
   }
 
   /** Runs the caller's code. Anything that it throws is the caller's failure, never the provider's. */
-  #guarded<A>(run: () => A): A | undefined {
+  #guard<A>(run: () => A): A | undefined {
     try {
       return run();
     } catch (cause) {
@@ -377,30 +377,30 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
       seam: setup.seam,
       cursor: setup.request === "resume" ? setup.cursor : undefined,
       delivery: (delivery, status) => {
-        if (this.over) return;
+        if (this.isOver) return;
         this.#reports = true;
         // An unknown value means that more may have happened, never less (L2).
         const known = Delivery.literals.includes(delivery) ? delivery : "accepted";
         this.facts.delivery(known);
         if (known === "ambiguous") this.#watch?.onRequestWritten(this.#host.now());
         // A refusal may announce a cooldown in its body too, so its head alone must not release any request.
-        if (known === "accepted" && (status === undefined || (status >= 200 && status < 400))) this.#headCame();
+        if (known === "accepted" && (status === undefined || (status >= 200 && status < 400))) this.#onHead();
       },
       bytes: (count) => {
-        if (this.over) return;
+        if (this.isOver) return;
         this.facts.bytes(ObservationReading.count(count));
         this.#watch?.bytes(this.#host.now());
       },
     };
   }
 
-  #arrived<E, R>(parts: ReadonlyArray<P>, options: RunOptions<P, E, R>): void {
-    if (this.over) {
+  #onParts<E, R>(parts: ReadonlyArray<P>, options: RunOptions<P, E, R>): void {
+    if (this.isOver) {
       this.#host.note(this.number, "late_part_refused");
       return;
     }
     if (this.#step < steps.responded) {
-      this.#headCame();
+      this.#onHead();
       this.#step = steps.responded;
       this.#host.onResponse();
     }
@@ -416,7 +416,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
     const observations = parts.map((part) => ObservationReading.read(options.observe(part)));
     // The clocks count also the parts that the stage keeps back.
     for (const { keep_alive } of observations) if (keep_alive) this.#watch?.keepAlive();
-    this.#watch?.arrived(this.#host.now(), observations.some(isProgress));
+    this.#watch?.recordParts(this.#host.now(), observations.some(isProgress));
     // The last statement of the source counts for its end, even if the stage keeps it back.
     for (const observation of observations) {
       if (isProgress(observation) && observation.terminal_at_end !== true) this.#hasOpenContent = true;
@@ -490,7 +490,7 @@ export class Attempt<P> implements FlowOwner, WatchListener, PartReader<P> {
       else observations.push(observation);
       if (broken !== undefined) break;
     }
-    this.#watch?.arrived(this.#host.now(), progress);
+    this.#watch?.recordParts(this.#host.now(), progress);
     return { broken, observations: observations ?? [] };
   }
 }

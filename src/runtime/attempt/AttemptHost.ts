@@ -2,10 +2,11 @@
  * The interface between an attempt and its run, and the setup of an attempt.
  */
 import type * as Deferred from "effect/Deferred";
+import type { Observation } from "../../domain/Observation.ts";
 import type { AttemptMode } from "../../domain/RunFacts.ts";
 import type { FactsFold } from "../../facts/Facts.ts";
 import type { Path } from "../../paths/Path.ts";
-import type { SeamPlan, TextSeam } from "../../seam/TextSeam.ts";
+import type { SeamJoin, SeamPlan } from "../../seam/TextSeam.ts";
 import type { AttemptContext, Withdrawn } from "../contract/RunOptions.ts";
 import type { Taps } from "../contract/Taps.ts";
 import type { SettledCall } from "../contract/ToolCall.ts";
@@ -17,13 +18,21 @@ import type { Carried, Reveal } from "./Reveal.ts";
 /** Evidence that an attempt records. */
 type Noted = "late_part_refused" | "terminal_candidate" | "watchdog" | "suspended";
 
+/** The seams of a run, as its attempts use them. */
+export interface AttemptSeams<P> {
+  /** Called once for each part that was handed over, in order. */
+  readonly recordSent: (part: P, observation: Observation) => void;
+  /** Starts a continuation. */
+  readonly join: (plan: SeamPlan) => SeamJoin<P>;
+}
+
 /** Services that a run provides to its attempts of type `A`. */
 export interface AttemptHost<P, A> {
   readonly runId: string;
   readonly handoff: Handoff<P>;
   readonly ledger: ToolLedger;
   /** Joins the run's texts; undefined if the caller did not enable it. */
-  readonly seams: Pick<TextSeam<P>, "left" | "joins"> | undefined;
+  readonly seams: AttemptSeams<P> | undefined;
   readonly taps: Taps<P> | undefined;
   readonly now: () => number;
   /**

@@ -102,11 +102,11 @@ export class Departure {
   }
 
   /** True if the next request waited for its path and was released. It may be sent once, regardless of the spent budget. */
-  get waitedForPath(): boolean {
+  get hasWaitedForPath(): boolean {
     return this.#waitedForPath;
   }
 
-  /** Sets `waitedForPath`, which stays true until an attempt of the run breaks again. */
+  /** Sets `hasWaitedForPath`, which stays true until an attempt of the run breaks again. */
   setWaitedForPath(has: boolean): void {
     this.#waitedForPath = has;
   }
@@ -125,7 +125,7 @@ export class Departure {
   }
 
   /** Waits until the request may be sent, within the budget (D1). An interruption ends the wait immediately. */
-  get admitted(): Effect.Effect<Departed> {
+  get awaitAdmission(): Effect.Effect<Departed> {
     return Effect.suspend(() => {
       this.leave();
       if (this.#mayNotWait) return Effect.succeed(this.#stay(undefined));
@@ -134,18 +134,18 @@ export class Departure {
         scope,
         maxRetryAfterMs: budget.max_retry_after_ms,
         withinMs: this.#leftMs,
-        told: (wait) => this.#announceWait(wait),
+        onWait: (wait) => this.#announceWait(wait),
         hold: (leave) => {
           this.#leave = leave;
         },
       });
       return admit.pipe(
-        Effect.onExit((exit) => Effect.sync(() => this.#over(Exit.isSuccess(exit) ? exit.value : undefined))),
+        Effect.onExit((exit) => Effect.sync(() => this.#recordWaitEnd(Exit.isSuccess(exit) ? exit.value : undefined))),
         Effect.flatMap((admitted) => {
           if (admitted._tag === "admitted") return Effect.succeed(goes);
           // This process was suspended during the wait, and the path could not have come back in that time.
           const isLate = admitted._tag === "too_long" && admitted.for === "path" && this.#leftMs > 0;
-          return isLate ? this.admitted : Effect.succeed(this.#stay(admitted));
+          return isLate ? this.awaitAdmission : Effect.succeed(this.#stay(admitted));
         }),
       );
     });
@@ -162,10 +162,11 @@ export class Departure {
     go: () => void,
     elsewhere: Effect.Effect<void> | undefined,
   ): Effect.Effect<void> {
-    const turn = elsewhere === undefined ? this.admitted : Effect.raceFirst(this.admitted, this.#until(elsewhere));
+    const turn =
+      elsewhere === undefined ? this.awaitAdmission : Effect.raceFirst(this.awaitAdmission, this.#until(elsewhere));
     return Effect.flatMap(turn, (departed): Effect.Effect<void> => {
       if (departed._tag === "stays")
-        return Effect.sync(() => void attempt.decide(failureEnd(stayed(departed), undefined)));
+        return Effect.sync(() => void attempt.decide(failureEnd(failureOfStay(departed), undefined)));
       return this.mayGo ? Effect.sync(go) : this.inTurn(attempt, go, elsewhere);
     });
   }
@@ -202,7 +203,7 @@ export class Departure {
   }
 
   /** Allows waits again, because a person lets the run continue (D4). */
-  mayWaitAnew(): void {
+  allowWaits(): void {
     this.#mayNotWait = false;
   }
 
@@ -234,7 +235,7 @@ export class Departure {
   }
 
   /** Records the end of a wait (D2). */
-  #over(admitted: Admitted | undefined): void {
+  #recordWaitEnd(admitted: Admitted | undefined): void {
     if (!this.#closeWait()) return;
     // A timer may ring slightly early; the rest counts as waited.
     if (admitted?._tag === "too_long" && this.#leftMs < earlyMs) this.#run.spending.addDepartureWait(this.#leftMs);
@@ -251,7 +252,7 @@ export class Departure {
     const { watchdog } = run.shared;
     watchdog.catchUp();
     const ms = Math.max(0, run.now() - open.from - (watchdog.sleptMs - open.slept));
-    watchdog.maySleep();
+    watchdog.allowSleep();
     run.spending.addDepartureWait(ms);
     run.telemetry.reportWaitEnd(open.for, ms);
     return true;
@@ -277,7 +278,7 @@ export class Departure {
 }
 
 /** Returns the failure of an attempt that was never sent. */
-const stayed = (departed: Extract<Departed, { readonly _tag: "stays" }>): Failure =>
+const failureOfStay = (departed: Extract<Departed, { readonly _tag: "stays" }>): Failure =>
   departed.for === "path"
     ? { kind: "transport", operation: "connect", code: pathDown }
     : { kind: "rate_limited", code: announcedCooldown, retry_after_ms: Math.ceil(departed.waitMs) };
@@ -299,11 +300,11 @@ interface Traveller {
 /** Returns the path state and cooldown for a run's next request, as input of a decision. A released request waits for nothing. */
 export const standingOf = (run: Traveller): Pick<RunFacts, "path" | "waited_for_path" | "cooldown_ms"> => {
   const { going } = run;
-  if (going?.isLetGo === true) return { path: "up", waited_for_path: going.waitedForPath, cooldown_ms: 0 };
+  if (going?.isLetGo === true) return { path: "up", waited_for_path: going.hasWaitedForPath, cooldown_ms: 0 };
   const { cooldownMs, path } = run.shared.paths.standing(run.scope, run.budget.max_retry_after_ms);
   return {
     path: going?.hasFailedOnOpenPath === true ? "up" : path,
-    waited_for_path: going?.waitedForPath === true,
+    waited_for_path: going?.hasWaitedForPath === true,
     cooldown_ms: Math.ceil(cooldownMs),
   };
 };
@@ -323,14 +324,14 @@ export const tell = (run: Traveller, { facts, isAnswered, path }: Travelled, fai
   const { shared } = run;
   const scope = { ...run.scope, path };
   const { delivery } = facts.snapshot();
-  if (!isAnswered && (delivery === "accepted" || failure?.status !== undefined)) shared.paths.answered(scope);
+  if (!isAnswered && (delivery === "accepted" || failure?.status !== undefined)) shared.paths.recordResponse(scope);
   if (failure === undefined) return;
   const refusal = refusalOf(failure);
-  if (refusal !== undefined) shared.paths.refused(scope, refusal);
+  if (refusal !== undefined) shared.paths.recordRefusal(scope, refusal);
   if (failure.kind === "transport" && failure.code !== pathLost && !isUnconnected(failure, delivery)) {
     // A connection that breaks was established, so the address is right even if no head ever came over it.
-    shared.paths.wasReached(scope.path);
-    shared.paths.broke(scope);
+    shared.paths.markReached(scope.path);
+    shared.paths.recordBreak(scope);
   }
 };
 

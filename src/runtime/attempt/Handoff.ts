@@ -52,7 +52,7 @@ export class Handoff<P> {
   }
 
   /** True if the reader is waiting, the queue is empty, and the room is free. */
-  get wanted(): boolean {
+  get isWanted(): boolean {
     return this.#waiting !== undefined && this.#queue === undefined && this.#room?.isFree() !== false;
   }
 
@@ -68,7 +68,7 @@ export class Handoff<P> {
     this.#wake(this.take);
   }
 
-  /** Hands parts to the waiting reader. Call it only if `wanted` is true. */
+  /** Hands parts to the waiting reader. Call it only if `isWanted` is true. */
   give(events: ReadonlyArray<RunEvent<P>>): void {
     if (isFilled(events) && this.#tee?.(events) !== true) this.#wake(Effect.succeed(events));
   }
@@ -93,7 +93,7 @@ export class Handoff<P> {
   }
 
   /** True if a completion was removed. */
-  get lacksEnd(): boolean {
+  get hasLostEnd(): boolean {
     return this.#lacksEnd;
   }
 
@@ -114,7 +114,7 @@ export class Handoff<P> {
     }
     const slot = this.#slot;
     if (slot !== undefined) return slot.inNextTurn ? this.#takeLater(slot) : this.#takeSlot(slot);
-    if (this.#end === undefined) return this.#awaited;
+    if (this.#end === undefined) return this.#awaitOutput;
     // The run may stay in memory for its calls, but must not retain a buffer (L11).
     this.#tee = undefined;
     this.#room = undefined;
@@ -122,7 +122,7 @@ export class Handoff<P> {
   });
 
   /** Waits for the next output. */
-  readonly #awaited: Taken<P> = Effect.callback((resume) => {
+  readonly #awaitOutput: Taken<P> = Effect.callback((resume) => {
     this.#waiting = resume;
     return Effect.sync(() => {
       if (this.#waiting === resume) this.#waiting = undefined;
@@ -142,7 +142,7 @@ export class Handoff<P> {
     return Effect.flatMap(record, (may) => {
       if (this.#slot !== slot) return this.take;
       // Parts that may not be handed over stay here until their attempt is decided.
-      return may ? this.#empty(slot) : this.#awaited;
+      return may ? this.#empty(slot) : this.#awaitOutput;
     });
   }
 

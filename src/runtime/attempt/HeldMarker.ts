@@ -8,12 +8,12 @@ export class HeldMarker {
   #marker: { readonly finish: string | undefined; readonly isRequired: boolean } | undefined;
 
   /** True if the marker has come and the protocol's last event has not. */
-  get awaitsLast(): boolean {
+  get isAwaitingLast(): boolean {
     return this.#marker !== undefined;
   }
 
   /** True if the marker is waiting, and the protocol's clients need the last event. */
-  get requiresLast(): boolean {
+  get isLastRequired(): boolean {
     return this.#marker?.isRequired === true;
   }
 

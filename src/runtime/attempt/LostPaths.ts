@@ -21,15 +21,15 @@ export class LostPaths implements PathListener {
     this.#context = context;
   }
 
-  silent(path: string): void {
+  onSilent(path: string): void {
     const since = this.#watchdog.now();
     // Bytes that arrive during the probe prove that their connection is alive, whatever the probe finds.
-    const lost = (isLost: boolean) => (isLost ? this.#watchdog.lose(path, since) : undefined);
-    Effect.runForkWith(this.#context)(Effect.map(this.#paths.isLost(path), lost));
+    const onResult = (isLost: boolean) => (isLost ? this.#watchdog.lose(path, since) : undefined);
+    Effect.runForkWith(this.#context)(Effect.map(this.#paths.isLost(path), onResult));
   }
 
-  woke(paths: ReadonlySet<string>): void {
-    this.#paths.woke();
-    for (const path of paths) this.silent(path);
+  onWake(paths: ReadonlySet<string>): void {
+    this.#paths.onWake();
+    for (const path of paths) this.onSilent(path);
   }
 }

@@ -7,12 +7,12 @@
 import * as Deferred from "effect/Deferred";
 import * as Effect from "effect/Effect";
 import { none } from "../../domain/Observation.ts";
-import type { TextSeam } from "../../seam/TextSeam.ts";
 import type { ReaderWord } from "../contract/Presence.ts";
 import type { PartEvent } from "../contract/RunEvent.ts";
 import type { Taps } from "../contract/Taps.ts";
 import type { ReadyCall } from "../contract/ToolCall.ts";
 import { type LedgerAttempt, type NamedCall, type ToolLedger, wholeCalls } from "../tools/ToolLedger.ts";
+import type { AttemptSeams } from "./AttemptHost.ts";
 import type { Handoff, Slot } from "./Handoff.ts";
 import type { Batch, Carried, Reveal } from "./Reveal.ts";
 
@@ -22,7 +22,7 @@ export interface FlowHost<P> {
   readonly handoff: Handoff<P>;
   readonly ledger: ToolLedger;
   /** Follows the delivered text, if it may be continued later. */
-  readonly seams: Pick<TextSeam<P>, "left"> | undefined;
+  readonly seams: Pick<AttemptSeams<P>, "recordSent"> | undefined;
   readonly taps: Taps<P> | undefined;
 }
 
@@ -94,19 +94,19 @@ export class PartFlow<P> {
   }
 
   /** True if the slot is occupied and reading must stop. While the reader is away, reading continues. */
-  get full(): boolean {
+  get isFull(): boolean {
     return this.#inSlot !== undefined && this.#host.taps?.presence?.isAway !== true;
   }
 
   /** Handles a change of the run's reader. Once a reader is back, held parts pass exactly as they would have before. */
   reader(word: ReaderWord): void {
     if (word === "left") {
-      this.#reveal.readerLeft(this.#untaken());
+      this.#reveal.onReaderLeft(this.#untaken());
     } else if (word === "evicted") {
       this.#throwAway(this.#reveal.release());
     } else {
       if (this.#inSlot !== undefined) this.#put(this.#inSlot);
-      this.handOver(this.#reveal.readerCameBack());
+      this.handOver(this.#reveal.onReaderBack());
     }
   }
 
@@ -142,7 +142,7 @@ export class PartFlow<P> {
   }
 
   /** Waits for a write that an interrupted pull left running, so that later entries follow it. */
-  get written(): Effect.Effect<unknown> {
+  get awaitWrite(): Effect.Effect<unknown> {
     return Effect.suspend(() =>
       this.#lastWrite === undefined ? Effect.void : Effect.exit(Deferred.await(this.#lastWrite)),
     );
@@ -167,7 +167,7 @@ export class PartFlow<P> {
       return;
     }
     const { handoff } = this.#host;
-    if (handoff.wanted && !this.#isRecordNeeded(transit)) {
+    if (handoff.isWanted && !this.#isRecordNeeded(transit)) {
       this.#count(transit);
       handoff.give(this.#events(transit));
       return;
@@ -271,12 +271,12 @@ export class PartFlow<P> {
         const record = this.#startWrite(raising.flatMap(wholeOf));
         for (const transit of raising) transit.record = record;
       }
-      return this.#recorded(kept);
+      return this.#eventsAfterWrites(kept);
     });
   }
 
   /** Returns the events of these parts after all their writes have ended. */
-  #recorded(parts: ReadonlyArray<Transit<P>>): Effect.Effect<ReadonlyArray<PartEvent<P>> | undefined> {
+  #eventsAfterWrites(parts: ReadonlyArray<Transit<P>>): Effect.Effect<ReadonlyArray<PartEvent<P>> | undefined> {
     const writes = [...new Set(parts.flatMap(({ record }) => record ?? []))];
     return Effect.map(
       Effect.forEach(writes, (write) => Deferred.await(write)),
@@ -341,7 +341,8 @@ export class PartFlow<P> {
     let events: Array<PartEvent<P>> | undefined;
     // The index is counted by hand wherever every part passes, because `entries` allocates a pair for each.
     let index = 0;
-    if (seams !== undefined) for (const part of transit.parts) seams.left(part, transit.observations[index++] ?? none);
+    if (seams !== undefined)
+      for (const part of transit.parts) seams.recordSent(part, transit.observations[index++] ?? none);
     index = 0;
     for (const part of transit.parts) {
       this.#ordinal += 1;

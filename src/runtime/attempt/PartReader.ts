@@ -15,12 +15,12 @@ import type { AsyncSource, PolledReader } from "./AsyncSource.ts";
 /** The attempt that reads. */
 export interface PartReader<P> {
   /** True if the attempt has ended. Reading then stops. */
-  readonly over: boolean;
-  readonly flow: { readonly full: boolean };
+  readonly isOver: boolean;
+  readonly flow: { readonly isFull: boolean };
   /** Takes a chunk of parts. Must not throw. */
   readonly arrive: <E, R>(parts: ReadonlyArray<P>, options: RunOptions<P, E, R>) => void;
   /** Called when the first pull or poll begins. */
-  readonly pulls: () => void;
+  readonly onPull: () => void;
   /** Registers `free`, which is called once the slot was taken. */
   readonly park: (free: () => void) => void;
 }
@@ -33,10 +33,10 @@ export const readStream = <P, E, R>(
 ): Effect.Effect<void, E | Cause.Done, R | Scope.Scope> =>
   Effect.flatMap(openPull(stream), (pull) => {
     const parked = awaitFreeSlot(reader);
-    reader.pulls();
+    reader.onPull();
     return Effect.whileLoop({
-      while: () => !reader.over,
-      body: (): Effect.Effect<ReadonlyArray<P>, E | Cause.Done, R> => (reader.flow.full ? parked : pull),
+      while: () => !reader.isOver,
+      body: (): Effect.Effect<ReadonlyArray<P>, E | Cause.Done, R> => (reader.flow.isFull ? parked : pull),
       step: (parts) => {
         if (parts.length > 0) reader.arrive(parts, options);
       },
@@ -52,7 +52,7 @@ interface Reading<P, E, R> {
   readonly source: AsyncSource<P, E>;
   readonly options: RunOptions<P, E, R>;
   /** Called once, in the step in which the source ends. Not called if the reading was closed before. */
-  readonly ended: (exit: Exit.Exit<void, E>) => void;
+  readonly onEnd: (exit: Exit.Exit<void, E>) => void;
 }
 
 /** Reads a source without a fiber, and hands over its chunks in the step in which they arrive. */
@@ -90,28 +90,28 @@ export class DirectReading<P, E, R> {
           this.#closeReader();
           return;
         }
-        this.#owner.pulls();
+        this.#owner.onPull();
       }
       this.#readAvailable(this.#reader, reading);
     } catch (defect) {
       if (this.#reading === undefined) return;
       this.close();
-      reading.ended(Exit.die(defect));
+      reading.onEnd(Exit.die(defect));
     }
   };
 
-  #readAvailable(reader: PolledReader<P>, { ended, options, source }: Reading<P, E, R>): void {
+  #readAvailable(reader: PolledReader<P>, { onEnd, options, source }: Reading<P, E, R>): void {
     const owner = this.#owner;
-    let polled = owner.over ? undefined : reader.poll();
+    let polled = owner.isOver ? undefined : reader.poll();
     while (polled?._tag === "chunk") {
       owner.arrive(polled.chunk, options);
-      if (owner.flow.full) {
+      if (owner.flow.isFull) {
         owner.park(this.step);
         return;
       }
-      polled = owner.over ? undefined : reader.poll();
+      polled = owner.isOver ? undefined : reader.poll();
     }
-    if (owner.over) return;
+    if (owner.isOver) return;
     if (polled === undefined) {
       reader.wait(this.step);
       return;
@@ -119,7 +119,7 @@ export class DirectReading<P, E, R> {
     const exit = polled._tag === "end" ? Exit.void : Exit.fail(source.onError(polled.error));
     this.#reading = undefined;
     this.#reader = undefined;
-    ended(exit);
+    onEnd(exit);
   }
 
   /** An error of the close is dropped: the attempt waits for nothing more of its source. */
@@ -136,6 +136,6 @@ export class DirectReading<P, E, R> {
 
 const awaitFreeSlot = <P>(reader: PartReader<P>): Effect.Effect<ReadonlyArray<P>> =>
   Effect.callback((resume) => {
-    if (!reader.flow.full) return resume(Effect.succeed([]));
+    if (!reader.flow.isFull) return resume(Effect.succeed([]));
     return reader.park(() => resume(Effect.succeed([])));
   });

@@ -128,7 +128,7 @@ export class Reveal<P> {
   }
 
   /** True if the whole response is held until it is proven: nothing of this attempt was handed over. */
-  get holdsAll(): boolean {
+  get isHoldingAll(): boolean {
     return this.#mode === "on_complete" && this.#holding;
   }
 
@@ -142,13 +142,13 @@ export class Reveal<P> {
    *
    * @param untaken released parts that the reader has not taken
    */
-  readerLeft(untaken: Batch<P>): void {
+  onReaderLeft(untaken: Batch<P>): void {
     this.#waiting ??= { parts: [], observations: [] };
     this.#keepWhileAway(untaken);
   }
 
   /** Returns the parts that may be handed over to the reader that came back, in order. */
-  readerCameBack(): Batch<P> {
+  onReaderBack(): Batch<P> {
     const waiting = this.#waiting ?? { parts: [], observations: [] };
     this.#waiting = undefined;
     this.#pool.used -= this.#waitingBytes;
@@ -215,7 +215,7 @@ export class Reveal<P> {
   }
 
   #endHold(proven: boolean): Batch<P> {
-    const held = this.#released();
+    const held = this.#takeHeld();
     this.#mode = this.#discardable ? "live" : "undiscardable";
     if (this.#discardable || proven) {
       this.#begun = true;
@@ -236,8 +236,8 @@ export class Reveal<P> {
 
   /** Returns all held and waiting parts, and ends the hold. */
   release(): Batch<P> {
-    const waiting = this.readerCameBack();
-    const held = this.#released();
+    const waiting = this.onReaderBack();
+    const held = this.#takeHeld();
     if (waiting.parts.length === 0) return held;
     return {
       parts: [...waiting.parts, ...held.parts],
@@ -245,7 +245,7 @@ export class Reveal<P> {
     };
   }
 
-  #released(): Batch<P> {
+  #takeHeld(): Batch<P> {
     const held = this.#held ?? { parts: [], observations: [] };
     this.#pool.used -= this.#heldBytes;
     this.#heldBytes = 0;
@@ -265,7 +265,7 @@ export class Reveal<P> {
       return;
     }
     if (this.#holding) {
-      const calls = !this.#heldHasNoCalls();
+      const calls = !this.#isHeldCallFree();
       this.#empty(out);
       const bounded = this.#mode === "on_complete" && !this.#discardable && !observation.terminal;
       this.#done = !bounded || calls;
@@ -282,7 +282,7 @@ export class Reveal<P> {
   #endPrefix(observation: Observation): boolean {
     if (this.#mode !== "undiscardable" || this.#begun || observation.shows === "nothing") return false;
     this.#begun = true;
-    return this.#holding && observation.calls.length === 0 && this.#heldHasNoCalls();
+    return this.#holding && observation.calls.length === 0 && this.#isHeldCallFree();
   }
 
   /** True if nothing was shown and nothing in the response is an answer, so that its end may turn out to be a failure. */
@@ -291,12 +291,12 @@ export class Reveal<P> {
     return this.#held?.observations.some(isAnswer) !== true;
   }
 
-  #heldHasNoCalls(): boolean {
+  #isHeldCallFree(): boolean {
     return this.#held === undefined || this.#held.observations.every((it) => it.calls.length === 0);
   }
 
   #empty(out: Filling<P>): void {
-    const held = this.#released();
+    const held = this.#takeHeld();
     for (const part of held.parts) out.parts.push(part);
     for (const observation of held.observations) out.observations.push(observation);
   }
@@ -324,13 +324,13 @@ export class Reveal<P> {
 const isAnswer = ({ calls, progress }: Observation): boolean => progress === "output" || calls.length > 0;
 
 /** Default weight of a part, in bytes. */
-const weighed = (_part: unknown, observation: Observation): number => observation.characters + envelopeBytes;
+const defaultWeight = (_part: unknown, observation: Observation): number => observation.characters + envelopeBytes;
 
 /** Returns the caller's `sizeOf`, with the default weight for results that are no finite number: held bytes must be known (L11). */
 export const weigherOf = <P>(sizeOf: ((part: P, observation: Observation) => number) | undefined) =>
   sizeOf === undefined
-    ? weighed
+    ? defaultWeight
     : (part: P, observation: Observation): number => {
         const weight = sizeOf(part, observation);
-        return weight >= 0 && weight < Number.POSITIVE_INFINITY ? weight : weighed(part, observation);
+        return weight >= 0 && weight < Number.POSITIVE_INFINITY ? weight : defaultWeight(part, observation);
       };

@@ -54,12 +54,12 @@ export class RunClocks {
   }
 
   /** Waits until the run's own clock runs out; never completes if it is off. Suspensions do not count. */
-  get runsOut(): Effect.Effect<void> {
+  get awaitExpiry(): Effect.Effect<void> {
     return Effect.suspend(() => {
       this.#watchdog.catchUp();
       const { leftMs } = this;
       if (leftMs === Number.POSITIVE_INFINITY) return Effect.never;
-      return leftMs === 0 ? Effect.void : Effect.andThen(Effect.sleep(Duration.millis(leftMs)), this.runsOut);
+      return leftMs === 0 ? Effect.void : Effect.andThen(Effect.sleep(Duration.millis(leftMs)), this.awaitExpiry);
     });
   }
 
@@ -91,7 +91,7 @@ export class RunClocks {
    * @returns the time since its last progress, in milliseconds
    */
   endWatch(watch: Watch | undefined, stalled: ClockName | undefined): number {
-    if (stalled !== undefined) this.#clocks = Clocks.doubled(this.#clocks, stalled);
+    if (stalled !== undefined) this.#clocks = Clocks.doubleClock(this.#clocks, stalled);
     if (watch === undefined) return 0;
     // A break may arrive before the watchdog has detected a suspension, and that gap must not count.
     this.#watchdog.catchUp();

@@ -14,7 +14,7 @@ import type { Batch } from "./Reveal.ts";
 interface StageOwner {
   readonly facts: Pick<FactsFold, "decoded">;
   /** Called once, when the seam is proven. */
-  readonly continued: () => void;
+  readonly onContinued: () => void;
 }
 
 /** Joins the parts of one attempt to the text shown before it. */
@@ -65,7 +65,7 @@ export class SeamStage<P> {
     }
     if (passed.joined && !this.#joined) {
       this.#joined = true;
-      this.#owner.continued();
+      this.#owner.onContinued();
     }
     if (this.#joined && passed.parts.length > 0) fill(out, passed);
     // Text after the seam counts when it is handed over.

@@ -65,7 +65,7 @@ export class Watch implements Due {
   }
 
   /** Records parts that arrived at `now`. This is the only call on the hot path. */
-  arrived(now: number, progress: boolean): void {
+  recordParts(now: number, progress: boolean): void {
     this.bytes(now);
     if (progress) {
       this.#progressAt = this.#bytesAt;
@@ -189,7 +189,7 @@ export class Watch implements Due {
   }
 
   /** Time at which a silent path must be probed; infinite if it must not be. */
-  get asksAt(): number {
+  get nextProbeAt(): number {
     if (this.#holds > 0 || this.#markedAt !== undefined || this.listener.path === undefined)
       return Number.POSITIVE_INFINITY;
     const asked = this.#asked;

@@ -33,9 +33,9 @@ import { Watch, type WatchListener } from "./Watch.ts";
 /** Callbacks about paths, called in the watchdog's own step. They must not block. */
 export interface PathListener {
   /** Called when nothing has come from this path for a while. */
-  readonly silent: (path: string) => void;
+  readonly onSilent: (path: string) => void;
   /** Called after a suspension, with the paths of all live attempts. */
-  readonly woke: (paths: ReadonlySet<string>) => void;
+  readonly onWake: (paths: ReadonlySet<string>) => void;
 }
 
 /** Result of a check of the deadlines. */
@@ -107,7 +107,7 @@ export class Watchdog {
     return this.#sleptMs;
   }
 
-  /** Detects suspensions also for a waiting run without an attempt, until the same number of `maySleep` calls. */
+  /** Detects suspensions also for a waiting run without an attempt, until the same number of `allowSleep` calls. */
   keepAwake(): void {
     if (this.#isIdle) this.#mark(this.now());
     this.#awake += 1;
@@ -115,7 +115,7 @@ export class Watchdog {
   }
 
   /** Ends one `keepAwake`. */
-  maySleep(): void {
+  allowSleep(): void {
     this.#awake -= 1;
   }
 
@@ -151,7 +151,7 @@ export class Watchdog {
 
   /** Time of the next probe for a watch, rounded up to the shared grid; infinite if there is none. */
   #nextProbeAt(watch: Watch): number {
-    return this.#paths === undefined ? Number.POSITIVE_INFINITY : Math.ceil(watch.asksAt / askGridMs) * askGridMs;
+    return this.#paths === undefined ? Number.POSITIVE_INFINITY : Math.ceil(watch.nextProbeAt / askGridMs) * askGridMs;
   }
 
   #wakeNow(): void {
@@ -208,7 +208,7 @@ export class Watchdog {
       for (const watch of this.#watches.due(now + foresightMs)) this.#place(watch, watch.nearest().at, now, silent);
       while (this.#nothingBefore <= now) this.#cutFirst(now, silent);
     } finally {
-      for (const path of silent) this.#paths?.silent(path);
+      for (const path of silent) this.#paths?.onSilent(path);
     }
   }
 
@@ -270,7 +270,7 @@ export class Watchdog {
       watch.listener.onSuspended(Math.round(late + ahead));
       if (watch.listener.path !== undefined) paths.add(watch.listener.path);
     }
-    this.#paths?.woke(paths);
+    this.#paths?.onWake(paths);
     return late;
   }
 

@@ -114,7 +114,7 @@ const build = (provider: Pick<Provider, "reasoning">, streaming: boolean, option
 });
 
 /** Doubles one clock, so that a retry after a stall is not cut at the same deadline during the same prefill. */
-export const doubled = (clocks: Clocks, clock: ClockName): Clocks =>
+export const doubleClock = (clocks: Clocks, clock: ClockName): Clocks =>
   clock === "connect" ? clocks : { ...clocks, [clock]: clocks[clock] * 2 };
 
 const limit = (option: number | false | undefined, byDefault: number): number =>

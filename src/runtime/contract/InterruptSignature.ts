@@ -61,7 +61,7 @@ export const stopperOf = (exit: Exit.Exit<unknown, unknown>): Stopper => {
  * True if the consumer may come back: it did not finish, and neither the user nor the lifecycle signed a cancel. A client that
  * disconnected from Effect's HTTP server may only have lost its network.
  */
-export const departs = (exit: Exit.Exit<unknown, unknown>): boolean => {
+export const canReturn = (exit: Exit.Exit<unknown, unknown>): boolean => {
   if (Exit.isSuccess(exit)) return false;
   const signatures = signaturesOf(exit.cause);
   return !signatures.has("user") && !signatures.has("lifecycle");

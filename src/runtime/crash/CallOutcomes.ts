@@ -5,7 +5,7 @@
  * that builds the next request still must not guess which calls ran.
  */
 import * as Effect from "effect/Effect";
-import { bounded } from "../../recorder/BoundedRecorder.ts";
+import { toBounded } from "../../recorder/BoundedRecorder.ts";
 import * as CallWord from "../../recorder/CallWord.ts";
 import type { CallRecord, CallVerdict, RunRecord, VerdictBy } from "../../recorder/RunRecord.ts";
 import { type RecorderError, RunRecorder } from "../../recorder/RunRecorder.ts";
@@ -28,7 +28,7 @@ export const of = (
   tools: ReadonlyArray<ToolGuard.Tool> = [],
 ): Effect.Effect<ReadonlyArray<SettledCall>, RecorderError, RunRecorder | ToolGuard> =>
   Effect.gen(function* () {
-    const recorder = bounded(yield* RunRecorder);
+    const recorder = toBounded(yield* RunRecorder);
     const { verifierOf } = yield* ToolGuard;
     const record = yield* recorder.run(runId);
     for (const call of record?.calls ?? []) {
@@ -59,7 +59,7 @@ export const settle = (
   verdict: CallVerdict,
 ): Effect.Effect<boolean, RecorderError, RunRecorder> =>
   Effect.gen(function* () {
-    const record = yield* bounded(yield* RunRecorder).run(runId);
+    const record = yield* toBounded(yield* RunRecorder).run(runId);
     const known = record?.calls.find((it) => it.attempt === call.attempt && it.call === call.call);
     if (record === undefined || known === undefined || outcomeOf(record, known) !== "unknown") return false;
     yield* put(record, known, verdict, "person");
@@ -83,7 +83,7 @@ const put = (
   by: VerdictBy,
 ): Effect.Effect<void, RecorderError, RunRecorder> =>
   Effect.gen(function* () {
-    const recorder = bounded(yield* RunRecorder);
+    const recorder = toBounded(yield* RunRecorder);
     const facts = record.attempts.find((it) => it.attempt === attempt)?.facts;
     yield* recorder.write(record.run_id, CallWord.onOne(attempt, { call, tool }, { verdict, by }, facts));
   });

@@ -98,9 +98,9 @@ export const next = (record: RunRecord.RunRecord, options: PlanOptions): Recover
   // A record that may be incomplete supports no decision and no question (L8).
   if (record.volatile === true)
     return write(endEntries(record, processLossEnd(options), options.now), { outcome: "stopped" });
-  const step = planned(record, options);
+  const step = planStep(record, options);
   const open = RunRecord.openQuestion(record);
-  return open === undefined || !replaces(step)
+  return open === undefined || !isReplacing(step)
     ? step
     : after([{ _tag: "QuestionStillOpen", revision: open.revision }], step);
 };
@@ -109,14 +109,14 @@ const processLossEnd = ({ cancelled }: PlanOptions): End.End =>
   cancelled === true ? { ...End.processLost, reason: "user_cancelled" } : End.processLost;
 
 /** Returns true if the step would override an answer that arrives first. A run that is only parked keeps its question. */
-const replaces = (step: RecoveryStep): boolean =>
+const isReplacing = (step: RecoveryStep): boolean =>
   step._tag === "write" && step.entries.some(({ _tag }) => _tag !== "RunParked");
 
-const planned = (record: RunRecord.RunRecord, options: PlanOptions): RecoveryStep => {
+const planStep = (record: RunRecord.RunRecord, options: PlanOptions): RecoveryStep => {
   const due = Orphan.due(record);
   // A run without an attempt on record has sent nothing, so there is nothing to recover.
   if (due === undefined) return write(endEntries(record, End.stop("not_started"), options.now), { outcome: "stopped" });
-  const cancelled = options.cancelled === true ? Orphan.cancelled(record) : undefined;
+  const cancelled = options.cancelled === true ? Orphan.dueOfCancel(record) : undefined;
   if (cancelled !== undefined) return decide(record, cancelled, options);
   const word = options.restored === true ? wordToGoOn(due) : undefined;
   const [attempt] = Orphan.lastResponse(record);
@@ -129,9 +129,9 @@ const planned = (record: RunRecord.RunRecord, options: PlanOptions): RecoverySte
     case "decide":
       return decide(record, due, options);
     case "offered":
-      return offered(record, due.incident, [], options);
+      return offerRetry(record, due.incident, [], options);
     case "waiting":
-      return waiting(record, due, options);
+      return planWaiting(record, due, options);
     case "answered":
       return actOnAnswer(record, due, options);
   }
@@ -141,7 +141,7 @@ type DueOf<T extends Orphan.Due["_tag"]> = Extract<Orphan.Due, { readonly _tag: 
 
 const decide = (record: RunRecord.RunRecord, due: DueOf<"decide">, options: PlanOptions): RecoveryStep => {
   const { standing } = due;
-  if (standing !== undefined) return actedOn(record, standing, crashEntries(record, due.input.facts), options);
+  if (standing !== undefined) return actOn(record, standing, crashEntries(record, due.input.facts), options);
   const { attempt, input } = due;
   const incident = Incident.make(
     options.policy,
@@ -156,19 +156,19 @@ const decide = (record: RunRecord.RunRecord, due: DueOf<"decide">, options: Plan
     },
   );
   const replaced = Orphan.newestIncident(record);
-  const failed = input.failure.kind === "crashed" ? [noted(record, options.now, "failure", "crashed")] : [];
+  const failed = input.failure.kind === "crashed" ? [evidenceEntry(record, options.now, "failure", "crashed")] : [];
   const entries: ReadonlyArray<RunRecord.Entry> = [
     ...crashEntries(record, input.facts),
     ...failed,
-    noted(record, options.now, "decision", incident.decision.rule),
+    evidenceEntry(record, options.now, "decision", incident.decision.rule),
     ...(replaced?.status === "open" ? [Incident.markEntry(replaced, "superseded")] : []),
     { _tag: "IncidentOpened", incident },
   ];
-  return actedOn(record, incident, entries, options);
+  return actOn(record, incident, entries, options);
 };
 
 /** Carries out a decision without a provider: a retry is offered, a question is asked, an end is recorded. */
-const actedOn = (
+const actOn = (
   record: RunRecord.RunRecord,
   incident: RunIncident,
   entries: ReadonlyArray<RunRecord.Entry>,
@@ -177,16 +177,16 @@ const actedOn = (
   const { action, rule } = incident.decision;
   switch (action) {
     case "auto_retry_once":
-      return offered(record, incident, entries, options);
+      return offerRetry(record, incident, entries, options);
     case "ask_user": {
-      if (!isWorthAsking(record, incident)) return notResumable(record, incident, entries, options);
+      if (!isWorthAsking(record, incident)) return endUnresumable(record, incident, entries, options);
       const question = questionOf(record, incident, options);
       const asked = [...entries, { _tag: "QuestionAsked", question } as const];
       return park(record, "question", asked, { outcome: "asked", rule, revision: question.revision });
     }
     case "do_not_retry": {
       if (runAfter(rule) === "completed") {
-        return write([...entries, ...endEntries(record, End.completed(), options.now)], { outcome: "completed", rule });
+        return write([...entries, ...endEntries(record, End.complete(), options.now)], { outcome: "completed", rule });
       }
       return write([...entries, ...endEntries(record, End.stopAt(incident), options.now)], {
         outcome: "stopped",
@@ -197,7 +197,7 @@ const actedOn = (
 };
 
 /** Parks a decided retry for a process that has the run's request. If no process can have it, the run ends. */
-const offered = (
+const offerRetry = (
   record: RunRecord.RunRecord,
   incident: RunIncident,
   entries: ReadonlyArray<RunRecord.Entry>,
@@ -205,13 +205,13 @@ const offered = (
 ): RecoveryStep =>
   Orphan.isResumable(record)
     ? park(record, "recovered", entries, { outcome: "offered", rule: incident.decision.rule })
-    : notResumable(record, incident, entries, options);
+    : endUnresumable(record, incident, entries, options);
 
 /**
  * Ends a run that would have to continue but cannot: it was started without its transcript, so its request is lost with its
  * caller, and `StreamProcessor.takeUp` refuses every request for it.
  */
-const notResumable = (
+const endUnresumable = (
   record: RunRecord.RunRecord,
   incident: RunIncident,
   entries: ReadonlyArray<RunRecord.Entry>,
@@ -246,45 +246,45 @@ const questionOf = (
   });
 };
 
-const waiting = (record: RunRecord.RunRecord, due: DueOf<"waiting">, options: PlanOptions): RecoveryStep => {
+const planWaiting = (record: RunRecord.RunRecord, due: DueOf<"waiting">, options: PlanOptions): RecoveryStep => {
   const { incident, question } = due;
   const standing: RunStanding = { outcome: "waiting", rule: incident.decision.rule, revision: question.revision };
   if (question.expires_at !== undefined && question.expires_at <= options.now)
     return { _tag: "expire", question, choice: Question.expiryChoice(question), standing };
   // The process that asked could have continued the run; no process can now.
-  if (offersInVain(record, due)) return actedOn(record, incident, [], options);
+  if (isOfferFutile(record, due)) return actOn(record, incident, [], options);
   return park(record, "question", [], standing);
 };
 
 /** Returns true if an open question offers to continue a run that cannot be taken up. */
-export const offersInVain = (record: RunRecord.RunRecord, { question }: Pick<DueOf<"waiting">, "question">): boolean =>
+export const isOfferFutile = (record: RunRecord.RunRecord, { question }: Pick<DueOf<"waiting">, "question">): boolean =>
   !Orphan.isResumable(record) && question.choices.some(isRetryOrContinue);
 
 const actOnAnswer = (record: RunRecord.RunRecord, due: DueOf<"answered">, options: PlanOptions): RecoveryStep => {
   const { choice, incident } = due;
   const { rule } = incident.decision;
-  const done = [noted(record, options.now, "answer", choice), Incident.markEntry(incident, "acted_on", choice)];
-  const stoppedAt = (reason?: string): RecoveryStep =>
+  const done = [evidenceEntry(record, options.now, "answer", choice), Incident.markEntry(incident, "acted_on", choice)];
+  const stopWith = (reason?: string): RecoveryStep =>
     write([...done, ...endEntries(record, End.stopAt(incident, reason), options.now)], { outcome: "stopped", rule });
   switch (choice) {
     case "stop":
-      return stoppedAt();
+      return stopWith();
     case "accept":
-      return stoppedAt("accepted_partial");
+      return stopWith("accepted_partial");
     case "it_ran":
     case "it_did_not_run": {
       const word = { verdict: choice, by: "person" } as const;
       const entries = [...done, ...Orphan.lastResponse(record).flatMap((it) => CallWord.onAll(it, word))];
       const settled = RunRecord.applyAll(record, entries);
-      if (settled === undefined || typeof settled === "string") return stoppedAt();
+      if (settled === undefined || typeof settled === "string") return stopWith();
       const then = Orphan.due(settled);
       // A verdict that settles nothing (folded rows) would be asked for again without end.
-      if (then?._tag !== "decide") return stoppedAt();
+      if (then?._tag !== "decide") return stopWith();
       return after(entries, decide(settled, then, options));
     }
     case "retry":
     case "continue": {
-      if (!Orphan.isResumable(record)) return notResumable(record, incident, done, options);
+      if (!Orphan.isResumable(record)) return endUnresumable(record, incident, done, options);
       const kept = incident.answer === choice ? [] : [Incident.markEntry(incident, incident.status, choice)];
       return park(record, "answered", kept, { outcome: "answered", rule });
     }
@@ -334,7 +334,7 @@ const crashEntries = (record: RunRecord.RunRecord, decided: AttemptFacts): Reado
 const attemptsOf = ({ attempts }: RunRecord.RunRecord): number => attempts.at(-1)?.attempt ?? 0;
 
 /** Returns evidence of what recovery found or did. */
-const noted = (
+const evidenceEntry = (
   record: RunRecord.RunRecord,
   now: number,
   event: Evidence["event"],
@@ -346,6 +346,6 @@ const noted = (
 
 /** Returns the entries that end a run without an owner. */
 export const endEntries = (record: RunRecord.RunRecord, end: End.End, now: number): ReadonlyArray<RunRecord.Entry> => [
-  noted(record, now, "end", end.reason),
+  evidenceEntry(record, now, "end", end.reason),
   { _tag: "RunEnded", end: { ...end, attempts: attemptsOf(record), at: now } },
 ];

@@ -12,7 +12,7 @@ import * as Layer from "effect/Layer";
 import * as Metric from "effect/Metric";
 import * as Option from "effect/Option";
 import * as Stream from "effect/Stream";
-import { bounded } from "../../recorder/BoundedRecorder.ts";
+import { toBounded } from "../../recorder/BoundedRecorder.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import type { AnswerRefused } from "../../recorder/Question.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
@@ -66,36 +66,36 @@ export interface Report {
  * @returns one row per run. Fails if the store fails; the steps done by then remain.
  */
 export const recover = (options: RecoverOptions = {}): Effect.Effect<Report, RecorderError, RunRecorder> =>
-  recovered(options, true);
+  recoverRuns(options, true);
 
 /** @param isWhole true to include parked runs as well as those whose process is gone */
-const recovered = (options: RecoverOptions, isWhole: boolean): Effect.Effect<Report, RecorderError, RunRecorder> =>
+const recoverRuns = (options: RecoverOptions, isWhole: boolean): Effect.Effect<Report, RecorderError, RunRecorder> =>
   Effect.gen(function* () {
-    const recorder = bounded(yield* RunRecorder);
+    const recorder = toBounded(yield* RunRecorder);
     const limit = Math.min(options.limit ?? runsMax, runsMax);
     const rows: Array<Row> = [];
-    const tended = (runIds: ReadonlyArray<string>) =>
+    const tendRuns = (runIds: ReadonlyArray<string>) =>
       Effect.gen(function* () {
         const cancelled = yield* StoredCancels.standing(recorder.cancels);
-        const batch = yield* Effect.forEach(runIds, (runId) => tendedAs(recorder, runId, options, cancelled), {
+        const batch = yield* Effect.forEach(runIds, (runId) => tendOne(recorder, runId, options, cancelled), {
           concurrency: concurrentRuns,
         });
         rows.push(...batch);
         yield* options.onProgress?.(rows.length) ?? Effect.void;
         return batch;
       });
-    const more = yield* eachOrphan(recorder, limit, tended);
+    const more = yield* eachOrphan(recorder, limit, tendRuns);
     const overdue = isWhole
       ? yield* overdueRuns(recorder, limit - rows.length, options.restored === true)
       : nothingOverdue;
     for (let at = 0; at < overdue.runIds.length; at += batchRuns) {
-      yield* tended(overdue.runIds.slice(at, at + batchRuns));
+      yield* tendRuns(overdue.runIds.slice(at, at + batchRuns));
     }
     return reportOf(rows, more || overdue.more);
   });
 
 /** Decides a run with a pending cancel as cancelled, and settles the cancel. */
-const tendedAs = (
+const tendOne = (
   recorder: RunRecorder["Service"],
   runId: string,
   options: TendOptions,
@@ -121,7 +121,7 @@ type Tended = (runIds: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Row
 const eachOrphan = (
   recorder: RunRecorder["Service"],
   limit: number,
-  tended: Tended,
+  tendRuns: Tended,
 ): Effect.Effect<boolean, RecorderError> =>
   Effect.gen(function* () {
     const seen = new Set<string>();
@@ -133,7 +133,7 @@ const eachOrphan = (
       if (fresh.length === 0) return false;
       const batch = fresh.slice(0, Math.min(batchRuns, limit - seen.size));
       for (const runId of batch) seen.add(runId);
-      const rows = yield* tended(batch);
+      const rows = yield* tendRuns(batch);
       held += rows.filter(({ outcome }) => outcome === "skipped").length;
     }
     return true;
@@ -176,7 +176,7 @@ export const answer = (
   options: TendOptions = {},
 ): Effect.Effect<RunRecord, AnswerRefused | RecorderError, RunRecorder> =>
   Effect.gen(function* () {
-    const recorder = bounded(yield* RunRecorder);
+    const recorder = toBounded(yield* RunRecorder);
     const { run_id } = given;
     const taken = yield* recorder.answer(given);
     yield* notifyAnswered(recorder, run_id);
@@ -199,7 +199,7 @@ export const giveUp = (
   options: TendOptions = {},
 ): Effect.Effect<RunRecord, AnswerRefused | RecorderError, RunRecorder> =>
   Effect.gen(function* () {
-    const recorder = bounded(yield* RunRecorder);
+    const recorder = toBounded(yield* RunRecorder);
     const { outcome } = yield* tend(recorder, runId, options);
     const tended = yield* recorder.run(runId);
     // The pending step has ended the run, as it does for a run without its transcript.
@@ -248,7 +248,7 @@ export const layer = (options: SweepOptions = {}): Layer.Layer<never, never, Run
   const found = Effect.flatMap(Clock.Clock, (clock) => {
     const now = monotonicMs(clock);
     const isWhole = now - lookedAt >= parkedMs;
-    return Effect.tap(recovered(options, isWhole), () => {
+    return Effect.tap(recoverRuns(options, isWhole), () => {
       // Set only on success, so that the next sweep repeats a failed look.
       if (isWhole) lookedAt = now;
       return Effect.void;
@@ -257,7 +257,7 @@ export const layer = (options: SweepOptions = {}): Layer.Layer<never, never, Run
   const sweep = found.pipe(
     Effect.flatMap((report) => (report.runs.length === 0 ? Effect.void : (onSwept?.(report) ?? Effect.void))),
     Effect.andThen(outage.worked),
-    Effect.catchCause((cause) => Effect.andThen(Metric.update(sweepFailures, 1), sweepFailed(outage, cause))),
+    Effect.catchCause((cause) => Effect.andThen(Metric.update(sweepFailures, 1), logSweepFailure(outage, cause))),
   );
   const pause = Effect.raceFirst(Effect.sleep(Duration.millis(intervalMs)), due);
   return Layer.effectDiscard(Effect.forkScoped(Effect.forever(Effect.andThen(sweep, pause))));
@@ -269,7 +269,7 @@ const sweepWords = {
 };
 
 /** Logs a failed sweep: a store error in one sentence, a defect once with its cause. */
-const sweepFailed = (outage: OutageLog, cause: Cause.Cause<RecorderError>): Effect.Effect<void> => {
+const logSweepFailure = (outage: OutageLog, cause: Cause.Cause<RecorderError>): Effect.Effect<void> => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause));
   if (error !== undefined) return outage.recordFailure(error.message === "" ? error.reason : error.message);
   const told = outage.isOn ? Effect.void : Effect.logError("a sweep for orphaned runs died", cause);

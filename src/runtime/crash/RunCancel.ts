@@ -9,7 +9,7 @@
 import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
 import * as Option from "effect/Option";
-import { bounded } from "../../recorder/BoundedRecorder.ts";
+import { toBounded } from "../../recorder/BoundedRecorder.ts";
 import { RecorderError } from "../../recorder/RecorderError.ts";
 import type { RunRecord } from "../../recorder/RunRecord.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
@@ -55,7 +55,7 @@ export const cancel = Effect.fn("RunCancel.cancel")(function* (
   runId: string,
   options: CancelOptions = {},
 ): Effect.fn.Return<CancelResult | undefined, RecorderError, RunRecorder> {
-  const recorder = bounded(yield* RunRecorder);
+  const recorder = toBounded(yield* RunRecorder);
   const record = yield* findLate(recorder, runId);
   if (record === undefined) return undefined;
   if (record.state === "ended") return { outcome: "ended", driver: undefined, record };

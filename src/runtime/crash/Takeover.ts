@@ -66,7 +66,7 @@ export const tend = (
 ): Effect.Effect<Row, RecorderError> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.flatMap(recorder.claim(runId), (record) =>
-      restore(steps(recorder, record, options)).pipe(
+      restore(takeSteps(recorder, record, options)).pipe(
         Effect.onExit((exit) =>
           // A write that parks or ends the run has released it, and a stream of this process may own it again by now.
           Exit.isSuccess(exit) && exit.value.givenBack ? Effect.void : releaseRun(recorder, runId),
@@ -115,7 +115,7 @@ export const isOverdue = (record: RunRecord, now: number): boolean => {
       return (
         record.parked !== "question" ||
         (due.question.expires_at ?? Number.POSITIVE_INFINITY) <= now ||
-        CrashPlan.offersInVain(record, due)
+        CrashPlan.isOfferFutile(record, due)
       );
     case "answered":
       if (!Orphan.isResumable(record)) return true;
@@ -133,7 +133,7 @@ interface Tended {
   readonly givenBack: boolean;
 }
 
-const steps = (
+const takeSteps = (
   recorder: RunRecorder["Service"],
   claimed: RunRecord,
   options: TendOptions,
@@ -158,7 +158,7 @@ const steps = (
       const { standing } = planned;
       if (planned._tag === "keep") return { standing, givenBack: false };
       if (planned._tag === "write") {
-        const answered = yield* overtaken(recorder, record, planned.entries, step < stepsMax);
+        const answered = yield* writeUnlessAnswered(recorder, record, planned.entries, step < stepsMax);
         if (answered === undefined) return { standing, givenBack: true };
         record = answered;
         continue;
@@ -167,7 +167,7 @@ const steps = (
         yield* recorder.write(record.run_id, [{ _tag: "RunParked", reason: "question" }]);
         return { standing, givenBack: true };
       }
-      record = yield* expired(recorder, record, planned.question.revision, planned.choice);
+      record = yield* expireQuestion(recorder, record, planned.question.revision, planned.choice);
     }
   });
 
@@ -176,7 +176,7 @@ const steps = (
  *
  * @returns the record with that answer; undefined if the step was written
  */
-const overtaken = (
+const writeUnlessAnswered = (
   recorder: RunRecorder["Service"],
   record: RunRecord,
   entries: ReadonlyArray<Entry>,
@@ -189,7 +189,7 @@ const overtaken = (
   );
 
 /** Answers an expired question with its default. If another answer came first, it counts and the record has it. */
-const expired = (
+const expireQuestion = (
   recorder: RunRecorder["Service"],
   record: RunRecord,
   revision: number,

@@ -59,7 +59,7 @@ export class Groups {
 
   /** Returns the group's spending, without the run's own retry that has not started yet (G2). */
   facts({ group, runId }: GroupMember, now: number): GroupFacts {
-    const found = group === undefined ? undefined : this.#known(group, now);
+    const found = group === undefined ? undefined : this.#findFresh(group, now);
     if (found === undefined) return alone;
     const share = found.shares.get(runId);
     if (share?.everywhere !== undefined) return share.everywhere;
@@ -73,7 +73,7 @@ export class Groups {
    *
    * @param tokens cost of the response so far
    */
-  broke(member: GroupMember, tokens: number, now: number): void {
+  countBreak(member: GroupMember, tokens: number, now: number): void {
     const joined = this.#join(member, now);
     if (joined === undefined) return;
     const { group, share } = joined;
@@ -82,12 +82,12 @@ export class Groups {
   }
 
   /** Returns what the run would add to its group: the broken response and the retry that it may take (G2, G3, G5). */
-  adds(
+  additionOf(
     { group, runId }: GroupMember,
     tokens: number,
     now: number,
   ): { readonly retries: number; readonly tokens: number } {
-    const share = group === undefined ? undefined : this.#known(group, now)?.shares.get(runId);
+    const share = group === undefined ? undefined : this.#findFresh(group, now)?.shares.get(runId);
     return { retries: share?.place === undefined ? 1 : 0, tokens: Math.max(0, tokens - (share?.tokens ?? 0)) };
   }
 
@@ -124,7 +124,7 @@ export class Groups {
    *
    * @param goesOn true if it continues the same response, whose cost then continues too (G3)
    */
-  went(member: GroupMember, goesOn: boolean, now: number): void {
+  markStarted(member: GroupMember, goesOn: boolean, now: number): void {
     const joined = this.#join(member, now);
     if (joined === undefined) return;
     joined.share.place = undefined;
@@ -143,7 +143,7 @@ export class Groups {
 
   #join({ group, runId }: GroupMember, now: number): { readonly group: Group; readonly share: Share } | undefined {
     if (group === undefined) return undefined;
-    const found = this.#known(group, now) ?? { retries: 0, wastedTokens: 0, at: now, shares: new Map() };
+    const found = this.#findFresh(group, now) ?? { retries: 0, wastedTokens: 0, at: now, shares: new Map() };
     found.at = now;
     this.#groups.delete(group);
     this.#groups.set(group, found);
@@ -153,7 +153,7 @@ export class Groups {
     return { group: found, share };
   }
 
-  #known(group: string, now: number): Group | undefined {
+  #findFresh(group: string, now: number): Group | undefined {
     const found = this.#groups.get(group);
     return found === undefined || now - found.at > idleMs ? undefined : found;
   }

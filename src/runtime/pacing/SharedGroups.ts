@@ -44,25 +44,25 @@ export class SharedGroups {
     const isLimited = budget.max_group_retries !== undefined || budget.max_group_wasted_tokens !== undefined;
     if (pacing === undefined || group === undefined || !isLimited) return Effect.void;
     return Effect.suspend(() => {
-      const added = this.#groups.adds(member, tokens, now());
+      const added = this.#groups.additionOf(member, tokens, now());
       let isLeft = false;
-      const learned = (everywhere: GroupFacts | undefined) => {
+      const setEverywhere = (everywhere: GroupFacts | undefined) => {
         if (!isLeft) this.#groups.setSpendingEverywhere(member, everywhere, now());
       };
       const counted = Effect.match(pacing.spend(group, added, idleMs), {
-        onFailure: () => learned(undefined),
+        onFailure: () => setEverywhere(undefined),
         onSuccess: (all) => {
           if (added.retries > 0) this.#counted.add(runId);
-          learned({ group_retries: all.retries - 1, group_wasted_tokens: all.tokens });
+          setEverywhere({ group_retries: all.retries - 1, group_wasted_tokens: all.tokens });
         },
       });
       // A stopped run takes no retry, so one that is counted afterwards is returned.
       const late = Effect.suspend(() => (isLeft && added.retries > 0 ? this.#giveBack(member) : Effect.void));
-      const leaves = Effect.sync(() => {
+      const markLeft = Effect.sync(() => {
         isLeft = true;
       });
       return Effect.flatMap(Effect.forkDetach(Effect.andThen(counted, late), { startImmediately: true }), (fiber) =>
-        Effect.onInterrupt(Effect.raceFirst(Fiber.join(fiber), Effect.andThen(stopped, leaves)), () => leaves),
+        Effect.onInterrupt(Effect.raceFirst(Fiber.join(fiber), Effect.andThen(stopped, markLeft)), () => markLeft),
       );
     });
   }
@@ -73,7 +73,7 @@ export class SharedGroups {
   }
 
   /** Marks the retry as started; it stays counted. */
-  went({ runId }: GroupMember): void {
+  markStarted({ runId }: GroupMember): void {
     this.#counted.delete(runId);
   }
 

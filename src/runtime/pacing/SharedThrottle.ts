@@ -83,14 +83,14 @@ export class SharedThrottle {
       const known = this.#knownMs(provider, now());
       if (known > maxWaitMs) return Effect.succeed({ provider, waitMs: Math.ceil(known), isNone: true });
       const asking: Asking = { told: Deferred.makeUnsafe(), isLeft: false };
-      const leaves = Effect.sync(() => {
+      const markLeft = Effect.sync(() => {
         asking.isLeft = true;
         return undefined;
       });
-      const told = Effect.timeoutOrElse(Deferred.await(asking.told), { duration: drawWaitMs, orElse: () => leaves });
+      const told = Effect.timeoutOrElse(Deferred.await(asking.told), { duration: drawWaitMs, orElse: () => markLeft });
       return Effect.andThen(
         this.#joinLine(pacing, provider, now, (line) => line.asking.push(asking)),
-        Effect.onInterrupt(restore(told), () => leaves),
+        Effect.onInterrupt(restore(told), () => markLeft),
       );
     });
   }
@@ -110,21 +110,21 @@ export class SharedThrottle {
     pacing: SharedPacing,
     provider: string,
     now: () => number,
-    joins: (line: Line) => void,
+    join: (line: Line) => void,
   ): Effect.Effect<void> {
     return Effect.suspend(() => {
       const found = this.#lines.get(provider);
-      if (found !== undefined) return Effect.sync(() => joins(found));
+      if (found !== undefined) return Effect.sync(() => join(found));
       const line: Line = { asking: [], back: 0 };
-      joins(line);
+      join(line);
       this.#lines.set(provider, line);
       // In a detached fiber, because the run that asks may leave while others wait.
-      return Effect.asVoid(Effect.forkDetach(this.#works(pacing, provider, line, now)));
+      return Effect.asVoid(Effect.forkDetach(this.#serveLine(pacing, provider, line, now)));
     });
   }
 
   /** Runs one statement after the other, each for all requests that arrived in the meantime. */
-  readonly #works = Effect.fnUntraced(function* (
+  readonly #serveLine = Effect.fnUntraced(function* (
     this: SharedThrottle,
     pacing: SharedPacing,
     provider: string,
@@ -152,7 +152,7 @@ export class SharedThrottle {
     const isKnown = Number.isFinite(left);
     const waitMs = (tokens: number) =>
       Math.min(Number.MAX_SAFE_INTEGER, Math.ceil((Math.max(0, -tokens) / tokensPerSecond) * 1_000));
-    if (isKnown) this.#learns(provider, waitMs(left), now);
+    if (isKnown) this.#rememberWait(provider, waitMs(left), now);
     for (const [place, { isLeft, told }] of asking.entries()) {
       const drawn = { provider, waitMs: waitMs(left + asking.length - 1 - place), isNone: false };
       if (isLeft && isKnown) line.back += 1;
@@ -167,7 +167,7 @@ export class SharedThrottle {
   }
 
   /** Remembers only waits: a bucket with tokens is always asked. */
-  #learns(provider: string, waitMs: number, now: number): void {
+  #rememberWait(provider: string, waitMs: number, now: number): void {
     this.#taken.delete(provider);
     if (waitMs === 0) return;
     this.#taken.set(provider, { until: now + waitMs, at: now });

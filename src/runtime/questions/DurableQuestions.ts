@@ -7,7 +7,7 @@ import * as Duration from "effect/Duration";
 import * as Effect from "effect/Effect";
 import type * as Scope from "effect/Scope";
 import type { Choice } from "../../domain/Decision.ts";
-import { bounded } from "../../recorder/BoundedRecorder.ts";
+import { toBounded } from "../../recorder/BoundedRecorder.ts";
 import { monotonicMs } from "../../recorder/MonotonicTime.ts";
 import { expiryChoice, expiryOf, type QuestionTerms } from "../../recorder/Question.ts";
 import type { RecorderError } from "../../recorder/RecorderError.ts";
@@ -42,7 +42,7 @@ interface OpenQuestion {
 /** Makes the `ask` function and the terms of `UserDecisions.layerDurable`. */
 export const make = (options: DurableOptions = {}) =>
   Effect.gen(function* () {
-    const recorder = bounded(yield* RunRecorder);
+    const recorder = toBounded(yield* RunRecorder);
     const clock = yield* Clock.Clock;
     yield* hearing(recorder);
     const { defaults } = options;
@@ -72,7 +72,7 @@ const waitOf = (given: number | undefined, byDefault: number): number =>
  * @param recorder the store that holds the answer
  */
 export const notifyAnswered = (recorder: RunRecorder["Service"], runId: string): Effect.Effect<void> =>
-  Effect.sync(() => ring(waiting.get(bounded(recorder))?.get(runId)));
+  Effect.sync(() => ring(waiting.get(toBounded(recorder))?.get(runId)));
 
 /** A stream that is woken may hang its next bell at once: it must not be rung too. */
 const ring = (bells: Iterable<Bell> = []): void => {

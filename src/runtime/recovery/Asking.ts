@@ -21,7 +21,7 @@ import * as Ending from "./Ending.ts";
 import type { RecordedDecision } from "./Incidents.ts";
 import { launch, type Next } from "./Launch.ts";
 import { recordVerdict } from "./Verify.ts";
-import { abandonable, departed, sleepUnlessStopped } from "./Waits.ts";
+import { abandonable, awaitDeparture, sleepUnlessStopped } from "./Waits.ts";
 
 /** Closes the question in every outcome. */
 const closing = <A, E, R>(asking: Effect.Effect<A, E, R>, run: AskingRun) =>
@@ -95,7 +95,7 @@ export const askAgain = Effect.fnUntraced(function* <P, E, R>(
 }, closing);
 
 /** Returns true if the question should be asked: with `if_it_matters`, only if an answer would change anything. */
-export const matters = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, decision: Decision): boolean =>
+export const isWorthAsking = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, decision: Decision): boolean =>
   run.options.asks !== "if_it_matters" || Choices.matter(choicesOf(run, broken, decision));
 
 /** Offers a verdict on calls only if none of the open calls has a running handler here, because a handler reports its own outcome. */
@@ -111,7 +111,7 @@ const choicesOf = <P, E, R>(
 
 /** Returns the calls of the broken response with unknown outcome. */
 const openCalls = <P, E, R>(run: Run<P, E, R>, { attempt }: BrokenAttempt<P>): ReadonlyArray<OpenCall> =>
-  run.ledger.unsettled(run.chain?.links ?? [attempt]);
+  run.ledger.unsettledCalls(run.chain?.links ?? [attempt]);
 
 /** An open question with its decision and incident. */
 interface StandingQuestion extends Pick<RecordedDecision, "decision" | "incident"> {
@@ -124,7 +124,7 @@ const resolveQuestion = Effect.fnUntraced(function* <P, E, R>(
   { decision, incident, question }: StandingQuestion,
 ): Effect.fn.Return<Next<P>, never, R> {
   run.handoff.push({ _tag: "QuestionAsked", question });
-  run.telemetry.asking(incident);
+  run.telemetry.reportQuestion(incident);
   const told = yield* answerOf(run, question);
   // A run that no process can take up is not kept for a later answer.
   const answer = told === "parked" && !run.canBeTakenUp ? "stop" : told;
@@ -156,7 +156,7 @@ const isLeftToOthers = <P, E, R>(run: Run<P, E, R>): boolean =>
   run.shared.recorder.durable &&
   run.canBeTakenUp &&
   (run.stopper === "lifecycle" || run.stopper === "caller") &&
-  !run.userCancelled;
+  !run.isUserCancelled;
 
 /** Returns true if the answer only ends the run and starts nothing. */
 const isEnd = (choice: Choice): boolean => choice === "stop" || choice === "accept";
@@ -203,7 +203,7 @@ const answerOf = <P, E, R>(
   run: Run<P, E, R>,
   question: Questions.Question,
 ): Effect.Effect<Choice | "parked" | undefined> => {
-  const outrun = Effect.raceFirst(Deferred.await(run.stopped), run.question.overtaken);
+  const outrun = Effect.raceFirst(Deferred.await(run.stopped), run.question.awaitOvertaken);
   const asked = abandonable("UserDecisions.ask", () => run.shared.decisions.ask(question));
   return Effect.raceFirst(asked, Effect.as(outrun, undefined));
 };
@@ -226,7 +226,7 @@ export const carryOut = Effect.fnUntraced(function* <P, E, R>(
       const known = open.filter((call) => !run.ledger.isRunning(call));
       const settled = yield* recordVerdict(run, known, choice, "person");
       // A person's verdict does not settle a call whose handler is running here.
-      if (known.length < open.length) return yield* overtaken(run);
+      if (known.length < open.length) return yield* awaitHandlers(run);
       // A verdict that settles nothing (folded rows) would be asked for again without end.
       if (settled === 0) {
         return yield* Ending.stop(run, broken, taken, "stopped");
@@ -237,24 +237,24 @@ export const carryOut = Effect.fnUntraced(function* <P, E, R>(
     }
     case "retry":
       if (openCalls(run, broken).some((call) => call.effect !== "read_only" && run.ledger.isRunning(call))) {
-        return yield* overtaken(run);
+        return yield* awaitHandlers(run);
       }
-      run.spending.renewed();
+      run.spending.renewBudget();
       run.response.forgetPartials();
-      run.routes?.renewed();
-      yield* sleepUnlessStopped(run, announced(broken.failure.retry_after_ms));
+      run.routes?.resetFailures();
+      yield* sleepUnlessStopped(run, honouredWaitMs(broken.failure.retry_after_ms));
       break;
     case "continue":
       break;
   }
-  yield* run.response.closed;
-  run.spending.mayWaitAnew();
-  run.departure.mayWaitAnew();
-  const found = yield* departed(run);
+  yield* run.response.awaitClose;
+  run.spending.resetWaited();
+  run.departure.allowWaits();
+  const found = yield* awaitDeparture(run);
   if (found._tag === "stays") {
     if (run.spent.waited_ms > 0) return "again";
     // No wait is allowed, and asking the same question again would loop. So the person's answer prevails.
-    yield* sleepUnlessStopped(run, announced(found.waitMs));
+    yield* sleepUnlessStopped(run, honouredWaitMs(found.waitMs));
     run.departure.forceRelease();
   }
   if (run.stopper !== undefined) return "again";
@@ -265,10 +265,10 @@ export const carryOut = Effect.fnUntraced(function* <P, E, R>(
  * Waits until the running handlers have ended, because the answer could start something that runs beside them. The end of a
  * handler grows the facts, so everything is decided again.
  */
-const overtaken = <P, E, R>(run: Run<P, E, R>): Effect.Effect<"again"> =>
+const awaitHandlers = <P, E, R>(run: Run<P, E, R>): Effect.Effect<"again"> =>
   Effect.suspend(() => {
     run.question.open();
-    const ended = run.chain?.drained ?? Effect.void;
+    const ended = run.chain?.awaitDrain ?? Effect.void;
     return Effect.as(Effect.raceFirst(ended, Deferred.await(run.stopped)), "again");
   });
 
@@ -276,7 +276,7 @@ const overtaken = <P, E, R>(run: Run<P, E, R>): Effect.Effect<"again"> =>
 export const announcedMsMax = 86_400_000;
 
 /** Returns the announced wait that is honoured. */
-const announced = (ms = 0): number => (ms > announcedMsMax ? 0 : ms);
+const honouredWaitMs = (ms = 0): number => (ms > announcedMsMax ? 0 : ms);
 
 /**
  * Returns the mode of a person's retry: the response from its start, or a replay of the broken attempt's own request if the

@@ -22,9 +22,9 @@ export const complete = Effect.fnUntraced(function* <P, E, R>(
   attempt: Attempt<P>,
   late: Failure | undefined,
 ): Effect.fn.Return<"ended"> {
-  if (!(yield* handOverFrozen(run, attempt, false))) return yield* unrecorded(run, attempt);
+  if (!(yield* handOverFrozen(run, attempt, false))) return yield* endUnrecorded(run, attempt);
   markResponseComplete(run);
-  yield* run.finish(attempt, End.completed(attempt.finish), () => completes(run, attempt, late));
+  yield* run.finish(attempt, End.complete(attempt.finish), () => emitCompletion(run, attempt, late));
   return "ended" as const;
 });
 
@@ -35,7 +35,7 @@ export const complete = Effect.fnUntraced(function* <P, E, R>(
  */
 export const completeThen = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, over: () => void): void => {
   markResponseComplete(run);
-  run.finishThen(attempt, End.completed(attempt.finish), () => completes(run, attempt, undefined), over);
+  run.finishThen(attempt, End.complete(attempt.finish), () => emitCompletion(run, attempt, undefined), over);
 };
 
 const markResponseComplete = <P, E, R>({ chain, routes }: Run<P, E, R>): void => {
@@ -44,7 +44,7 @@ const markResponseComplete = <P, E, R>({ chain, routes }: Run<P, E, R>): void =>
 };
 
 /** Emits the completion to the caller. */
-const completes = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, late: Failure | undefined): void => {
+const emitCompletion = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, late: Failure | undefined): void => {
   // Only the write of the end shows if this process still owned the run.
   if (run.loss !== undefined) {
     run.handoff.end(Effect.fail(withoutIncident(run)));
@@ -59,13 +59,13 @@ const completes = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, late: Failur
     ...routeOf(attempt),
   });
   // A slow reader may take the end long after the store became unavailable and another process took the run.
-  const left = (): Effect.Effect<never, RunInterrupted | Cause.Done> =>
-    run.handoff.lacksEnd ? Effect.fail(withoutIncident(run)) : Cause.done();
-  run.handoff.end(Effect.suspend(left));
+  const closeStream = (): Effect.Effect<never, RunInterrupted | Cause.Done> =>
+    run.handoff.hasLostEnd ? Effect.fail(withoutIncident(run)) : Cause.done();
+  run.handoff.end(Effect.suspend(closeStream));
 };
 
 /** Ends a run whose response is whole but whose call could not be recorded: the call is not handed over (L8). */
-const unrecorded = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Effect<"ended"> =>
+const endUnrecorded = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Effect<"ended"> =>
   Effect.suspend(() => {
     run.chain?.seal();
     attempt.flow.discardFrozen();
@@ -96,11 +96,11 @@ const sentences = {
 } as const;
 
 /** Ends a run whose consumer has taken all that it wanted. Nothing broke, and the consumer keeps its parts. */
-export const consumerFinished = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Effect<"ended"> =>
+export const finishForConsumer = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): Effect.Effect<"ended"> =>
   Effect.suspend(() => {
     attempt.flow.discardFrozen();
     run.chain?.open();
-    const end = attempt.facts.snapshot().terminal_seen ? End.completed(attempt.finish) : End.stop("consumer_finished");
+    const end = attempt.facts.snapshot().terminal_seen ? End.complete(attempt.finish) : End.stop("consumer_finished");
     return Effect.as(
       run.finish(attempt, end, () => run.handoff.end(Cause.done())),
       "ended" as const,
@@ -127,7 +127,7 @@ export const stop = <P, E, R>(
     const own = reason === "accepted_partial" || reason === "record_failed" ? reason : undefined;
     const end = End.stopAt(incident, own);
     return Effect.as(
-      run.finish(broken.attempt, end, () => run.handoff.end(Effect.fail(interrupted(run, broken, incident, reason)))),
+      run.finish(broken.attempt, end, () => run.handoff.end(Effect.fail(interruption(run, broken, incident, reason)))),
       "ended" as const,
     );
   });
@@ -145,7 +145,7 @@ export const park = <P, E, R>(
 ): Effect.Effect<"ended"> =>
   Effect.suspend(() => {
     seal(run, broken);
-    const emit = () => run.handoff.end(Effect.fail(interrupted(run, broken, incident, "parked")));
+    const emit = () => run.handoff.end(Effect.fail(interruption(run, broken, incident, "parked")));
     return Effect.as(run.park(broken.attempt, why, incident.decision.rule, emit), "ended" as const);
   });
 
@@ -156,7 +156,7 @@ const seal = <P, E, R>(run: Run<P, E, R>, { attempt }: BrokenAttempt<P>): void =
 };
 
 /** Builds the caller's error after the end is written: only then is it known if this process still owned the run. */
-const interrupted = <P, E, R>(
+const interruption = <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
   incident: RunIncident,

@@ -37,14 +37,14 @@ export const judge = Effect.fnUntraced(function* <P, E, R>(
   const sharing = { member, budget: run.budget, now: () => run.now(), stopped: Deferred.await(run.stopped) };
   yield* run.reads.within(sharedGroups.countBreak(sharing, Tokens.total(RunSnapshot.costOf(run, broken))), undefined);
   // In the step that decides, so that the cost of this response is booked before another run of the group is decided.
-  run.shared.groups.broke(member, Tokens.total(RunSnapshot.costOf(run, broken)), run.now());
-  const drawn = yield* run.reads.within(draws(run, broken), undefined);
+  run.shared.groups.countBreak(member, Tokens.total(RunSnapshot.costOf(run, broken)), run.now());
+  const drawn = yield* run.reads.within(drawToken(run, broken), undefined);
   return yield* take(run, broken, withinPatience(run, yield* inputOf(run, broken, drawn?.waitMs)), drawn);
 });
 
 /** Waits to learn the earlier spending. If a run stops waiting, the result is still available to its next decision. */
 const awaitSpentBefore = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
-  Effect.flatMap(Effect.forkDetach(run.learned, { startImmediately: true }), (fiber) =>
+  Effect.flatMap(Effect.forkDetach(run.learnSpentBefore, { startImmediately: true }), (fiber) =>
     Effect.asVoid(Fiber.join(fiber)),
   );
 
@@ -91,14 +91,14 @@ export const late = Effect.fnUntraced(function* <P, E, R>(
   failure: Failure,
 ): Effect.fn.Return<void> {
   run.note(attempt.number, "late_settle");
-  if (run.question.grew()) return;
+  if (run.question.overtake()) return;
   const facts = () => attempt.facts.snapshot();
   const broken = { attempt, failure, cause: undefined, cursorRefused: true, facts };
   yield* record(run, attempt, yield* inputOf(run, broken, undefined), { status: "late", drawn: undefined });
 });
 
 /** Draws a token from the store if the retry needs one. A stop ends the wait for it. */
-const draws = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect.Effect<Drawn | undefined> => {
+const drawToken = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effect.Effect<Drawn | undefined> => {
   const { throttle } = run.shared;
   if (!throttle.isShared) return Effect.undefined;
   return Effect.suspend(() => {
@@ -161,7 +161,7 @@ const recordSeamRefusal = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>): voi
   const plan = run.seams?.plan() ?? "no_seam";
   if (typeof plan !== "string") return;
   run.note(attempt.number, "seam_refused", plan);
-  run.telemetry.seam("refused", plan);
+  run.telemetry.reportSeam("refused", plan);
 };
 
 interface Recording {

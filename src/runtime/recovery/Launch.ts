@@ -70,12 +70,12 @@ export const launch = Effect.fnUntraced(function* <P, E, R>(
 
 /** Books the cost of the broken response, unless the next attempt continues it. */
 const bookBrokenResponse = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, inResponse: boolean): void => {
-  run.shared.groups.went(RunSnapshot.memberOf(run), inResponse, run.now());
-  run.shared.sharedGroups.went(RunSnapshot.memberOf(run));
+  run.shared.groups.markStarted(RunSnapshot.memberOf(run), inResponse, run.now());
+  run.shared.sharedGroups.markStarted(RunSnapshot.memberOf(run));
   if (inResponse) return;
   const cost = RunSnapshot.costOf(run, broken);
-  run.spending.gaveUp(cost);
-  run.telemetry.paid("wasted", cost);
+  run.spending.addAbandonedCost(cost);
+  run.telemetry.reportCost("wasted", cost);
 };
 
 interface Prepared<P> {
@@ -101,7 +101,7 @@ const prepare = Effect.fnUntraced(function* <P, E, R>(
     chain.open();
     return { setup: { mode, request: "resume", calls, cursor: attempt.cursor }, discards: [], carried };
   }
-  if (mode === "continue") return yield* continued(run, chain, incident);
+  if (mode === "continue") return yield* prepareContinuation(run, chain, incident);
   if (mode === "replay" && request === "resume" && !cursorRefused) {
     const discards = withdraw(new Chain(attempt));
     chain.open();
@@ -121,11 +121,11 @@ const prepare = Effect.fnUntraced(function* <P, E, R>(
 const withdraw = <P>(chain: Chain<P>): ReadonlyArray<AttemptDiscarded> => {
   chain.seal();
   chain.discardFrozen();
-  return chain.withdrawn();
+  return chain.allDiscards();
 };
 
 /** Prepares a continuation: from settled calls, and from open text if a seam can be proven. */
-const continued = Effect.fnUntraced(function* <P, E, R>(
+const prepareContinuation = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   chain: Chain<P>,
   { facts, run: asked }: RunIncident,
@@ -137,7 +137,7 @@ const continued = Effect.fnUntraced(function* <P, E, R>(
     if (run.isAway) chain.discardFrozen();
     // Only text may precede a seam, so the frozen parts from its first call on are dropped.
     for (const link of chain.links) yield* Ending.handOverText(run, link);
-    yield* ranAtFence(run, chain);
+    yield* runFencedCalls(run, chain);
     if (run.stopper !== undefined) return "again";
     // Planned again, because the text just handed over is included.
     const seam = seams.plan();
@@ -169,12 +169,12 @@ const keepSettled = Effect.fnUntraced(function* <P, E, R>(run: Run<P, E, R>, cha
   if (run.isAway) chain.discardFrozen();
   // A caller that cannot discard must not receive calls that the continuation would leave open (L4).
   for (const link of chain.links) yield* Ending.handOverFrozen(run, link, !run.discardable);
-  yield* ranAtFence(run, chain);
+  yield* runFencedCalls(run, chain);
   return chain.discardsAfterKept();
 });
 
 /** Lets calls that wait at the fence pass and finish, then seals it. */
-const ranAtFence = Effect.fnUntraced(function* <P, E, R>(run: Run<P, E, R>, chain: Chain<P>) {
+const runFencedCalls = Effect.fnUntraced(function* <P, E, R>(run: Run<P, E, R>, chain: Chain<P>) {
   chain.open();
   yield* Effect.yieldNow;
   yield* awaitDrain(run);

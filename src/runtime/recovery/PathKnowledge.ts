@@ -41,11 +41,11 @@ export const onItsPath = Effect.fnUntraced(function* <P, E, R>(
   const scope = { ...run.scope, path: broken.attempt.path };
   const stopped = Deferred.await(run.stopped);
   if (!shared.paths.hasReached(scope.path)) {
-    const reached = Effect.raceFirst(reachedByRecord(run, scope.path), stopped);
+    const reached = Effect.raceFirst(checkRecord(run, scope.path), stopped);
     yield* run.reads.within(reached, undefined);
   }
   if (isForeign(failure) && !shared.paths.hasReached(scope.path)) return broken;
-  yield* Effect.raceFirst(shared.paths.unconnected(scope, failure.code), stopped);
+  yield* Effect.raceFirst(shared.paths.recordConnectFailure(scope, failure.code), stopped);
   const { path, returning } = shared.paths.standing(scope, run.budget.max_retry_after_ms);
   const isDown = path === "down" && returning !== true;
   run.departure.setFailedOnOpenPath(!isDown);
@@ -64,7 +64,7 @@ const meaningOf = ({ code }: Failure): TransportCodes.TransportMeaning | undefin
 const isForeign = (failure: Failure): boolean => meaningOf(failure) === "never";
 
 /** Checks the record once per path for a run of this provider that was answered. */
-const reachedByRecord = <P, E, R>({ provider, shared }: Run<P, E, R>, path: string): Effect.Effect<void> =>
+const checkRecord = <P, E, R>({ provider, shared }: Run<P, E, R>, path: string): Effect.Effect<void> =>
   Effect.suspend(() => {
     const { recorder } = shared;
     if (!recorder.durable || shared.askedOf.has(path)) return Effect.void;
@@ -78,7 +78,7 @@ const reachedByRecord = <P, E, R>({ provider, shared }: Run<P, E, R>, path: stri
           // The list includes providers whose name contains this one.
           const own = runs.filter((it) => it.provider.id === provider.id);
           const isAnswered = own.some(({ attempts }) => attempts.some(({ facts }) => facts.delivery === "accepted"));
-          if (isAnswered) shared.paths.wasReached(path);
+          if (isAnswered) shared.paths.markReached(path);
         },
       }),
     );

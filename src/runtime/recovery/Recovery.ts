@@ -28,14 +28,14 @@ import type { BrokenAttempt } from "../run/Chain.ts";
 import { lookMs } from "../run/Routes.ts";
 import type { Run } from "../run/Run.ts";
 import * as RunSnapshot from "../run/RunSnapshot.ts";
-import { ask, askAgain, carryOut, matters } from "./Asking.ts";
+import { ask, askAgain, carryOut, isWorthAsking } from "./Asking.ts";
 import * as Ending from "./Ending.ts";
 import { judge, lookAgain, type RecordedDecision } from "./Incidents.ts";
 import { launch, type Next } from "./Launch.ts";
 import { onItsPath } from "./PathKnowledge.ts";
 import type { Revived } from "./Revival.ts";
-import { verified } from "./Verify.ts";
-import { abandonable, awaitDrain, departed, sleepUnlessStopped } from "./Waits.ts";
+import { verifyCalls } from "./Verify.ts";
+import { abandonable, awaitDeparture, awaitDrain, sleepUnlessStopped } from "./Waits.ts";
 
 /**
  * Settles the end of a first attempt: completes the run in this step if the response is whole and nothing is pending, else starts
@@ -72,12 +72,12 @@ export const drive = Effect.fnUntraced(function* <P, E, R>(
 ): Effect.fn.Return<void, never, R> {
   let attempt = first;
   for (;;) {
-    const end = yield* attempt.ended;
+    const end = yield* attempt.awaitEnd;
     const next = yield* settleFrozen(run, attempt, end);
     if (next === "ended") break;
     attempt = next;
   }
-  yield* run.response.closed;
+  yield* run.response.awaitClose;
   Deferred.doneUnsafe(run.done, Effect.void);
 });
 
@@ -90,13 +90,13 @@ export const revive = Effect.fnUntraced(function* <P, E, R>(
   const first = Effect.flatMap(due(run, revived), (next) =>
     isStarted(next) ? Effect.succeed(next) : decideAndAct(run, broken, next),
   );
-  const next = yield* orCollapsed(first, run, broken.attempt);
+  const next = yield* collapseOnDefect(first, run, broken.attempt);
   if (next === "ended") Deferred.doneUnsafe(run.done, Effect.void);
   else yield* drive(run, next);
 });
 
 /** Ends the run on a defect of ours or of a service: without its driver the caller would wait for ever. */
-const orCollapsed = <P, E, R>(next: Effect.Effect<Started<P>, never, R>, run: Run<P, E, R>, attempt: Attempt<P>) =>
+const collapseOnDefect = <P, E, R>(next: Effect.Effect<Started<P>, never, R>, run: Run<P, E, R>, attempt: Attempt<P>) =>
   Effect.catchCause(next, (cause) => Effect.as(Ending.collapse(run, attempt, cause), "ended" as const));
 
 /** The final result of a decision: a started attempt or the end of the run. */
@@ -110,7 +110,7 @@ const settleFrozen = Effect.fnUntraced(function* <P, E, R>(
 ): Effect.fn.Return<Started<P>, never, R> {
   const isOver = end._tag === "ended";
   if (!isOver) run.response.setClosed(yield* beginClose(run, attempt));
-  yield* attempt.flow.written;
+  yield* attempt.flow.awaitWrite;
   const broken = findBreak(run, attempt, end);
   if (broken === undefined) {
     if (isOver) run.response.setClosed(awaitClose(run, attempt));
@@ -120,11 +120,11 @@ const settleFrozen = Effect.fnUntraced(function* <P, E, R>(
   // No reader can have the response any more, so nothing is retried and no person is asked.
   if (run.taps?.presence?.isEvicted === true && run.stopper === undefined) run.stop("user");
   const known = yield* onItsPath(run, broken);
-  if (run.stopper === undefined) run.routes?.broke(known.failure, attempt.facts.snapshot(), mayRefresh(run));
-  run.response.brokeBehind(attempt, partialDigest(run, known));
+  if (run.stopper === undefined) run.routes?.recordFailure(known.failure, attempt.facts.snapshot(), mayRefresh(run));
+  run.response.recordPartial(attempt, partialDigest(run, known));
   yield* awaitDrain(run);
   return yield* decideAndAct(run, known);
-}, orCollapsed);
+}, collapseOnDefect);
 
 /**
  * Returns a digest of a broken attempt's content and failure, if it sent the `first` request and its caller has seen nothing
@@ -163,10 +163,10 @@ const decideAndAct = Effect.fnUntraced(function* <P, E, R>(
   for (;;) {
     // The next act may be a question, and a run that waits for a person must not occupy a retry's place.
     run.onResponse();
-    if (run.stopper === "consumer_finished") return yield* Ending.consumerFinished(run, broken.attempt);
+    if (run.stopper === "consumer_finished") return yield* Ending.finishForConsumer(run, broken.attempt);
     const isLate = next === "again" && (yield* isOutOfTime(run, broken));
     const known = isLate ? { ...broken, failure: runClock } : broken;
-    if (next === "again") yield* wholeAnyway(run, known);
+    if (next === "again") yield* acceptWithoutLast(run, known);
     const taken = next === "again" ? yield* judge(run, known) : next;
     // Only retries count: a question is asked again whenever its facts grow.
     retries = taken.decision.action === "auto_retry_once" ? retries + 1 : 0;
@@ -193,10 +193,10 @@ const isOutOfTime = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>): Effe
  * Accepts a response that lacks only its protocol's last event if it may not be requested again. If a second response of the run
  * ends unbroken without that event, the server does not send it, and a retry would pay for the same result.
  */
-const wholeAnyway = Effect.fnUntraced(function* <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>) {
+const acceptWithoutLast = Effect.fnUntraced(function* <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>) {
   const { attempt, failure } = broken;
-  if (!attempt.awaitsLast) return;
-  if (failure.kind !== "transport" && run.response.lacksLastAgain(attempt)) return void attempt.countMarker();
+  if (!attempt.isAwaitingLast) return;
+  if (failure.kind !== "transport" && run.response.recordMissingLast(attempt)) return void attempt.countMarker();
   const { decision } = yield* lookAgain(run, broken);
   if (decision.action !== "auto_retry_once") attempt.countMarker();
 });
@@ -217,7 +217,7 @@ const due = Effect.fnUntraced(function* <P, E, R>(
       run.handoff.push({ _tag: "QuestionAnswered", revision: it.question.revision, choice: it.choice });
       return yield* carryOut(run, broken, taken, it.choice);
     case "waiting":
-      if (yield* verified(run, broken)) return "again";
+      if (yield* verifyCalls(run, broken)) return "again";
       return yield* askAgain(run, broken, incident, it.question);
   }
 });
@@ -241,17 +241,17 @@ const findBreak = <P, E, R>(run: Run<P, E, R>, attempt: Attempt<P>, end: Attempt
   }
   // A connection that breaks after the marker takes nothing from the response, but an empty response stays empty.
   if (behindMarker.has(end.failure.kind) && isEmptyFailure(run, attempt)) return broken({ kind: "empty" }, end.cause);
-  const atSeam = seamBroken(run, attempt, end);
+  const atSeam = findSeamBreak(run, attempt, end);
   if (atSeam !== undefined) return atSeam;
-  const { brokeFirst, chain } = run.response;
+  const { firstBreak, chain } = run.response;
   const refused = attempt.setup.request === "resume" && nothing && end.failure.kind === "rejected";
-  if (!refused || brokeFirst === undefined) {
+  if (!refused || firstBreak === undefined) {
     const found = broken(end.failure, end.cause);
-    run.response.broke(found);
+    run.response.recordBreak(found);
     return found;
   }
   // A refused cursor says nothing about the response, which is decided as a whole, on its first interruption (R3).
-  return { ...brokeFirst, cursorRefused: true, facts: () => chain?.facts() ?? own };
+  return { ...firstBreak, cursorRefused: true, facts: () => chain?.facts() ?? own };
 };
 
 /** Parts shown after a seam follow text, so they are never requested again as if there were none. */
@@ -264,14 +264,14 @@ const factsOf = <P>({ facts, setup }: Attempt<P>): AttemptFacts => {
  * Returns the failure of a continuation of shown text that broke before its seam: the interrupted response is decided again. A
  * caller that cannot discard gets a decision about the continuation.
  */
-const seamBroken = <P, E, R>(
+const findSeamBreak = <P, E, R>(
   run: Run<P, E, R>,
   attempt: Attempt<P>,
   { cause, failure }: Extract<AttemptEnd, { readonly _tag: "failed" }>,
 ): BrokenAttempt<P> | undefined => {
   const { seams } = run;
   const { seam } = attempt.setup;
-  const before = seams?.interrupted;
+  const before = seams?.interruptedAttempt;
   if (seam === undefined || before === undefined) return undefined;
   const showedNothing = attempt.facts.snapshot().shown === "nothing";
   // The effects of the continuation count too, but its marker is not the marker of the response.
@@ -279,7 +279,7 @@ const seamBroken = <P, E, R>(
   const again = { ...before, facts: () => joinAttempts([before.facts(), own()]) };
   if (seam.proof === "prefill" && showedNothing && refusesForm.has(failure.status) && failure.kind === "rejected") {
     seams?.onPrefillRefused(seam);
-    run.spending.gaveBack();
+    run.spending.uncountRetry();
     return again;
   }
   if (failure.kind !== "protocol" || failure.reason !== "seam_unproven") {
@@ -294,7 +294,7 @@ const seamBroken = <P, E, R>(
   seams?.giveUp();
   const fault = failure.code ?? "differs";
   run.note(attempt.number, "seam", fault);
-  run.telemetry.seam("unproven", fault);
+  run.telemetry.reportSeam("unproven", fault);
   if (run.discardable && showedNothing) return again;
   // All of the response is kept, so none of it may be requested again. The caller must learn why it broke (L12).
   return { ...again, attempt, failure, cause: cause ?? before.cause };
@@ -326,7 +326,7 @@ const beginClose = Effect.fnUntraced(function* <P, E, R>(run: Run<P, E, R>, atte
     Effect.flatMap(attempt.close(), (inTime) => {
       if (!inTime) {
         run.note(attempt.number, "abandoned");
-        run.telemetry.abandoned(attempt);
+        run.telemetry.reportAbandoned(attempt);
       }
       return Deferred.succeed(closed, undefined);
     }),
@@ -357,8 +357,8 @@ const act = Effect.fnUntraced(function* <P, E, R>(
       // A run that was stopped from outside asks no more questions.
       if (run.stopper !== undefined) return yield* Ending.stop(run, broken, taken, "do_not_retry");
       // A tool that can report the outcome of its call is asked before a person is.
-      if (isOutcomeQuestion(decision.rule) && (yield* verified(run, broken))) return "again";
-      if (!matters(run, broken, decision)) {
+      if (isOutcomeQuestion(decision.rule) && (yield* verifyCalls(run, broken))) return "again";
+      if (!isWorthAsking(run, broken, decision)) {
         run.note(broken.attempt.number, "answer", "no_choice_matters");
         return yield* Ending.stop(run, broken, taken, "stopped");
       }
@@ -384,12 +384,14 @@ const retry = Effect.fnUntraced(function* <P, E, R>(
     delay_ms: decision.delay_ms,
     message: incident.message,
   });
-  run.telemetry.retrying(incident);
+  run.telemetry.reportRetry(incident);
   const moves = decision.route === "next";
   const waits = decision.wait_for !== undefined;
   if (!moves && !waits && (yield* inTime(run, sleepUnlessStopped(run, decision.delay_ms))) === "late") return "again";
-  yield* run.response.closed;
-  const found = moves ? goes : yield* inTime(run, Effect.raceFirst(departed(run, decision), elsewhere(run, broken)));
+  yield* run.response.awaitClose;
+  const found = moves
+    ? goes
+    : yield* inTime(run, Effect.raceFirst(awaitDeparture(run, decision), elsewhere(run, broken)));
   if (found === "late" || run.clocks.leftMs === 0) return "again";
   if (decision.wait_for === "path" && found !== "elsewhere" && found._tag === "goes")
     run.departure.setWaitedForPath(true);
@@ -403,7 +405,7 @@ const retry = Effect.fnUntraced(function* <P, E, R>(
     if (newest.wait_for !== undefined && run.departure.forbidWaits()) return "again";
     run.departure.forceRelease();
   }
-  if (newest.rule === "credentials_refreshed" && !(yield* refreshed(run))) return "again";
+  if (newest.rule === "credentials_refreshed" && !(yield* renewCredentials(run))) return "again";
   // Counted only now, because a wait must not spend the budget that allowed it.
   if (decision.wait_for === undefined) run.spending.addRetryWait(decision.delay_ms);
   spend(run, broken, mode);
@@ -414,7 +416,7 @@ const retry = Effect.fnUntraced(function* <P, E, R>(
 const inTime = <A, P, E, R>(run: Run<P, E, R>, wait: Effect.Effect<A>): Effect.Effect<A | "late"> => {
   const { clocks } = run;
   if (clocks.leftMs === Number.POSITIVE_INFINITY) return wait;
-  return clocks.waiting(Effect.raceFirst(wait, Effect.as(clocks.runsOut, "late" as const)));
+  return clocks.waiting(Effect.raceFirst(wait, Effect.as(clocks.awaitExpiry, "late" as const)));
 };
 
 /** Waits until the run would change route: its path may be down for longer than another route's. */
@@ -443,8 +445,8 @@ const spend = <P, E, R>(run: Run<P, E, R>, broken: BrokenAttempt<P>, mode: strin
   });
   if (RetryBudget.isWaited(situation)) run.spending.forgiveFailure();
   else
-    run.spending.retried({
-      isFree: RetryBudget.free(situation),
+    run.spending.countRetry({
+      isFree: RetryBudget.isFree(situation),
       isAfterShown: mode === "replay" && facts.shown !== "nothing",
       isAfterStall: mode === "replay" && broken.failure.kind === "stalled",
       isAfterEmpty: mode === "replay" && broken.failure.kind === "empty",
@@ -459,8 +461,8 @@ const mayRefresh = <P, E, R>({ options, spent }: Run<P, E, R>): boolean =>
 export const refreshMsMax = 30_000;
 
 /** Renews the credentials. The attempt counts even if it fails. A stop does not wait for it. */
-const refreshed = <P, E, R>(run: Run<P, E, R>): Effect.Effect<boolean, never, R> => {
-  run.spending.refreshed();
+const renewCredentials = <P, E, R>(run: Run<P, E, R>): Effect.Effect<boolean, never, R> => {
+  run.spending.countRefresh();
   const { refreshCredentials } = run.options;
   const refresh = abandonable("refreshCredentials", () => refreshCredentials ?? Effect.void);
   return Effect.raceFirst(

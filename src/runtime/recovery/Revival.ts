@@ -36,7 +36,7 @@ export interface Revived<P> {
  * @param enter admits the claimed run, or returns why it can no longer continue here
  * @returns the rebuilt run, or the reason for the refusal as a sentence
  */
-export const claimed = <P, E, R>(
+export const claim = <P, E, R>(
   run: Run<P, E, R>,
   transcript: string,
   cursor: string | undefined,
@@ -44,7 +44,7 @@ export const claimed = <P, E, R>(
 ): Effect.Effect<Revived<P> | string> =>
   run.shared.recorder.claim(run.runId).pipe(
     Effect.flatMap((record) =>
-      Effect.onError(rebuilt(run, record, { transcript, cursor, enter }), () => releaseRun(run)),
+      Effect.onError(rebuild(run, record, { transcript, cursor, enter }), () => releaseRun(run)),
     ),
     Effect.catch((error) => Effect.succeed(error.message)),
   );
@@ -55,7 +55,7 @@ interface TakeUp {
   readonly enter: () => string | undefined;
 }
 
-const rebuilt = Effect.fnUntraced(function* <P, E, R>(
+const rebuild = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   record: RunRecord,
   { cursor, enter, transcript }: TakeUp,
@@ -66,7 +66,7 @@ const rebuilt = Effect.fnUntraced(function* <P, E, R>(
     Routes.problem(run.options.routes, record) ??
     enter();
   // Checked once the run is admitted, because a later cancel reaches it directly.
-  const stands = refused === undefined && (yield* cancelStands(run));
+  const stands = refused === undefined && (yield* isCancelPending(run));
   if (stands === "unknown") {
     yield* releaseRun(run);
     return "we cannot read whether its user cancelled the run";
@@ -74,21 +74,21 @@ const rebuilt = Effect.fnUntraced(function* <P, E, R>(
   const revived = due === undefined || refused !== undefined ? undefined : restore(run, record, due, cursor);
   const recorded = revived !== undefined && (yield* run.writeIntent([{ _tag: "RunResumed" }]));
   // A close in the meantime must not end a run that has not started here; the next process continues it.
-  if (revived !== undefined && recorded && !run.lifecycleClosed) {
-    const withdrawn = superseded(record);
+  if (revived !== undefined && recorded && !run.isLifecycleClosed) {
+    const withdrawn = replacedAttempts(record);
     run.response.withdraw(withdrawn);
     if (run.discardable) run.handoff.push(...withdrawn);
     if (stands) yield* Effect.forkDetach(settleCancelAtEnd(run));
     if (stands || wasCancelled(due)) run.stop("user");
     // A cancelled run is decided as cancelled, whatever step was pending.
-    return run.userCancelled ? { ...revived, due: undefined } : revived;
+    return run.isUserCancelled ? { ...revived, due: undefined } : revived;
   }
   yield* releaseRun(run);
   return refused ?? (recorded ? "the processor was closed meanwhile" : "the run could not be recorded");
 });
 
 /** Returns true if the user cancelled the run and no process has taken the cancel yet. */
-const cancelStands = <P, E, R>({ runId, shared }: Run<P, E, R>): Effect.Effect<boolean | "unknown"> => {
+const isCancelPending = <P, E, R>({ runId, shared }: Run<P, E, R>): Effect.Effect<boolean | "unknown"> => {
   const { cancels } = shared.recorder;
   if (cancels === undefined) return Effect.succeed(false);
   const found = Effect.interruptible(StoredCancels.isPending(cancels, runId));
@@ -178,10 +178,10 @@ export const restore = <P, E, R>(
   if (first === undefined) return undefined;
   const chain = new Chain<P>(first, resumed);
   const failure = due._tag === "decide" ? due.input.failure : due.incident.failure;
-  const brokeFirst = makeBrokenAttempt(first, failure);
-  run.response.restore(chain, brokeFirst);
+  const firstBreak = makeBrokenAttempt(first, failure);
+  run.response.restore(chain, firstBreak);
   if (cursor !== undefined) return { broken: makeBrokenAttempt(resumed.at(-1) ?? first, failure), due: undefined };
-  const broken = { ...brokeFirst, cursorRefused: true, facts: () => chain.facts() };
+  const broken = { ...firstBreak, cursorRefused: true, facts: () => chain.facts() };
   return { broken, due: due._tag === "decide" || !canDo(run, due) ? undefined : due };
 };
 
@@ -223,7 +223,7 @@ const hasHandedOver = (facts: AttemptFacts): boolean =>
  * Returns the attempts that a replay replaced, which the caller must discard. The earlier process may have died before it told
  * its caller; discarding twice is harmless.
  */
-const superseded = ({ attempts }: RunRecord): ReadonlyArray<AttemptDiscarded> =>
+const replacedAttempts = ({ attempts }: RunRecord): ReadonlyArray<AttemptDiscarded> =>
   attempts
     .filter((_, index) => attempts.slice(index + 1).find(({ request }) => request !== "resume")?.mode === "replay")
     .map(({ attempt }) => ({ _tag: "AttemptDiscarded", attempt, keep_through: 0 }));

@@ -42,13 +42,13 @@ export const recordVerdict = <P, E, R>(
  *
  * @returns true if a call was settled, so that everything is decided again
  */
-export const verified = Effect.fnUntraced(function* <P, E, R>(
+export const verifyCalls = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   broken: BrokenAttempt<P>,
 ): Effect.fn.Return<boolean> {
   const owners = run.chain?.links ?? [broken.attempt];
   let settled = 0;
-  for (const open of run.ledger.unsettled(owners)) {
+  for (const open of run.ledger.unsettledCalls(owners)) {
     const key = `${open.owner.number}/${open.call}`;
     // A running handler reports its own outcome.
     if (run.ledger.isRunning(open) || !run.question.markToolAsked(key)) continue;

@@ -19,7 +19,7 @@ import type { Run } from "../run/Run.ts";
  *
  * @param decision the decision with the wait; absent for a request that a person asked for
  */
-export const departed = Effect.fnUntraced(function* <P, E, R>(
+export const awaitDeparture = Effect.fnUntraced(function* <P, E, R>(
   run: Run<P, E, R>,
   decision?: Pick<Decision, "delay_ms" | "wait_for">,
 ): Effect.fn.Return<Departed> {
@@ -28,7 +28,7 @@ export const departed = Effect.fnUntraced(function* <P, E, R>(
   while (run.stopper === undefined) {
     if (!departure.mayGo) {
       const stopped = Effect.as(Deferred.await(run.stopped), goes);
-      const found = yield* Effect.raceFirst(departure.admitted, stopped);
+      const found = yield* Effect.raceFirst(departure.awaitAdmission, stopped);
       if (found._tag === "stays") return found;
     } else if (decision?.wait_for === undefined && !departure.isLetGo) {
       yield* Effect.raceFirst(run.place, Deferred.await(run.stopped));
@@ -68,8 +68,8 @@ export const awaitDrain = <P, E, R>(run: Run<P, E, R>): Effect.Effect<void> =>
     const { drainMs } = run.shared;
     const limit = drainMs === Number.POSITIVE_INFINITY ? Effect.never : Effect.sleep(Duration.millis(drainMs));
     const grace = Effect.raceFirst(run.closing, Effect.sleep(Duration.millis(cancelGraceMs)));
-    const stop = Effect.flatMap(Deferred.await(run.stopped), () => (run.userCancelled ? grace : Effect.void));
-    return Effect.raceFirst(chain.drained, Effect.raceFirst(limit, stop));
+    const stop = Effect.flatMap(Deferred.await(run.stopped), () => (run.isUserCancelled ? grace : Effect.void));
+    return Effect.raceFirst(chain.awaitDrain, Effect.raceFirst(limit, stop));
   });
 
 /**

@@ -110,13 +110,13 @@ export class Backlog {
   }
 
   /** Called when the store has taken a write, so that it may take the pending ones too. */
-  storeTookOne(): void {
+  onStoreAvailable(): void {
     if (this.#outage.isOn) Effect.runForkWith(this.#services)(this.#outage.worked);
     if (this.#runs.size > 0) this.#ring();
   }
 
   /** Called when the store has not taken a write. The log reports it once for all runs and names only this one. */
-  storeTookNone(run_id: string, reason: string): Effect.Effect<void> {
+  onStoreUnavailable(run_id: string, reason: string): Effect.Effect<void> {
     return Effect.annotateLogs(this.#outage.recordFailure(reason), { run_id });
   }
 
@@ -186,12 +186,12 @@ export class Backlog {
       }
       Measures.measure(Measures.lostEntries, entries, { "stream_recovery.reason": why }, services);
       const lost = { runs: runs.length, entries, run_id: runs[0]?.runId ?? "" };
-      return why === "overflow" ? this.#overflowed(lost) : logAbandoned(why, lost);
+      return why === "overflow" ? this.#reportOverflow(lost) : logAbandoned(why, lost);
     });
   }
 
   /** Logs an overflow at most once a minute: while the store is away, each new run may cost an older one its entries. */
-  #overflowed({ entries, run_id, runs }: Lost): Effect.Effect<void> {
+  #reportOverflow({ entries, run_id, runs }: Lost): Effect.Effect<void> {
     return Effect.flatMap(Clock.Clock, (clock) => {
       const now = monotonicMs(clock);
       const overflow = this.#overflow;

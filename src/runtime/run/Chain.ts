@@ -42,7 +42,7 @@ export class Chain<P> {
   }
 
   /** Returns the chain with one more attempt that resumes the same response. */
-  resumedBy(attempt: Attempt<P>): Chain<P> {
+  withAttempt(attempt: Attempt<P>): Chain<P> {
     return new Chain(this.first, [...this.#resumed, attempt]);
   }
 
@@ -68,8 +68,8 @@ export class Chain<P> {
   }
 
   /** Waits until no tool handler of the response is running. */
-  get drained(): Effect.Effect<void> {
-    return Effect.suspend(() => Effect.forEach(this.links, (link) => link.fence.drained, { discard: true }));
+  get awaitDrain(): Effect.Effect<void> {
+    return Effect.suspend(() => Effect.forEach(this.links, (link) => link.fence.awaitDrain, { discard: true }));
   }
 
   discardFrozen(): void {
@@ -77,7 +77,7 @@ export class Chain<P> {
   }
 
   /** Returns the parts that the caller must discard when the whole response is requested again. */
-  withdrawn(): ReadonlyArray<AttemptDiscarded> {
+  allDiscards(): ReadonlyArray<AttemptDiscarded> {
     return this.links.filter((link) => link.flow.ordinal > 0).map((link) => discardEvent(link, 0));
   }
 

@@ -23,7 +23,7 @@ const makers = new WeakMap<object, Maker>();
  *
  * @param make returns the metric with these attributes added to its fixed ones
  */
-export const known = <State>(
+export const makeMetric = <State>(
   make: (attributes: Readonly<Record<string, string>>) => Metric.Metric<number, State>,
 ): Metric.Metric<number, State> => {
   const metric = make({});
@@ -36,7 +36,7 @@ const counter = (
   description: string,
   unit?: string,
 ): Metric.Metric<number, Metric.CounterState<number>> =>
-  known((attributes) =>
+  makeMetric((attributes) =>
     Metric.counter(`stream_recovery.${name}`, {
       description,
       incremental: true,
@@ -53,7 +53,7 @@ export const secondsBoundaries: ReadonlyArray<number> = [
 ];
 
 const seconds = (name: string, description: string): Metric.Metric<number, Metric.HistogramState> =>
-  known((attributes) =>
+  makeMetric((attributes) =>
     Metric.histogram(`stream_recovery.${name}`, {
       description,
       attributes: { unit: "seconds", ...attributes },
@@ -114,7 +114,7 @@ export const seams = counter("seams", "Shown texts that broke, by outcome");
 export const waits = counter("waits", "Waits for a path or for the end of a cooldown");
 
 /** Runs that are waiting now, by the same attribute. */
-export const waitingRuns = known((attributes) =>
+export const waitingRuns = makeMetric((attributes) =>
   Metric.counter("stream_recovery.waiting_runs", {
     description: "Runs waiting for a path or for the end of a cooldown",
     attributes,
@@ -166,7 +166,7 @@ interface Registered {
 /** Each program has its own registry. */
 const registered = new WeakMap<object, Registered>();
 
-const registeredIn = (context: Context.Context<never>): Registered => {
+const namesOf = (context: Context.Context<never>): Registered => {
   const registry = Context.get(context, Metric.MetricRegistry);
   const found = registered.get(registry);
   if (found !== undefined) return found;
@@ -192,7 +192,7 @@ export const providerLabels = (
   context: Context.Context<never>,
   admits = false,
 ): MeasureAttributes => {
-  const names = registeredIn(context);
+  const names = namesOf(context);
   const named = admitName(names.providers, id, providerLabelsMax) ? id : otherModel;
   const key = JSON.stringify([named, model]);
   const found = model === undefined ? undefined : names.models.get(key);
@@ -212,7 +212,7 @@ export const providerLabels = (
 
 /** Returns the attributes of measurements without a model, for example histograms. */
 export const modelless = ({ id }: Provider, context: Context.Context<never>): MeasureAttributes => {
-  const names = registeredIn(context);
+  const names = namesOf(context);
   return otherLabels(admitName(names.providers, id, providerLabelsMax) ? id : otherModel, undefined, names);
 };
 
@@ -269,10 +269,10 @@ export const measure = <State>(
   const make = makers.get(metric);
   // These attributes take precedence over those that the program adds to every measurement.
   if (make === undefined || Object.keys(Context.get(context, Metric.CurrentMetricAttributes)).length > 0) {
-    Metric.withAttributes(metric, defined(labels, attributes)).updateUnsafe(value, context);
+    Metric.withAttributes(metric, withoutUndefined(labels, attributes)).updateUnsafe(value, context);
     return;
   }
-  seriesOf(metric.id, make, attributes, labels, registeredIn(context)).metric.updateUnsafe(value, context);
+  seriesOf(metric.id, make, attributes, labels, namesOf(context)).metric.updateUnsafe(value, context);
 };
 
 const seriesOf = (
@@ -290,7 +290,7 @@ const seriesOf = (
   const name = id + keyOf(attributes);
   let one = ofLabels.get(name);
   if (one === undefined) {
-    one = { metric: make(defined(labels, attributes)), make, attributes };
+    one = { metric: make(withoutUndefined(labels, attributes)), make, attributes };
     ofLabels.set(name, one);
   }
   return one;
@@ -308,7 +308,7 @@ const keyOf = (attributes: MeasureAttributes): string => {
   return key;
 };
 
-const defined = (...all: ReadonlyArray<MeasureAttributes>): Record<string, string> =>
+const withoutUndefined = (...all: ReadonlyArray<MeasureAttributes>): Record<string, string> =>
   Object.fromEntries(
     all.flatMap((attributes) =>
       Object.entries(attributes).flatMap(

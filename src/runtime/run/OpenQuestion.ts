@@ -32,7 +32,7 @@ export class OpenQuestion {
   }
 
   /** Waits until the open question is overtaken; for ever if none is open. */
-  get overtaken(): Effect.Effect<void> {
+  get awaitOvertaken(): Effect.Effect<void> {
     return this.#state.kind === "open" ? Deferred.await(this.#state.grew) : Effect.never;
   }
 
@@ -54,8 +54,8 @@ export class OpenQuestion {
     return isOvertaken;
   }
 
-  /** Called when a fact has grown. Returns true if a question was open, which is now overtaken. */
-  grew(): boolean {
+  /** Overtakes the open question, because a fact has grown. Returns true if one was open. */
+  overtake(): boolean {
     if (this.#state.kind === "closed") return false;
     Deferred.doneUnsafe(this.#state.grew, Effect.void);
     return true;

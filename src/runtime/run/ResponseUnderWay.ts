@@ -32,11 +32,11 @@ const none: ReadonlyArray<never> = [];
 export class ResponseUnderWay<P> {
   #chain: Chain<P> | undefined;
   #live: Attempt<P> | undefined;
-  #brokeFirst: BrokenAttempt<P> | undefined;
+  #firstBreak: BrokenAttempt<P> | undefined;
   #decided: DecidedAttempt<P> | undefined;
   #withdrawn: ReadonlyArray<Withdrawn> = none;
   #closed: Effect.Effect<void> = Effect.void;
-  #holdIsOver = false;
+  #isHoldOver = false;
   /** Digests of the content of broken attempts (R6). */
   #partials: Set<string> | undefined;
   #samePartial: Attempt<P> | undefined;
@@ -54,8 +54,8 @@ export class ResponseUnderWay<P> {
   }
 
   /** The first interruption of the response (R3). */
-  get brokeFirst(): BrokenAttempt<P> | undefined {
-    return this.#brokeFirst;
+  get firstBreak(): BrokenAttempt<P> | undefined {
+    return this.#firstBreak;
   }
 
   /** The extent withdrawn so far, one entry per attempt. */
@@ -64,13 +64,13 @@ export class ResponseUnderWay<P> {
   }
 
   /** True if no response of the run is held whole any more (R5). */
-  get holdIsOver(): boolean {
-    return this.#holdIsOver;
+  get isHoldOver(): boolean {
+    return this.#isHoldOver;
   }
 
   /** Ends the hold of a whole response after its maximum time. The live attempt continues as if shown from its start (R5). */
   endHold(): void {
-    this.#holdIsOver = true;
+    this.#isHoldOver = true;
     this.#live?.endHold();
   }
 
@@ -81,7 +81,7 @@ export class ResponseUnderWay<P> {
 
   /** Adds an attempt that resumes the response that `broken` read. */
   resume(attempt: Attempt<P>, broken: Attempt<P>): void {
-    this.#chain = (this.#chain ?? new Chain(broken)).resumedBy(attempt);
+    this.#chain = (this.#chain ?? new Chain(broken)).withAttempt(attempt);
   }
 
   /** Makes the attempt the live one (R1). */
@@ -95,19 +95,19 @@ export class ResponseUnderWay<P> {
     this.#chain?.suspend();
   }
 
-  /** Called when the last attempt begins to close; `closed` waits until it has closed or was abandoned. */
+  /** Called when the last attempt begins to close; `awaitClose` waits until it has closed or was abandoned. */
   setClosed(closed: Effect.Effect<void>): void {
     this.#closed = closed;
   }
 
   /** Waits until the last attempt has closed or was abandoned (R1). */
-  get closed(): Effect.Effect<void> {
+  get awaitClose(): Effect.Effect<void> {
     return this.#closed;
   }
 
   /** Called when an attempt broke. For the chain's first attempt, this is what the response is decided on (R3). */
-  broke(broken: BrokenAttempt<P>): void {
-    if (broken.attempt === this.#chain?.first) this.#brokeFirst = broken;
+  recordBreak(broken: BrokenAttempt<P>): void {
+    if (broken.attempt === this.#chain?.first) this.#firstBreak = broken;
   }
 
   /**
@@ -115,7 +115,7 @@ export class ResponseUnderWay<P> {
    *
    * @param digest a digest of the content; undefined if there was none
    */
-  brokeBehind(attempt: Attempt<P>, digest: string | undefined): void {
+  recordPartial(attempt: Attempt<P>, digest: string | undefined): void {
     if (digest === undefined) return;
     this.#partials ??= new Set();
     if (this.#partials.has(digest)) this.#samePartial = attempt;
@@ -138,7 +138,7 @@ export class ResponseUnderWay<P> {
    *
    * @returns true if an earlier attempt of the run ended the same way
    */
-  lacksLastAgain(attempt: Attempt<P>): boolean {
+  recordMissingLast(attempt: Attempt<P>): boolean {
     this.#lacksLast ??= attempt;
     return this.#lacksLast !== attempt;
   }
@@ -161,8 +161,8 @@ export class ResponseUnderWay<P> {
     ];
   }
 
-  restore(chain: Chain<P>, brokeFirst: BrokenAttempt<P>): void {
+  restore(chain: Chain<P>, firstBreak: BrokenAttempt<P>): void {
     this.#chain = chain;
-    this.#brokeFirst = brokeFirst;
+    this.#firstBreak = firstBreak;
   }
 }

@@ -115,7 +115,7 @@ export class Routes<P, E, R> {
       // A continuation and a cursor belong to one provider and never move.
       next_route: attempt.request === "first" && this.#next() !== undefined ? "up" : "none",
       route_failures: Math.max(0, this.#failures - 1),
-      own_route: this.#current.owns(this.#broken),
+      own_route: this.#current.isAtFaultFor(this.#broken),
       moves: this.#moves,
     };
   }
@@ -128,7 +128,7 @@ export class Routes<P, E, R> {
    */
   chooseStart(maxMoves: number): RunOptions<P, E, R> {
     const elsewhere = maxMoves === 0 || this.#isUp(this.#first) ? undefined : this.#next();
-    return elsewhere === undefined ? this.#enters(this.#first) : this.#moveTo(elsewhere);
+    return elsewhere === undefined ? this.#enter(this.#first) : this.#moveTo(elsewhere);
   }
 
   /** Moves to the next route that would take a request now, or stays if there is none. Returns the route's options. */
@@ -143,13 +143,13 @@ export class Routes<P, E, R> {
    * @returns undefined if the run would not move for that
    */
   elsewhere(attempt: Pick<AttemptSetup<P>, "request">): Effect.Effect<void> | undefined {
-    if (attempt.request !== "first" || !this.#movesAway) return undefined;
+    if (attempt.request !== "first" || !this.#shouldMoveAway) return undefined;
     const look = Effect.sync(() => this.#next() !== undefined);
     return Effect.asVoid(Effect.repeat(Effect.delay(look, lookMs), { until: (isUp) => isUp }));
   }
 
   /** True if the policy moves a request that its path keeps waiting. */
-  get #movesAway(): boolean {
+  get #shouldMoveAway(): boolean {
     const { budget, policy } = this.#host;
     const failure = { kind: "transport", operation: "connect" } as const;
     const run = { ...fresh, path: "down", next_route: "up", moves: this.#moves } as const;
@@ -161,12 +161,12 @@ export class Routes<P, E, R> {
    *
    * @param mayMend true if the credentials of the route can be renewed and were not
    */
-  broke(failure: Failure, facts: AttemptFacts, mayMend: boolean): void {
+  recordFailure(failure: Failure, facts: AttemptFacts, mayMend: boolean): void {
     this.#failures += 1;
     this.#broken = failure;
     const { breaker } = this.#current;
     const { runId, shared } = this.#host;
-    if (isOwnFault({ failure, run: { own_route: this.#current.owns(failure) } })) {
+    if (isOwnFault({ failure, run: { own_route: this.#current.isAtFaultFor(failure) } })) {
       if (!mayMend) shared.breakers.trip(breaker, this.#now);
     } else if (isRouteFault(failure, facts)) {
       shared.breakers.recordFailure(breaker, runId, this.#now);
@@ -184,7 +184,7 @@ export class Routes<P, E, R> {
   }
 
   /** Called when a person asks for a retry. Earlier failures no longer count. */
-  renewed(): void {
+  resetFailures(): void {
     this.#failures = 0;
   }
 
@@ -214,7 +214,7 @@ export class Routes<P, E, R> {
       if (on !== undefined && status !== "late")
         this.#keepFirstFailure(routeOf(on), { failure, facts, cause: undefined });
     }
-    const options = this.#enters(routeOf(last));
+    const options = this.#enter(routeOf(last));
     this.#moves = last?.run?.moves ?? 0;
     this.#failures = (last?.run?.route_failures ?? 0) + 1;
     return options;
@@ -228,10 +228,10 @@ export class Routes<P, E, R> {
   #moveTo(route: Route<P, E, R>): RunOptions<P, E, R> {
     this.#leaveCurrent();
     this.#moves += 1;
-    return this.#enters(route);
+    return this.#enter(route);
   }
 
-  #enters(route: Route<P, E, R>): RunOptions<P, E, R> {
+  #enter(route: Route<P, E, R>): RunOptions<P, E, R> {
     const { runId, shared } = this.#host;
     this.#current = route;
     this.#tried.add(route);
@@ -313,7 +313,7 @@ class Route<P, E, R> {
   }
 
   /** Returns true if a refusal for its credential or its model is the route's own fault. */
-  owns(failure: Failure | undefined): boolean {
+  isAtFaultFor(failure: Failure | undefined): boolean {
     if (this.#own !== "credential") return this.#own;
     return failure?.kind === "rejected" && failure.reason === "auth";
   }

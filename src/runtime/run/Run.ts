@@ -3,8 +3,8 @@
  *
  * It decides nothing; Recovery does. No other file assigns its fields. The main methods by caller:
  *
- * - StreamProcessor: `prepare`, `start`, `writeBegin`, `response.begin`, `switchRoute`, `allowTakeUp`, `heed`, `unheed`, `stop`,
- *   `onTakenOver`
+ * - StreamProcessor: `prepare`, `start`, `writeBegin`, `response.begin`, `switchRoute`, `allowTakeUp`, `listenForAbort`,
+ *   `stopListening`, `stop`, `onTakenOver`
  * - Attempt: `recordShown`, `attach`, `onHead`, `onContinued`, `onResponse`, `onAttemptEnd`, `note`; Presence: `reader`; ToolLedger:
  *   `recordFacts`, `recordDispatch`, `onLateSettle`
  * - Recovery, Incidents, Launch, Asking, Verify, Waits: `prepare`, `dropPrepared`, `start`, `switchRoute`, `routes`, `write`,
@@ -198,7 +198,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
   ): Attempt<P> {
     const number = this.nextAttempt();
     const { discardable, options, shared, taps } = this;
-    const mode = modeOf(options.reveal, discardable, this.response.holdIsOver);
+    const mode = modeOf(options.reveal, discardable, this.response.isHoldOver);
     const held = { carried, discardable, holdsEnd: hasFinishFailures(options), presence: taps?.presence };
     return new Attempt<P>(this, {
       number,
@@ -231,7 +231,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     const { clocks } = this;
     if (clocks.leftMs === Number.POSITIVE_INFINITY) return turn;
     const late = Effect.sync(() => void attempt.decide({ _tag: "failed", failure: runClock, cause: undefined }));
-    return Effect.raceFirst(turn, Effect.andThen(clocks.runsOut, late));
+    return Effect.raceFirst(turn, Effect.andThen(clocks.awaitExpiry, late));
   }
 
   #startNow(attempt: Attempt<P>): void {
@@ -263,7 +263,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
 
   /** Called when the head of a response has arrived: the path works, and the next requests may go in turn. */
   onHead(path: string): void {
-    this.shared.paths.answered({ ...this.scope, path });
+    this.shared.paths.recordResponse({ ...this.scope, path });
     this.#departure?.leave();
   }
 
@@ -272,7 +272,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     if (setup.seam === undefined) return;
     const { at, proof } = setup.seam;
     this.note(number, "seam", proof);
-    this.telemetry.seam("joined", proof);
+    this.telemetry.reportSeam("joined", proof);
     this.handoff.push({ _tag: "Continued", attempt: number, at: (this.seams?.before ?? 0) + at, proof });
     Effect.runForkWith(this.services)(this.write([{ _tag: "RunContinued", attempt: number, at, proof }]));
   }
@@ -292,7 +292,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     if (failure !== undefined) {
       this.spending.recordFailure(attempt.facts.snapshot().counters.input_tokens);
       // The error that an abort causes may arrive before the abort event (L10).
-      if (this.stopper === undefined) this.stopping.heard();
+      if (this.stopper === undefined) this.stopping.checkSignal();
     }
     if (attempt.facts.snapshot().delivery === "accepted") this.shared.reached.add(this.options.provider.id);
     this.note(attempt.number, failure === undefined ? "source_ended" : "failure", failure?.kind);
@@ -303,9 +303,9 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
   }
 
   /** Listens to the caller's signal from now until the run has ended. */
-  heed(): void {
+  listenForAbort(): void {
     const { signal } = this.options;
-    if (signal !== undefined) this.stopping.heed(signal, (by) => this.stop(by));
+    if (signal !== undefined) this.stopping.listenForAbort(signal, (by) => this.stop(by));
   }
 
   /** Stops the run from outside. The first stop names the stopper; later ones only add their flag (T1). */
@@ -381,9 +381,9 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     });
   }
 
-  unrecorded(reason: string, first: boolean): void {
+  onUnrecorded(reason: string, first: boolean): void {
     if (first) this.note(this.attempts, "shown", "unrecorded");
-    this.telemetry.unrecorded(reason);
+    this.telemetry.reportUnrecorded(reason);
   }
 
   /**
@@ -403,7 +403,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     this.#writer.onTakenOver();
   }
 
-  guards(tool: string): boolean {
+  isGuarded(tool: string): boolean {
     return this.sideEffects.guarded && this.options.tools.some((it) => label(it.name) === tool);
   }
 
@@ -411,7 +411,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     const decided = this.response.lastDecided;
     if (decided?.attempt !== attempt) return Effect.void;
     // An open question is overtaken now, however long earlier writes take.
-    if (!this.grew()) return this.#late(this, decided.attempt, decided.failure);
+    if (!this.overtakeQuestion()) return this.#late(this, decided.attempt, decided.failure);
     return Effect.sync(() => this.note(attempt.number, "late_settle"));
   }
 
@@ -419,7 +419,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
   restore(run: Pick<Run<P, E, R>, "attempts" | "discardable" | "elapsedMs">, incidents: number): void {
     this.#discardable = run.discardable;
     this.#startedAt -= run.elapsedMs;
-    this.numbered(run.attempts, incidents);
+    this.restoreNumbers(run.attempts, incidents);
   }
 
   /** Records the end and ends the stream. The first end counts (L7). */
@@ -444,7 +444,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     ending(() =>
       this.#writer.writeThen([...this.#markEnded(attempt, end), this.#endOf(end)], (written) =>
         ending(() => {
-          this.#hasEnded(written, end, emit);
+          this.#onEndWritten(written, end, emit);
           over();
         }),
       ),
@@ -459,7 +459,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
     const end: StreamEnd = { state: "parked", reason: rule };
     const parked: Entry = { _tag: "RunParked", reason };
     if (this.chain === undefined || this.chain.running === 0) return this.#end(attempt, end, [parked], emit);
-    const free = Effect.andThen(this.chain.drained, this.write([parked]));
+    const free = Effect.andThen(this.chain.awaitDrain, this.write([parked]));
     return Effect.andThen(this.#end(attempt, end, [], emit), Effect.forkDetach(free));
   }
 
@@ -474,14 +474,14 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
       if (this.ledger.ended) return Effect.void;
       // The caller gets the end now, even if the store takes it later.
       const write = this.#writer.write([...this.#markEnded(attempt, end), ...entries], true);
-      return Effect.map(write, (written) => this.#hasEnded(written, end, emit));
+      return Effect.map(write, (written) => this.#onEndWritten(written, end, emit));
     });
   }
 
   /** Marks the run as ended and releases what it holds. Returns the entries that precede the end on record. */
   #markEnded(attempt: Attempt<P>, end: StreamEnd): ReadonlyArray<Entry> {
     this.ledger.ended = true;
-    this.unheed();
+    this.stopListening();
     this.taps?.presence?.clearListener(this);
     this.#options = letGo(this.#options);
     this.routes?.onRunEnd();
@@ -492,7 +492,7 @@ export class Run<P, E, R> extends RunGroups<P> implements AttemptHost<P, Attempt
   }
 
   /** Reports the end. A lost run reports `lifecycle_closed` instead (L7). */
-  #hasEnded(written: Written, end: StreamEnd, emit: () => void): void {
+  #onEndWritten(written: Written, end: StreamEnd, emit: () => void): void {
     this.#endIsRecorded = written === "recorded";
     const isOurs = written !== "lost";
     this.telemetry.reportRunEnd(isOurs ? end : { state: "stopped", reason: "lifecycle_closed" }, this.attempts);

@@ -54,7 +54,7 @@ export class RunGroups<P> {
    * Learns once, before the first decision, what was spent elsewhere before the run began. If the answer is late, fails or is not
    * a number, nothing counts as spent.
    */
-  get learned(): Effect.Effect<void> {
+  get learnSpentBefore(): Effect.Effect<void> {
     const asked = this.#spentBefore;
     if (asked === undefined) return this.#learning === undefined ? Effect.void : Deferred.await(this.#learning);
     this.#spentBefore = undefined;
@@ -104,7 +104,7 @@ export class RunGroups<P> {
   }
 
   /** Restores the numbers of a run that a previous process drove. */
-  protected numbered(attempts: number, incidents: number): void {
+  protected restoreNumbers(attempts: number, incidents: number): void {
     this.#attempts = attempts;
     this.#incidents = incidents;
   }
@@ -146,20 +146,20 @@ export class RunGroups<P> {
   }
 
   /** Stops listening to the caller's signal. */
-  unheed(): void {
-    this.#stopping?.unheed();
+  stopListening(): void {
+    this.#stopping?.stopListening();
   }
 
   get stopper(): Stopper | undefined {
     return this.#stopping?.by;
   }
 
-  get userCancelled(): boolean {
-    return this.#stopping?.userCancelled === true;
+  get isUserCancelled(): boolean {
+    return this.#stopping?.isUserCancelled === true;
   }
 
-  get lifecycleClosed(): boolean {
-    return this.#stopping?.lifecycleClosed === true;
+  get isLifecycleClosed(): boolean {
+    return this.#stopping?.isLifecycleClosed === true;
   }
 
   /** Reason why this process no longer owns the run. */
@@ -183,8 +183,8 @@ export class RunGroups<P> {
   }
 
   /** Called when facts have grown. Returns true if a question was open, which is now overtaken. */
-  protected grew(): boolean {
-    return this.#question?.grew() === true;
+  protected overtakeQuestion(): boolean {
+    return this.#question?.overtake() === true;
   }
 
   /** Completes when the end was written (or is pending) and the last attempt has closed or was abandoned. */

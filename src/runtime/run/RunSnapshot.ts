@@ -29,8 +29,8 @@ export const factsOf = <P, E, R>(
   return {
     // A repeat of a continuation that joins texts is a continuation too: if it is refused, the shown text remains.
     mode: attempt.setup.seam === undefined ? attempt.setup.mode : "continue",
-    user_cancelled: run.userCancelled,
-    lifecycle_closed: run.lifecycleClosed,
+    user_cancelled: run.isUserCancelled,
+    lifecycle_closed: run.isLifecycleClosed,
     can_continue: canContinue(run, attempt),
     continue_text: continueTextOf(run, attempt),
     resumable: resumable && attempt.cursor !== undefined,

@@ -13,8 +13,8 @@ import type { Loss } from "./Loss.ts";
 /** The stop of one run. */
 export class RunStop {
   #by: Stopper | undefined;
-  #userCancelled = false;
-  #lifecycleClosed = false;
+  #isUserCancelled = false;
+  #isLifecycleClosed = false;
   #loss: Loss | undefined;
   // Made on demand, because many idle runs stay in memory.
   #stopped: Deferred.Deferred<void> | undefined;
@@ -30,13 +30,13 @@ export class RunStop {
   }
 
   /** True if the user has cancelled the run, before or after another stop. */
-  get userCancelled(): boolean {
-    return this.#userCancelled;
+  get isUserCancelled(): boolean {
+    return this.#isUserCancelled;
   }
 
   /** True if the processor was closed, before or after another stop. */
-  get lifecycleClosed(): boolean {
-    return this.#lifecycleClosed;
+  get isLifecycleClosed(): boolean {
+    return this.#isLifecycleClosed;
   }
 
   /** Reason why this process no longer owns the run. */
@@ -55,7 +55,7 @@ export class RunStop {
 
   /** Waits until the processor closes, even if the run was stopped before. */
   get closing(): Effect.Effect<void> {
-    if (this.#lifecycleClosed) return Effect.void;
+    if (this.#isLifecycleClosed) return Effect.void;
     this.#closing ??= Deferred.makeUnsafe<void>();
     return Deferred.await(this.#closing);
   }
@@ -65,21 +65,21 @@ export class RunStop {
    *
    * @param stop called to stop the run
    */
-  heed(signal: AbortSignal, stop: (by: Stopper) => void): void {
-    const listener = () => this.heard();
+  listenForAbort(signal: AbortSignal, stop: (by: Stopper) => void): void {
+    const listener = () => this.checkSignal();
     this.#heeded = { signal, listener, stop };
     signal.addEventListener("abort", listener, { once: true });
-    this.heard();
+    this.checkSignal();
   }
 
   /** Checks the caller's signal, because the error that an abort causes may arrive before the abort event (L10). */
-  heard(): void {
+  checkSignal(): void {
     const by = stopperOfSignal(this.#heeded?.signal);
     if (by !== undefined) this.#heeded?.stop(by);
   }
 
   /** Stops listening. An error that the signal throws is its owner's, and must not keep the run from its end (L7). */
-  unheed(): void {
+  stopListening(): void {
     const heeded = this.#heeded;
     this.#heeded = undefined;
     try {
@@ -91,9 +91,9 @@ export class RunStop {
 
   /** Notes a stop (T1). `tell` wakes everything that waits for it. */
   note(by: Stopper): void {
-    if (by === "user") this.#userCancelled = true;
+    if (by === "user") this.#isUserCancelled = true;
     if (by === "lifecycle") {
-      this.#lifecycleClosed = true;
+      this.#isLifecycleClosed = true;
       if (this.#closing !== undefined) Deferred.doneUnsafe(this.#closing, Effect.void);
     }
     this.#by ??= by;

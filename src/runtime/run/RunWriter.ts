@@ -48,7 +48,7 @@ interface Owner {
   /** Called when the run may no longer act. */
   readonly onLost: (why: Loss) => void;
   /** Called when a due write was not taken. From the `first` one on, the run continues unrecorded. */
-  readonly unrecorded: (reason: string, first: boolean) => void;
+  readonly onUnrecorded: (reason: string, first: boolean) => void;
 }
 
 /** Called when a write has ended, possibly within the call. */
@@ -166,7 +166,7 @@ export class RunWriter implements Unwritten, Committer {
   /** Queues entries of a volatile run and waits until all of its entries are on record, for at most `storeWaitMs`. */
   #through(queue: Queue, entries: ReadonlyArray<Entry>, untilStopped = true): Effect.Effect<Written> {
     this.#enqueue(queue, entries);
-    const recorded = queue.recorded(this.runId, storeWaitMs);
+    const recorded = queue.awaitRecorded(this.runId, storeWaitMs);
     const stopped = Effect.as(Deferred.await(this.#owner.stopped), false);
     const isOnRecord = untilStopped ? Effect.raceFirst(recorded, stopped) : recorded;
     return Effect.map(isOnRecord, (it) => (it ? "recorded" : "away"));
@@ -224,7 +224,7 @@ export class RunWriter implements Unwritten, Committer {
     const givenUp = this.#givenUp;
     // Monotonic, because a wall clock that is set back must not block the caller (L11).
     const until = monotonicMs(clock) + storeWaitMs;
-    const retried = Effect.fnUntraced(function* (this: RunWriter, first: Written) {
+    const retryWrite = Effect.fnUntraced(function* (this: RunWriter, first: Written) {
       let written = first;
       const stopped = Deferred.await(this.#owner.stopped);
       while (written === "away" && this.#queue === undefined && !this.#hasGap && monotonicMs(clock) < until) {
@@ -235,7 +235,7 @@ export class RunWriter implements Unwritten, Committer {
       // Abandoned entries are no longer pending, but they are not on record either.
       return written === "recorded" && this.#givenUp === givenUp && !this.#hasGap;
     });
-    return (first) => retried.call(this, first);
+    return (first) => retryWrite.call(this, first);
   }
 
   /**
@@ -392,7 +392,7 @@ export class RunWriter implements Unwritten, Committer {
   #without(sending: Sending, misfit: Entry, { message, reason }: RecorderError, onDone: OnWritten): void {
     const isMeant = !sending.happened && sending.entries.includes(misfit);
     if (isNoEvidence(misfit) && !isMeant) this.#hasGap = true;
-    if (sending.isNews) this.#owner.unrecorded(reason, false);
+    if (sending.isNews) this.#owner.onUnrecorded(reason, false);
     const others = (entries: ReadonlyArray<Entry>) => entries.filter((it) => it !== misfit);
     this.#fork(
       Effect.logError(`could not record an entry of a run, and will not retry: ${message}`, {
@@ -415,7 +415,7 @@ export class RunWriter implements Unwritten, Committer {
   #onSuccess(made: Written): Written {
     this.#away = false;
     this.#backlog.remove(this);
-    this.#backlog.storeTookOne();
+    this.#backlog.onStoreAvailable();
     return made;
   }
 
@@ -423,8 +423,8 @@ export class RunWriter implements Unwritten, Committer {
   #keepForLater(reason: string, isNews: boolean): Written {
     const first = !this.#away;
     this.#away = true;
-    if (isNews) this.#owner.unrecorded(reason, first);
-    this.#fork(this.#backlog.storeTookNone(this.runId, reason));
+    if (isNews) this.#owner.onUnrecorded(reason, first);
+    this.#fork(this.#backlog.onStoreUnavailable(this.runId, reason));
     if (this.#unwritten.length > 0) this.#fork(this.#backlog.add(this));
     return "away";
   }
@@ -443,7 +443,7 @@ export class RunWriter implements Unwritten, Committer {
     if (this.#beginning) return "lost";
     const told = { run_id: this.runId, reason, entries: inOrder(sending).length };
     if (loss === undefined) {
-      this.#owner.unrecorded(reason, false);
+      this.#owner.onUnrecorded(reason, false);
       this.#fork(Effect.logError("could not record a run, and will not retry: its record is gone", told));
       return "gone";
     }

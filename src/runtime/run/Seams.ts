@@ -50,12 +50,12 @@ export class Seams<P> {
   }
 
   /** The attempt that the newest seam continues. */
-  get interrupted(): BrokenAttempt<P> | undefined {
+  get interruptedAttempt(): BrokenAttempt<P> | undefined {
     return this.#interrupted;
   }
 
   /** Called when a part leaves (M1). */
-  left(part: P, observation: Observation): void {
+  recordSent(part: P, observation: Observation): void {
     if (observation.shows === "text") this.#own += observation.characters;
     this.#safely((seam) => seam.left(part, observation));
   }
@@ -107,7 +107,7 @@ export class Seams<P> {
   }
 
   /** Starts to join the parts of an attempt. If the seam fails to start, nothing is joined. */
-  joins(plan: SeamPlan): SeamJoin<P> {
+  join(plan: SeamPlan): SeamJoin<P> {
     return this.#safely((seam) => seam.joins(plan)) ?? { take: unwritable, end: unwritable };
   }
 

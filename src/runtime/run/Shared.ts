@@ -8,7 +8,7 @@ import type * as Scope from "effect/Scope";
 import type { Prices } from "../../domain/Prices.ts";
 import { Breakers } from "../../paths/Breakers.ts";
 import { Paths, type PathsService } from "../../paths/Paths.ts";
-import { type BoundedRecorder, bounded } from "../../recorder/BoundedRecorder.ts";
+import { type BoundedRecorder, toBounded } from "../../recorder/BoundedRecorder.ts";
 import { RunRecorder } from "../../recorder/RunRecorder.ts";
 import { make as makeQueue, type Queue, WriteQueue } from "../../recorder/WriteQueue.ts";
 import type { HeldPool } from "../attempt/Reveal.ts";
@@ -79,7 +79,7 @@ export const make = Effect.fnUntraced(function* (
   drawn: string,
 ): Effect.fn.Return<Shared, never, RunRecorder | UserDecisions | ToolGuard | Scope.Scope> {
   const service = yield* RunRecorder;
-  const recorder = bounded(service);
+  const recorder = toBounded(service);
   const groups = new Groups();
   const paths = yield* pathsHere;
   return {

@@ -78,7 +78,7 @@ export class Spending {
   }
 
   /** Books the cost of an abandoned response (S5). A repeat that a person asks for is paid by the budget that the person gives (S1). */
-  gaveUp(cost: Tokens.TokenCost): void {
+  addAbandonedCost(cost: Tokens.TokenCost): void {
     if (!this.#hasFailed) return;
     this.#wastedTokens = Tokens.sum(this.#wastedTokens, Tokens.total(cost));
     this.#tokensEstimated ||= cost.estimated;
@@ -100,12 +100,12 @@ export class Spending {
   }
 
   /** Called when a person lets the run continue. Resets the waited time but not the rest of the budget. */
-  mayWaitAnew(): void {
+  resetWaited(): void {
     this.#waitedMs = 0;
   }
 
   /** Counts a retry that starts (S3). */
-  retried({ isAfterEmpty, isAfterShown, isAfterStall, isFree }: Retry): void {
+  countRetry({ isAfterEmpty, isAfterShown, isAfterStall, isFree }: Retry): void {
     if (isFree) {
       this.#notProcessedRetries += 1;
       return;
@@ -117,17 +117,17 @@ export class Spending {
   }
 
   /** Returns the newest retry to the budget: the provider does not support its form of request and has done nothing. */
-  gaveBack(): void {
+  uncountRetry(): void {
     this.#autoRetries = Math.max(0, this.#autoRetries - 1);
   }
 
   /** Counts an attempt to renew the credentials, successful or not. */
-  refreshed(): void {
+  countRefresh(): void {
     this.#credentialRefreshes += 1;
   }
 
   /** Called when a person asks for a retry, which comes with a fresh budget (S1). */
-  renewed(): void {
+  renewBudget(): void {
     this.#set(fresh);
     this.#hasFailed = false;
     this.#hadFailed = false;

@@ -87,7 +87,7 @@ export class RunTelemetry<R> {
       // A model that has completed a request gets its own series.
       if (failure === undefined) Measures.providerLabels(this.#run.provider, this.services, true);
       this.#measure(Measures.attempts, 1, { "stream_recovery.mode": mode, "error.type": failure?.kind });
-      this.#progressed(attempt);
+      this.#measureProgress(attempt);
       if (failure?.kind === "stalled") {
         this.#measure(Measures.watchdogFires, 1, { "stream_recovery.clock": failure.clock });
         this.#event(live, "stream_recovery.watchdog_fired", { "stream_recovery.clock": failure.clock });
@@ -101,7 +101,7 @@ export class RunTelemetry<R> {
   }
 
   /** Reports an attempt that did not close within its grace period. */
-  abandoned(attempt: SeenAttempt): void {
+  reportAbandoned(attempt: SeenAttempt): void {
     this.#safely(() => {
       this.#measure(Measures.abandonedAttempts, 1, { "stream_recovery.mode": attempt.setup.mode });
       this.#event(this.#span, "stream_recovery.attempt_abandoned", { "stream_recovery.attempt": attempt.number });
@@ -129,12 +129,12 @@ export class RunTelemetry<R> {
   }
 
   /** Reports a write that the store did not take. The run shows its output unrecorded until the store is back. */
-  unrecorded(reason: string): void {
+  reportUnrecorded(reason: string): void {
     this.#safely(() => this.#measure(Measures.unrecorded, 1, { "error.type": reason }));
   }
 
   /** Reports the outcome for shown text that broke: it was continued, could not be joined, or is not continued. */
-  seam(outcome: "joined" | "unproven" | "refused", reason: string): void {
+  reportSeam(outcome: "joined" | "unproven" | "refused", reason: string): void {
     this.#safely(() => {
       const attributes = { "stream_recovery.outcome": outcome, "stream_recovery.reason": reason };
       this.#measure(Measures.seams, 1, attributes);
@@ -143,7 +143,7 @@ export class RunTelemetry<R> {
   }
 
   /** Reports a scheduled retry at debug level, because the run recovers by itself. */
-  retrying(incident: RunIncident): void {
+  reportRetry(incident: RunIncident): void {
     this.#log("debug", incident.message, logAnnotations(incident));
   }
 
@@ -166,7 +166,7 @@ export class RunTelemetry<R> {
     });
   }
 
-  asking(incident: RunIncident): void {
+  reportQuestion(incident: RunIncident): void {
     this.#log("warning", incident.message, logAnnotations(incident));
   }
 
@@ -184,7 +184,7 @@ export class RunTelemetry<R> {
   }
 
   /** Counts the tokens and the cost of a response that was used or wasted. */
-  paid(outcome: "used" | "wasted", tokens: Tokens.TokenCost): void {
+  reportCost(outcome: "used" | "wasted", tokens: Tokens.TokenCost): void {
     this.#safely(() => {
       const attributes = {
         "stream_recovery.outcome": outcome,
@@ -201,19 +201,19 @@ export class RunTelemetry<R> {
   }
 
   /** Counts the cost of the run's last response when the run has ended. A parked run continues. */
-  #paidLast({ reason, state }: StreamEnd): void {
+  #reportLastCost({ reason, state }: StreamEnd): void {
     const { chain, options } = this.#run;
     if (chain === undefined || state === "parked") return;
     const isUsed = state === "completed" || reason === "accepted_partial" || reason === "consumer_finished";
     const facts = chain.links.map((link) => link.facts.snapshot());
-    this.paid(
+    this.reportCost(
       isUsed ? "used" : "wasted",
       Tokens.ofResponse(facts, isUsed ? undefined : this.#last?.failure, options.requestTokens),
     );
   }
 
   reportRunEnd(end: StreamEnd, attempts: number): void {
-    this.#paidLast(end);
+    this.#reportLastCost(end);
     this.#safely(() => {
       const completed = end.state === "completed";
       const how = !completed ? end.state : attempts > 1 ? "recovered" : "completed";
@@ -236,7 +236,7 @@ export class RunTelemetry<R> {
   }
 
   /** Measures the times that end with an attempt's first progress. */
-  #progressed(attempt: SeenAttempt): void {
+  #measureProgress(attempt: SeenAttempt): void {
     const at = attempt.watch?.firstProgressAt;
     if (at === undefined) return;
     const attributes = { "stream_recovery.mode": attempt.setup.mode };
@@ -295,7 +295,7 @@ export class RunTelemetry<R> {
   }
 
   #event(span: Tracer.Span | undefined, name: string, attributes: Attributes): void {
-    span?.event(name, this.#clock.currentTimeNanosUnsafe(), defined(attributes));
+    span?.event(name, this.#clock.currentTimeNanosUnsafe(), withoutUndefined(attributes));
   }
 
   /** Returns the attributes that identify every span of the run. They are set at the end of a span, so that waiting runs do not hold them. */
@@ -345,7 +345,7 @@ export interface StreamEnd {
 /** Ends that the caller has asked for, so they need no warning. */
 const wanted: ReadonlySet<string> = new Set(["user_cancelled", "lifecycle_closed"]);
 
-const defined = (attributes: Attributes): Record<string, unknown> =>
+const withoutUndefined = (attributes: Attributes): Record<string, unknown> =>
   Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== undefined));
 
 const setAll = (span: Tracer.Span, attributes: Attributes): void => {

@@ -71,7 +71,7 @@ export class Fence {
   }
 
   /** Completes when no handler is running. */
-  get drained(): Effect.Effect<void> {
+  get awaitDrain(): Effect.Effect<void> {
     return Effect.suspend(() => {
       if (this.#running === 0) return Effect.void;
       this.#drained ??= Deferred.makeUnsafe<void>();

@@ -38,15 +38,15 @@ export interface LedgerAttempt {
   readonly number: number;
   readonly fence: Fence;
   readonly facts: FactsFold;
-  /** `toolStarted` and `toolEnded` bracket a handler: the attempt's clocks pause while one runs. */
-  readonly toolStarted: () => void;
-  readonly toolEnded: () => void;
+  /** `onToolStart` and `onToolEnd` bracket a handler: the attempt's clocks pause while one runs. */
+  readonly onToolStart: () => void;
+  readonly onToolEnd: () => void;
 }
 
 /** The parts of a run that the ledger uses. */
 export interface LedgerRun {
   /** Returns true if calls of this tool can only start through the guard. */
-  readonly guards: (tool: string) => boolean;
+  readonly isGuarded: (tool: string) => boolean;
   /** Commits the attempt's facts, or keeps them while the store is unavailable. */
   readonly recordFacts: (attempt: LedgerAttempt) => Effect.Effect<unknown>;
   /** Commits the attempt's facts before a handler starts, waiting for a store that is unavailable. Returns true if it succeeded. */
@@ -177,11 +177,11 @@ export class ToolLedger {
   enter(call: LedgerCall, tool: string, byId: boolean): Effect.Effect<Entered | "superseded" | "already_dispatched"> {
     return Effect.map(
       call.owner.fence.pass((): Entered | "already_dispatched" => {
-        if (call.state !== "handed_over" || (byId && this.#twinIsOpen(call))) return "already_dispatched";
+        if (call.state !== "handed_over" || (byId && this.#hasOpenTwin(call))) return "already_dispatched";
         call.state = "dispatched";
         call.owner.facts.dispatched(call.key, tool);
         call.owner.fence.addHandler();
-        call.owner.toolStarted();
+        call.owner.onToolStart();
         return this.#makeEntered(call, tool);
       }),
       (entered) => entered ?? "superseded",
@@ -197,7 +197,7 @@ export class ToolLedger {
    * Returns the runtime calls of these attempts whose outcome is unknown. The facts decide, because they also hold calls that no
    * guard has seen.
    */
-  unsettled(owners: ReadonlyArray<LedgerAttempt>): ReadonlyArray<OpenCall> {
+  unsettledCalls(owners: ReadonlyArray<LedgerAttempt>): ReadonlyArray<OpenCall> {
     return owners.flatMap((owner) =>
       owner.facts
         .snapshot()
@@ -237,7 +237,7 @@ export class ToolLedger {
       id: it.id,
       tool: it.tool,
       outcome:
-        it.verdict ?? (it.state === "handed_over" && !this.#run.guards(it.tool) ? "unknown" : outcomes[it.state]),
+        it.verdict ?? (it.state === "handed_over" && !this.#run.isGuarded(it.tool) ? "unknown" : outcomes[it.state]),
     }));
   }
 
@@ -250,7 +250,7 @@ export class ToolLedger {
   }
 
   /** While one of two calls with the same provider id is in progress, that id is ambiguous. */
-  #twinIsOpen(call: LedgerCall): boolean {
+  #hasOpenTwin(call: LedgerCall): boolean {
     return this.#calls.some(
       (it) => it !== call && it.id === call.id && (it.state === "dispatched" || it.state === "outcome_unknown"),
     );
@@ -258,9 +258,9 @@ export class ToolLedger {
 
   #makeEntered(call: LedgerCall, tool: string): Entered {
     const { owner } = call;
-    const left = () => {
+    const endHandler = () => {
       owner.fence.removeHandler();
-      owner.toolEnded();
+      owner.onToolEnd();
     };
     return {
       recordDispatch: Effect.map(this.#run.recordDispatch(owner), (recorded) =>
@@ -269,7 +269,7 @@ export class ToolLedger {
       leave: () => {
         // The facts stay dispatched: they only grow, and this is the stricter side.
         call.state = "handed_over";
-        left();
+        endHandler();
       },
       stoppable: (handler) =>
         Effect.raceFirst(
@@ -284,7 +284,7 @@ export class ToolLedger {
           // Evaluated in the step in which the facts grow: a decision after this line has read them, so the outcome is not late.
           const late = this.#run.onLateSettle(owner);
           // A recovery that waits for the handler to end continues only after its outcome has been processed.
-          return Effect.ensuring(Effect.andThen(this.#run.recordFacts(owner), late), Effect.sync(left));
+          return Effect.ensuring(Effect.andThen(this.#run.recordFacts(owner), late), Effect.sync(endHandler));
         }),
     };
   }

@@ -56,7 +56,7 @@ const itemEvents = (item: Item, index: number, chunk: (delta: object) => object)
       return [frame("error", { error: { message, type, param: null, code } })];
     }
     case "call":
-      return item.call.executor === "provider" ? [executed(item, chunk)] : callEvents(item, index, chunk);
+      return item.call.executor === "provider" ? [executedEvent(item, chunk)] : callEvents(item, index, chunk);
   }
 };
 
@@ -77,7 +77,7 @@ const callEvents = (item: CallItem, index: number, chunk: (delta: object) => obj
 const whole = (item: CallItem, at: number) => (at === item.pieces.length - 1 && !item.cut ? { call: item.call } : {});
 
 /** Chat has no standard event for a tool that the provider ran. Groq's compound models send `executed_tools`. */
-const executed = (item: CallItem, chunk: (delta: object) => object): AnswerEvent =>
+const executedEvent = (item: CallItem, chunk: (delta: object) => object): AnswerEvent =>
   frame(
     "call",
     chunk({

@@ -31,15 +31,15 @@ export interface Conversations {
   readonly next: (script: string) => Answer | undefined;
   /** True if every request belongs to the main script, so that a break may come before its path is known. */
   readonly mainOnly: boolean;
-  readonly recorded: (answer: Answer) => Uint8Array | undefined;
+  readonly recordingOf: (answer: Answer) => Uint8Array | undefined;
   /** Finds the answer that a resuming request continues; undefined if its cursor names none. */
-  readonly resumed: (head: RequestReader.RequestHead, script: string) => Plan.Resumed | undefined;
+  readonly findResumed: (head: RequestReader.RequestHead, script: string) => Plan.Resumed | undefined;
   /** Finds the answer that a request continues, by its body; undefined if it continues none. */
-  readonly cut: (body: string, script: string) => CutAnswer | undefined;
+  readonly findCut: (body: string, script: string) => CutAnswer | undefined;
   /** True if some answer continues the text of its request, so that request bodies are kept. */
   readonly keepsBodies: boolean;
   /** Remembers an answer that a later request may resume or continue. */
-  readonly answered: (script: string, request: number, answer: Answer) => void;
+  readonly rememberAnswer: (script: string, request: number, answer: Answer) => void;
   readonly beforeBreak: (request: RequestLog) => Effect.Effect<void>;
   readonly log: FaultLog;
 }
@@ -87,13 +87,13 @@ export const serve = Effect.fnUntraced(function* (socket: Socket, connection: nu
       yield* refuse(socket, inbox, row, answer === undefined ? 500 : 404, "unscripted", end);
       return;
     }
-    const resumed = answer.resume === undefined ? undefined : server.resumed(head, row.script);
-    const before = answer.goes_on === undefined ? undefined : server.cut(body, row.script);
+    const resumed = answer.resume === undefined ? undefined : server.findResumed(head, row.script);
+    const before = answer.goes_on === undefined ? undefined : server.findCut(body, row.script);
     const cutAnswer = before === undefined ? undefined : { ...before, ...answer.goes_on };
-    if (answer.resume === undefined && cutAnswer === undefined) server.answered(row.script, row.number, answer);
+    if (answer.resume === undefined && cutAnswer === undefined) server.rememberAnswer(row.script, row.number, answer);
     if (answer.resume !== undefined && resumed === undefined)
       return yield* refuse(socket, inbox, row, 404, "refused", end);
-    const plan = Plan.make(answer, protocol, row.number, server.recorded(answer), { resumed, cut: cutAnswer });
+    const plan = Plan.make(answer, protocol, row.number, server.recordingOf(answer), { resumed, cut: cutAnswer });
     row.protocol = protocol.id;
     const keep = yield* play({
       socket,
@@ -103,7 +103,7 @@ export const serve = Effect.fnUntraced(function* (socket: Socket, connection: nu
       answer,
       protocol,
       beforeBreak: Effect.suspend(() => server.beforeBreak(structuredClone(row))),
-      changed: server.log.changed,
+      onChange: server.log.wake,
       end: (outcome) => end(row, outcome),
     });
     if (!keep) return;
@@ -137,12 +137,12 @@ const readRequest = Effect.fnUntraced(function* (
     const head = reader.head();
     const route = head === undefined ? undefined : server.route(head);
     describe(row, reader, head, route);
-    server.log.changed();
+    server.log.wake();
     if (reader.problem() !== undefined) return { type: "refused" };
     const script = route?.script ?? (server.mainOnly ? "" : undefined);
     if (script === undefined) continue;
     const early = server.peek(script)?.break;
-    if (early?.at === "accept" || (early?.at === "request" && reader.received() >= early.n)) {
+    if (early?.at === "accept" || (early?.at === "request" && reader.receivedBytes() >= early.n)) {
       server.next(script);
       return { type: "broken", break: early };
     }
@@ -160,7 +160,7 @@ const describe = (
   head: RequestReader.RequestHead | undefined,
   route: { readonly script: string; readonly path: string } | undefined,
 ): void => {
-  row.bytes_received = reader.received();
+  row.bytes_received = reader.receivedBytes();
   row.body_bytes = reader.bodyBytes();
   if (head === undefined || route === undefined) return;
   row.method = head.method;

@@ -159,7 +159,7 @@ const judgeTools = (evidence: Evidence, final: ReadonlyArray<RequestLog>) => {
   };
 };
 
-const parsed = (input: unknown): unknown => {
+const tryParse = (input: unknown): unknown => {
   if (typeof input !== "string") return input;
   try {
     return JSON.parse(input);
@@ -169,20 +169,20 @@ const parsed = (input: unknown): unknown => {
   }
 };
 
-const canonical = (input: unknown): string => JSON.stringify(sorted(parsed(input)));
+const canonical = (input: unknown): string => JSON.stringify(sortKeys(tryParse(input)));
 
-const sorted = (value: unknown): unknown => {
-  if (Array.isArray(value)) return value.map(sorted);
+const sortKeys = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(sortKeys);
   if (typeof value !== "object" || value === null) return value;
   return Object.fromEntries(
     Object.entries(value)
       .sort(([a], [b]) => (a < b ? -1 : 1))
-      .map(([key, item]) => [key, sorted(item)]),
+      .map(([key, item]) => [key, sortKeys(item)]),
   );
 };
 
 const serialOf = (input: unknown): string | undefined => {
-  const value = parsed(input);
+  const value = tryParse(input);
   if (typeof value === "object" && value !== null && "serial" in value && typeof value.serial === "string")
     return value.serial;
   return typeof value === "string" ? /r\d+\.t\d+/.exec(value)?.[0] : undefined;

@@ -61,9 +61,9 @@ export interface FaultLog {
   /** Ends a row. A row that has ended stays as it is. */
   readonly end: (row: OpenLog, outcome: RequestOutcome, ended_ms: number) => void;
   /** Wakes every `until` after a row has changed. */
-  readonly changed: () => void;
+  readonly wake: () => void;
   readonly rows: () => ReadonlyArray<RequestLog>;
-  readonly omitted: () => number;
+  readonly omittedCount: () => number;
   /** Waits until `look` returns a value. */
   readonly until: <A>(look: (rows: ReadonlyArray<RequestLog>) => A | undefined) => Effect.Effect<A>;
 }
@@ -74,7 +74,7 @@ export const make = (): FaultLog => {
   const watchers = new Watchers();
   let opened = 0;
   let omitted = 0;
-  const changed = () => watchers.wake();
+  const wakeAll = () => watchers.wake();
   return {
     open: (connection, reused, started_ms) => {
       opened += 1;
@@ -94,19 +94,19 @@ export const make = (): FaultLog => {
         omitted += 1;
       }
       rows.push(row);
-      changed();
+      wakeAll();
       return row;
     },
     end: (row, outcome, ended_ms) => {
       if (row.outcome !== "open") return;
       row.outcome = outcome;
       row.ended_ms = ended_ms;
-      changed();
+      wakeAll();
     },
-    changed,
+    wake: wakeAll,
     rows: () =>
       rows.map((row) => ({ ...row, text: [...row.text], reasoning: [...row.reasoning], calls: [...row.calls] })),
-    omitted: () => omitted,
+    omittedCount: () => omitted,
     until: (look) =>
       watchers.until(() => {
         const value = look(rows);

@@ -154,7 +154,7 @@ const conversations = (
       return answer;
     },
     mainOnly: scripts.size === 1,
-    recorded: (answer) => (answer.raw_file === undefined ? undefined : recorded.get(answer.raw_file)),
+    recordingOf: (answer) => (answer.raw_file === undefined ? undefined : recorded.get(answer.raw_file)),
     keepsBodies: [...scripts.values()].some((answers) => answers.some(({ goes_on }) => goes_on !== undefined)),
     ...resumptions(),
     beforeBreak,
@@ -172,14 +172,14 @@ const resumableMax = 10_000;
  * answer of its conversation after `Last-Event-ID`. Without a cursor the whole answer is sent. A continuation request
  * continues the last answer of its conversation that was not itself a resumption or continuation.
  */
-const resumptions = (): Pick<Conversations, "answered" | "cut" | "resumed"> => {
+const resumptions = (): Pick<Conversations, "rememberAnswer" | "findCut" | "findResumed"> => {
   const given: Array<{ readonly script: string; readonly request: number; readonly answer: Answer }> = [];
   return {
-    answered: (script, request, answer) => {
+    rememberAnswer: (script, request, answer) => {
       given.push({ script, request, answer });
       if (given.length > resumableMax) given.shift();
     },
-    cut: (body, script) => {
+    findCut: (body, script) => {
       const text = givenText(Json.parse(body)?.json);
       const found = text && given.findLast((it) => it.script === script && hasText(it.answer));
       return found === undefined || text === undefined
@@ -190,7 +190,7 @@ const resumptions = (): Pick<Conversations, "answered" | "cut" | "resumed"> => {
             ...(found.answer.content === undefined ? {} : { content: found.answer.content }),
           };
     },
-    resumed: (head, script) => {
+    findResumed: (head, script) => {
       const { pathname, searchParams } = new URL(head.target, "http://fault");
       const response = /\/responses\/resp_r(\d+)$/.exec(pathname)?.[1];
       const found = given.findLast((it) =>

@@ -26,7 +26,7 @@ export interface Playback {
   readonly protocol: AnswerProtocol;
   readonly beforeBreak: Effect.Effect<void>;
   /** Called when the request's row has changed. */
-  readonly changed: () => void;
+  readonly onChange: () => void;
   readonly end: (outcome: RequestOutcome) => void;
 }
 
@@ -94,12 +94,12 @@ export const breakOff = (
   });
 
 /** Writes to the socket, and records the byte count, the body hash and the serials. */
-const sender = ({ answer, changed, plan, protocol, row, socket }: Playback) => {
+const sender = ({ answer, onChange, plan, protocol, row, socket }: Playback) => {
   const hash = createHash("sha256");
   const raw = (bytes: Uint8Array) =>
     Effect.suspend(() => {
       row.bytes_sent += bytes.byteLength;
-      return Effect.tap(write(socket, bytes), () => Effect.sync(changed));
+      return Effect.tap(write(socket, bytes), () => Effect.sync(onChange));
     });
   const body = (bytes: Uint8Array) =>
     Effect.suspend(() => {

@@ -27,7 +27,7 @@ export interface RequestReader {
   /** The reason why the request cannot be read. A broken request stays broken. */
   readonly problem: () => string | undefined;
   /** Bytes received for this request, including its head. */
-  readonly received: () => number;
+  readonly receivedBytes: () => number;
   readonly bodyBytes: () => number;
   /** SHA-256 of the body so far, in hex. */
   readonly bodyHash: () => string;
@@ -69,7 +69,7 @@ class Reader implements RequestReader {
   readonly head = () => this.#head;
   readonly complete = () => this.#complete;
   readonly problem = () => this.#problem;
-  readonly received = () => this.#received;
+  readonly receivedBytes = () => this.#received;
   readonly bodyBytes = () => this.#bodyBytes;
   readonly bodyHash = () => this.#hash.copy().digest("hex");
   readonly body = () => Buffer.concat(this.#kept).toString();

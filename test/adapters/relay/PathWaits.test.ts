@@ -40,7 +40,7 @@ const world = (...attempts: ReadonlyArray<ReadonlyArray<Step>>) => {
     },
   });
   const begin = Effect.gen(function* () {
-    (yield* Paths).wasReached(id);
+    (yield* Paths).markReached(id);
     return over(yield* played.timed);
   });
   return { network, path, begin, played, seen, transport: over(played.transport) };

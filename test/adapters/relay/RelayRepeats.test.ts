@@ -140,9 +140,9 @@ describe("RelayRepeats", () => {
     Effect.gen(function* () {
       const repeats = new RelayRepeats();
       yield* repeats.tell(request("{}"), told);
-      yield* repeats.completed(request('{"a":1}'));
+      yield* repeats.forgetResponse(request('{"a":1}'));
       assert.isDefined(yield* repeats.recall(request("{}")));
-      yield* repeats.completed(request("{}"));
+      yield* repeats.forgetResponse(request("{}"));
       assert.isUndefined(yield* repeats.recall(request("{}", { "x-stainless-retry-count": "1" })));
     }),
   );

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Effect, Fiber, Layer, Option } from "effect";
 import { TestClock } from "effect/testing";
 import { answer } from "../../../src/cli/runs/answer.ts";
-import { exported } from "../../../src/cli/runs/export.ts";
+import { exportOne } from "../../../src/cli/runs/export.ts";
 import { list } from "../../../src/cli/runs/list.ts";
 import { prune } from "../../../src/cli/runs/prune.ts";
 import { show } from "../../../src/cli/runs/show.ts";
@@ -335,7 +335,7 @@ describe("stream-recovery runs watch, export and prune", () => {
   it.effect("exports a run without its ids", () =>
     Effect.gen(function* () {
       yield* having(mixed);
-      const { stdout } = yield* printed(exported("run-b", [], Option.none()));
+      const { stdout } = yield* printed(exportOne("run-b", [], Option.none()));
       assert.strictEqual(Json.record(Json.parse(stdout)?.json)?.export, "run");
       assert.notInclude(stdout, "run-b");
     }).pipe(Effect.provide(layer)),

@@ -26,11 +26,11 @@ describe("the pulse of a worker", () => {
   it("hangs until it answers, even if it counted as hanging before", () => {
     const pulse = new Pulse();
     turns(pulse, turnsMax);
-    assert.isFalse(pulse.hangs);
+    assert.isFalse(pulse.isHanging);
     turns(pulse, 1);
-    assert.isTrue(pulse.hangs);
+    assert.isTrue(pulse.isHanging);
     pulse.onAnswer();
-    assert.isFalse(pulse.hangs);
+    assert.isFalse(pulse.isHanging);
   });
 
   it("has a longer limit than the lease of its runs", () => {

@@ -10,7 +10,7 @@ const pauses = (
 ): ReadonlyArray<number | "give_up"> => {
   let deaths = Restarts.none;
   return served.map((servedMs) => {
-    const next = Restarts.died(deaths, { ...crash, ...death, servedMs });
+    const next = Restarts.decideReplacement(deaths, { ...crash, ...death, servedMs });
     if (next === "give_up") return next;
     deaths = next.deaths;
     return next.pauseMs;
@@ -42,7 +42,7 @@ describe("the replacement of a worker that has died", () => {
   it("is tried for as long as the store is away, which counts as no death", () => {
     let deaths = Restarts.none;
     const next = (mayPass: boolean) => {
-      const found = Restarts.died(deaths, { ...crash, mayPass });
+      const found = Restarts.decideReplacement(deaths, { ...crash, mayPass });
       if (found === "give_up") return found;
       deaths = found.deaths;
       return found.pauseMs;
@@ -57,7 +57,7 @@ describe("the replacement of a worker that has died", () => {
     assert.deepStrictEqual(pauses(often, { isAlone: false }), [0, 250, 500, 1_000, 30_000, 30_000, 30_000]);
     let deaths = Restarts.none;
     const next = (isAlone: boolean) => {
-      const found = Restarts.died(deaths, { ...crash, isAlone });
+      const found = Restarts.decideReplacement(deaths, { ...crash, isAlone });
       if (found !== "give_up") deaths = found.deaths;
       return found === "give_up" ? found : found.pauseMs;
     };

@@ -2,10 +2,10 @@ import { readdirSync, writeFileSync } from "node:fs";
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Exit, Metric, Scope } from "effect";
 import {
+  addWorkerNumber,
   lastingRows,
   type MetricRow,
   type MetricRows,
-  numbered,
   rowsOf,
   sum,
 } from "../../../src/gateway/api/MetricRows.ts";
@@ -55,8 +55,15 @@ describe("the totals of several workers", () => {
     const down: MetricRow = { _tag: "Gauge", id: "stream_recovery_gateway_path_down", attributes: {}, value: 1 };
     const taken: MetricRow = { ...down, id: "stream_recovery_gateway_config_generation", value: 2 };
     const rows = sum([
-      numbered(1, [...registry(0.3), counter(1, { a: "x", b: "y" }), memory, down, taken]),
-      numbered(2, [...registry(40), counter(1, { b: "y", a: "x" }), counter(1, { a: "z" }), memory, down, taken]),
+      addWorkerNumber(1, [...registry(0.3), counter(1, { a: "x", b: "y" }), memory, down, taken]),
+      addWorkerNumber(2, [
+        ...registry(40),
+        counter(1, { b: "y", a: "x" }),
+        counter(1, { a: "z" }),
+        memory,
+        down,
+        taken,
+      ]),
     ]);
     assert.deepStrictEqual(countOf(rows), [2, 1]);
     const histogram = rows.find((row) => row._tag === "Histogram");

@@ -46,7 +46,7 @@ const way = (isWell: () => boolean) => {
   return { asked, way: { probe, dropIdle: () => undefined } };
 };
 
-const admission = { scope, maxRetryAfterMs: 60_000, withinMs: 600_000, told: () => {} };
+const admission = { scope, maxRetryAfterMs: 60_000, withinMs: 600_000, onWait: () => {} };
 
 /** Runs everything that is due, its consequences, and the notifications of them. */
 const settled = Effect.repeat(TestClock.adjust(1), { times: 3 });
@@ -69,11 +69,11 @@ describe("an outage found by one of several workers", () => {
       const [one, other] = [way(() => isWell), way(() => isWell)];
       first.attach(scope.path, one.way);
       second.attach(scope.path, other.way);
-      first.answered(scope);
+      first.recordResponse(scope);
       yield* settled;
       assert.isTrue(second.hasReached(scope.path));
       isWell = false;
-      yield* Effect.forkScoped(first.unconnected(scope, "ECONNREFUSED"), { startImmediately: true });
+      yield* Effect.forkScoped(first.recordConnectFailure(scope, "ECONNREFUSED"), { startImmediately: true });
       yield* settled;
       assert.deepStrictEqual([stateOf(first), stateOf(second)], ["down", "down"]);
       assert.strictEqual(other.asked.times, 1);
@@ -95,8 +95,8 @@ describe("an outage found by one of several workers", () => {
       const [one, other] = [way(() => false), way(() => true)];
       first.attach(scope.path, { ...one.way, probe: Effect.delay(one.way.probe, 100) });
       second.attach(scope.path, other.way);
-      first.answered(scope);
-      yield* Effect.forkScoped(first.unconnected(scope, "ECONNREFUSED"), { startImmediately: true });
+      first.recordResponse(scope);
+      yield* Effect.forkScoped(first.recordConnectFailure(scope, "ECONNREFUSED"), { startImmediately: true });
       yield* TestClock.adjust(100);
       assert.deepStrictEqual([stateOf(first), stateOf(second)], ["down", "up"]);
       assert.isTrue(second.isOpen(scope));
@@ -113,9 +113,9 @@ describe("an outage found by one of several workers", () => {
     Effect.gen(function* () {
       const { first, second, start } = yield* two;
       first.attach(scope.path, way(() => false).way);
-      first.answered(scope);
-      second.answered({ ...scope, path: "https://other.example" });
-      yield* Effect.forkScoped(first.unconnected(scope, "ECONNREFUSED"), { startImmediately: true });
+      first.recordResponse(scope);
+      second.recordResponse({ ...scope, path: "https://other.example" });
+      yield* Effect.forkScoped(first.recordConnectFailure(scope, "ECONNREFUSED"), { startImmediately: true });
       yield* settled;
       const third = yield* start(2);
       yield* settled;
@@ -139,9 +139,9 @@ describe("an outage found by one of several workers", () => {
         const [one, other] = [way(() => isWell), way(() => isWell || sibling === "reaches it")];
         first.attach(scope.path, one.way);
         second?.attach(scope.path, other.way);
-        first.answered(scope);
+        first.recordResponse(scope);
         const fails = (paths: Paths["Service"]) =>
-          Effect.forkScoped(paths.unconnected(scope, "ECONNREFUSED"), { startImmediately: true });
+          Effect.forkScoped(paths.recordConnectFailure(scope, "ECONNREFUSED"), { startImmediately: true });
         yield* fails(first);
         yield* settled;
         isWell = true;
@@ -164,7 +164,7 @@ describe("an outage found by one of several workers", () => {
     Effect.gen(function* () {
       const { first, second, start, store } = yield* two;
       const stranger = yield* start(1, "another");
-      first.answered(scope);
+      first.recordResponse(scope);
       yield* settled;
       assert.deepStrictEqual(
         [second, stranger].map((paths) => paths.hasReached(scope.path)),
@@ -187,8 +187,8 @@ describe("an outage found by one of several workers", () => {
       const { first, second } = yield* two;
       let isWell = false;
       for (const paths of [first, second]) paths.attach(scope.path, way(() => isWell).way);
-      first.answered(scope);
-      yield* Effect.forkScoped(first.unconnected(scope, "ECONNREFUSED"), { startImmediately: true });
+      first.recordResponse(scope);
+      yield* Effect.forkScoped(first.recordConnectFailure(scope, "ECONNREFUSED"), { startImmediately: true });
       yield* settled;
       const waiting = yield* Effect.forEach(
         Array.from({ length: 4 * firstWave }, (_, n) => (n % 2 === 0 ? first : second)),

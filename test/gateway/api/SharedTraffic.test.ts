@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Effect, Layer } from "effect";
-import { merged } from "../../../src/gateway/api/PathBoard.ts";
+import { mergePaths } from "../../../src/gateway/api/PathBoard.ts";
 import * as SharedTraffic from "../../../src/gateway/api/SharedTraffic.ts";
 import { Traffic } from "../../../src/gateway/api/Traffic.ts";
 import { TrafficMeter } from "../../../src/gateway/proxy/TrafficMeter.ts";
@@ -50,7 +50,7 @@ describe("the paths of several workers", () => {
       waiting: 2,
       code: "ECONNREFUSED",
     };
-    const rows = merged([[{ ...up, waiting: 1 }], [down, { ...up, path: "q" }]]);
+    const rows = mergePaths([[{ ...up, waiting: 1 }], [down, { ...up, path: "q" }]]);
     assert.deepStrictEqual(rows, [
       { ...down, reached: true, waiting: 3 },
       { ...up, path: "q" },
@@ -62,7 +62,7 @@ describe("the paths of several workers", () => {
       ...up,
       cooldowns: [{ kind: "rate_limited", model, until }],
     });
-    const [row] = merged([[cooling(7)], [cooling(9)], [cooling(8, "n")]]);
+    const [row] = mergePaths([[cooling(7)], [cooling(9)], [cooling(8, "n")]]);
     assert.deepStrictEqual(
       row?.cooldowns.map(({ model, until }) => [model, until]),
       [

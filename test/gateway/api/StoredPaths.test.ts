@@ -37,7 +37,7 @@ describe("delays that a provider announces to one of several gateways", () => {
   it.effect("hold at each of them, for the announced time, and at one that starts meanwhile", () =>
     Effect.gen(function* () {
       const { first, node, second } = yield* nodes;
-      first.refused(scope, refusal);
+      first.recordRefusal(scope, refusal);
       yield* told;
       for (const paths of [first, second]) assert.strictEqual(cooldownMs(paths), 4_999);
       assert.isTrue(second.isOpen({ ...scope, credential: "d".repeat(32) }));
@@ -54,7 +54,7 @@ describe("delays that a provider announces to one of several gateways", () => {
   it.effect("are as old at a gateway that starts meanwhile as they really are", () =>
     Effect.gen(function* () {
       const { first, node } = yield* nodes;
-      first.refused(scope, { ...refusal, waitMs: 100_000 });
+      first.recordRefusal(scope, { ...refusal, waitMs: 100_000 });
       yield* TestClock.adjust(50_000);
       const third = yield* node;
       yield* told;
@@ -68,7 +68,7 @@ describe("delays that a provider announces to one of several gateways", () => {
       const { first, second, store } = yield* nodes;
       yield* told;
       store.isMute = true;
-      first.refused(scope, refusal);
+      first.recordRefusal(scope, refusal);
       yield* told;
       assert.isTrue(second.isOpen(scope));
       store.say({ _tag: "Look" });
@@ -82,7 +82,7 @@ describe("delays that a provider announces to one of several gateways", () => {
       const { first, second, store } = yield* nodes;
       // A delay that another run got is kept for a limited time from then on.
       const keptMs = (paths: Paths["Service"]) => paths.standing(scope, 2_000).cooldownMs;
-      first.refused(scope, refusal);
+      first.recordRefusal(scope, refusal);
       yield* told;
       yield* TestClock.adjust(1_000);
       const before = [keptMs(first), keptMs(second)];
@@ -99,13 +99,13 @@ describe("delays that a provider announces to one of several gateways", () => {
         scope,
         maxRetryAfterMs: 2_000,
         withinMs: 60_000,
-        told: () => {},
+        onWait: () => {},
         hold: (leave: () => void) => left.push(leave),
       };
       const trial = yield* Effect.forkChild(second.admit(asks));
       yield* TestClock.adjust(2_000);
       assert.strictEqual((yield* Fiber.join(trial))._tag, "admitted");
-      second.answered(scope);
+      second.recordResponse(scope);
       for (const leave of left) leave();
       assert.isTrue(second.isOpen(scope));
       store.say({ _tag: "Look" });
@@ -119,10 +119,10 @@ describe("delays that a provider announces to one of several gateways", () => {
       const { first, store } = yield* nodes;
       yield* told;
       const calls = store.seen.length;
-      for (let n = 0; n < 100; n += 1) first.refused(scope, refusal);
+      for (let n = 0; n < 100; n += 1) first.recordRefusal(scope, refusal);
       yield* told;
       assert.strictEqual(store.seen.length, calls + 2);
-      first.refused(scope, { ...refusal, waitMs: 5_000 + SharedPaths.laterMs + 1 });
+      first.recordRefusal(scope, { ...refusal, waitMs: 5_000 + SharedPaths.laterMs + 1 });
       yield* told;
       assert.strictEqual(store.seen.length, calls + 4);
     }).pipe(Effect.scoped),
@@ -131,11 +131,11 @@ describe("delays that a provider announces to one of several gateways", () => {
   it.effect("hold no other request if they are about one alone, and hold here while the store is away", () =>
     Effect.gen(function* () {
       const { first, second, store } = yield* nodes;
-      first.refused(scope, { ...refusal, onlyThis: true });
+      first.recordRefusal(scope, { ...refusal, onlyThis: true });
       yield* told;
       assert.isTrue(second.isOpen(scope));
       store.isAway = true;
-      first.refused(scope, refusal);
+      first.recordRefusal(scope, refusal);
       yield* told;
       assert.isFalse(first.isOpen(scope));
       assert.isTrue(second.isOpen(scope));

@@ -168,28 +168,28 @@ describe("The registry of runs that may be attached to", () => {
   it("keeps an entry for its time behind the last reader and behind the end, and not while it is read", () => {
     const registry = new AttachRegistry();
     const { entry } = registry.begin(terms({ lingerMs: 100 }));
-    assert.isUndefined(registry.expiresAt(entry));
+    assert.isUndefined(registry.expiryOf(entry));
     registry.recordDetach(entry, 50, false);
-    assert.strictEqual(registry.expiresAt(entry), 150);
+    assert.strictEqual(registry.expiryOf(entry), 150);
     registry.recordAttach(entry);
-    assert.isUndefined(registry.expiresAt(entry));
+    assert.isUndefined(registry.expiryOf(entry));
     registry.recordDetach(entry, 70, false);
     registry.recordEnd(entry, "whole", 90);
-    assert.strictEqual(registry.expiresAt(entry), 190);
+    assert.strictEqual(registry.expiryOf(entry), 190);
   });
 
   it("lets only the holder of a run's credential find it by name, also once it was evicted", () => {
     const registry = new AttachRegistry({ runBytes: 10 });
     const { entry } = registry.begin(terms({ holder: "mine" }));
     registry.setRunId(entry, "gw_1");
-    assert.strictEqual(registry.found("gw_1", "mine"), entry);
-    assert.isUndefined(registry.found("gw_1", "your"));
-    assert.isUndefined(registry.found("gw_2", "mine"));
-    assert.isUndefined(registry.found("gw_2", ""));
+    assert.strictEqual(registry.find("gw_1", "mine"), entry);
+    assert.isUndefined(registry.find("gw_1", "your"));
+    assert.isUndefined(registry.find("gw_2", "mine"));
+    assert.isUndefined(registry.find("gw_2", ""));
     assert.deepStrictEqual(registry.append(entry, [bytes(11)]), [entry]);
     assert.strictEqual(entry.evicted, "run_bytes");
-    assert.strictEqual(registry.found("gw_1", "mine"), "evicted");
-    assert.isUndefined(registry.found("gw_1", "your"));
+    assert.strictEqual(registry.find("gw_1", "mine"), "evicted");
+    assert.isUndefined(registry.find("gw_1", "your"));
   });
 
   it("evicts the oldest where there are too many or they are too long together, and goes on for its reader", () => {
@@ -264,11 +264,11 @@ const play = (seed: number): void => {
       }
     } else if (does === 6) {
       const holder = `h${pick(2)}`;
-      const found = registry.found(one.entry.runId ?? "", holder);
+      const found = registry.find(one.entry.runId ?? "", holder);
       if (one.entry.terms.holder !== holder) assert.isUndefined(found, `seed ${seed}: another holder's`);
       else if (found !== "evicted" && found !== undefined) assert.strictEqual(found, one.entry, `seed ${seed}`);
     } else {
-      const at = registry.expiresAt(one.entry);
+      const at = registry.expiryOf(one.entry);
       assert.isTrue(!one.read || at === undefined, `seed ${seed}: it expires while it is read`);
       if (at !== undefined && at <= now) registry.drop(one.entry);
     }

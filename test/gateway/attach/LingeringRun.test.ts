@@ -113,9 +113,9 @@ const wholeOf = (attachments: Attachments, wish: AttachWish, key: string) => {
   const refuse = () => Effect.sync(() => void refused.body);
   const run = attachments.begin({ request, wish, key, refuse });
   run.whenStopped(() => void stopped.body);
-  run.headed(head, true);
+  run.setHead(head, true);
   run.append([bytes("whole")]);
-  run.completed();
+  run.complete();
   return [new WeakRef(refused), new WeakRef(stopped)];
 };
 
@@ -129,7 +129,7 @@ describe("A client of a run that lingers", () => {
       const { run } = yield* begun;
       const client = new FakeClient();
       const served = yield* serving(run, client);
-      run.headed(head, true);
+      run.setHead(head, true);
       run.append([bytes("a"), bytes("b")]);
       assert.strictEqual(client.got, "ab");
       client.fills();
@@ -137,21 +137,21 @@ describe("A client of a run that lingers", () => {
       const more = yield* Effect.forkChild(
         run.until(() => {
           asked += 1;
-          return run.wants ? true : undefined;
+          return run.shouldProduce ? true : undefined;
         }),
         { startImmediately: true },
       );
       run.append([bytes("c")]);
       run.append([bytes("d")]);
       assert.strictEqual(client.got, "ab");
-      assert.isFalse(run.wants);
+      assert.isFalse(run.shouldProduce);
       client.drains();
       assert.strictEqual(client.got, "abcd");
       assert.isTrue(yield* Fiber.join(more));
       run.append([bytes("e")]);
       assert.strictEqual(client.got, "abcde");
       assert.isAtMost(asked, 4, "bytes that reach a client change nothing for those who wait");
-      run.completed();
+      run.complete();
       yield* Fiber.join(served);
       assert.strictEqual(client.ended, "end");
     }),
@@ -162,7 +162,7 @@ describe("A client of a run that lingers", () => {
       const { run } = yield* begun;
       const [first, second] = [new FakeClient(), new FakeClient()];
       const served = yield* serving(run, first);
-      run.headed(head, true);
+      run.setHead(head, true);
       first.fills();
       run.append([bytes("a")]);
       yield* serving(run, second);
@@ -180,12 +180,12 @@ describe("A client of a run that lingers", () => {
         throw new Error("no such header");
       });
       const served = yield* serving(run, broken);
-      run.headed(head, true);
+      run.setHead(head, true);
       assert.isTrue(Exit.isFailure(yield* Fiber.await(served)));
       run.append([bytes("a")]);
       const other = new FakeClient();
       yield* serving(run, other);
-      run.completed();
+      run.complete();
       assert.deepStrictEqual([other.got, other.ended], ["a", "end"]);
     }),
   );
@@ -195,15 +195,15 @@ describe("A client of a run that lingers", () => {
       const { run } = yield* begun;
       const broken = new FakeClient();
       const served = yield* serving(run, broken);
-      run.headed(head, true);
+      run.setHead(head, true);
       run.append([bytes("a")]);
       broken.isBroken = true;
       run.append([bytes("b")]);
       assert.isTrue(Exit.isFailure(yield* Fiber.await(served)));
-      assert.isTrue(run.wants);
+      assert.isTrue(run.shouldProduce);
       const other = new FakeClient();
       yield* serving(run, other);
-      run.completed();
+      run.complete();
       assert.deepStrictEqual([other.got, other.ended], ["ab", "end"]);
     }),
   );
@@ -214,13 +214,13 @@ describe("A client of a run that lingers", () => {
       const { siblings } = siblingsThat(() => first.gone());
       const { attachments, key, run, wish } = yield* begunBeside(siblings);
       yield* serving(run, first);
-      run.headed(head, true);
+      run.setHead(head, true);
       run.append([bytes("a")]);
       const second = new FakeClient();
       const repeated = attachments.serveRepeat(key, { ...wish, repeats: true }, second.response);
       const answered = yield* Effect.forkChild(repeated, { startImmediately: true });
       assert.strictEqual(second.got, "a");
-      run.completed();
+      run.complete();
       assert.isTrue(yield* Fiber.join(answered));
       assert.strictEqual(second.ended, "end");
     }),
@@ -232,9 +232,9 @@ describe("A client of a run that lingers", () => {
       const { run } = yield* begunBeside(siblings);
       const client = new FakeClient();
       const served = yield* serving(run, client);
-      run.headed(head, true);
+      run.setHead(head, true);
       run.append([bytes("a")]);
-      run.completed();
+      run.complete();
       yield* Fiber.join(served);
       assert.deepStrictEqual([client.ended, told], ["end", []]);
       const { run: other } = yield* begunBeside(siblings);
@@ -250,7 +250,7 @@ describe("A client of a run that lingers", () => {
       const { attachments, run } = yield* begun;
       const [first, second] = [new FakeClient(), new FakeClient()];
       yield* serving(run, first);
-      run.headed(head, true);
+      run.setHead(head, true);
       first.gone();
       yield* TestClock.adjust(lingerMs - 1);
       yield* serving(run, second);
@@ -300,13 +300,13 @@ describe("A client of a run that lingers", () => {
       const client = new FakeClient();
       yield* serving(run, client);
       attachments.setRunId(run, "gw_2");
-      run.headed(head, true);
+      run.setHead(head, true);
       run.append([bytes("first, ")]);
       assert.isFalse(attachments.hasRequest(key));
-      attachments.keyed(run, asked);
+      attachments.registerKeys(run, asked);
       assert.isTrue(attachments.hasRequest(key));
       assert.notStrictEqual(key, other);
-      assert.strictEqual(attachments.found("gw_2", attachments.holderOf(asked)), run);
+      assert.strictEqual(attachments.find("gw_2", attachments.holderOf(asked)), run);
       client.gone();
       assert.isFalse(attachments.mayKeyLater(asked, wish), "a run goes on without a reader");
       const again = new FakeClient();
@@ -326,9 +326,9 @@ describe("A client of a run that lingers", () => {
       const run = attachments.begin({ request: asked, wish, key: undefined, refuse: () => Effect.void });
       attachments.setRunId(run, "gw_2");
       attachments.cancel(run);
-      attachments.keyed(run, asked);
+      attachments.registerKeys(run, asked);
       assert.isFalse(attachments.hasRequest(yield* attachments.keyOf(asked)));
-      assert.strictEqual(attachments.found("gw_2", attachments.holderOf(asked)), undefined);
+      assert.strictEqual(attachments.find("gw_2", attachments.holderOf(asked)), undefined);
     }).pipe(Effect.scoped),
   );
 

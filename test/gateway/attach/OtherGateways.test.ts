@@ -118,7 +118,7 @@ describe("a request from one gateway to another", () => {
         yield* gateway(shared.process()),
         yield* gateway(shared.process()),
       ];
-      for (const it of [other, third]) yield* it.wire.replies(doubled, (value) => Effect.succeed(2 * value));
+      for (const it of [other, third]) yield* it.wire.serveQuery(doubled, (value) => Effect.succeed(2 * value));
       assert.strictEqual(yield* one.ask(doubled, 21, other.origin), 42);
       yield* third.wire.serveHops((_, response) => void response.writeHead(200).end());
       const { headersOf } = one.wire.hopTo(one.to(other.origin));
@@ -146,7 +146,7 @@ describe("a request from one gateway to another", () => {
         [one, other],
         [other, one],
       ] as const) {
-        yield* to.wire.replies(doubled, (value) => Effect.succeed(2 * value));
+        yield* to.wire.serveQuery(doubled, (value) => Effect.succeed(2 * value));
         yield* polled(Effect.map(from.others, ({ length }) => (length === 1 ? true : undefined)));
         assert.strictEqual(yield* from.ask(doubled, 21, to.origin), 42);
       }
@@ -236,11 +236,11 @@ describe("a client that comes back at another gateway", () => {
         assert.deepStrictEqual([got.body.toString(), got.broken], ["its bytes", false]);
         const named = yield* client;
         const asked = { _tag: "Stream", run_id: "gw_1", holder, method: "GET", from: 0 } as const;
-        assert.strictEqual(yield* siblings.streamed(asked, named.response), "served", `worker ${owner}`);
+        assert.strictEqual(yield* siblings.serveStream(asked, named.response), "served", `worker ${owner}`);
         assert.deepStrictEqual((yield* Effect.promise(() => named.reading.over)).body.toString(), "its bytes");
         const stranger = yield* client;
         const wrong = { ...asked, holder: "c".repeat(64) };
-        assert.strictEqual(yield* siblings.streamed(wrong, stranger.response), "none");
+        assert.strictEqual(yield* siblings.serveStream(wrong, stranger.response), "none");
         assert.isFalse(yield* siblings.serveRepeat("d".repeat(64), wish, stranger.response));
         assert.deepStrictEqual(hops.splice(0), ["Repeat", "Stream"]);
       }
@@ -259,7 +259,7 @@ describe("a client that comes back at another gateway", () => {
       const { reading, response } = yield* client;
       assert.isFalse(yield* siblings.serveRepeat(request, wish, response));
       const asked = { _tag: "Stream", run_id: "gw_1", holder, method: "GET", from: 0 } as const;
-      assert.strictEqual(yield* siblings.streamed(asked, response), "none");
+      assert.strictEqual(yield* siblings.serveStream(asked, response), "none");
       assert.isUndefined(yield* Siblings.make(undefined, undefined, process));
       reading.leave();
     }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None")),

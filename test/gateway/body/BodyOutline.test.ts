@@ -5,8 +5,8 @@ import { recognise, recogniseBody } from "../../../src/adapters/relay/RelayPlan.
 import * as Json from "../../../src/domain/Json.ts";
 import {
   type KnownBody,
-  knownBody,
   outlineBytesMax,
+  readKnownBody,
   textBytesMax,
   wholeBytesMax,
 } from "../../../src/gateway/body/BodyOutline.ts";
@@ -21,7 +21,7 @@ const large = (body: object, list: "messages" | "input" | "contents" = "messages
   JSON.stringify({ ...body, [list]: [{ role: "user", content: "word ".repeat(wholeBytesMax / 5) }] });
 
 const known = (text: string | Uint8Array<ArrayBuffer>) =>
-  Effect.map(knownBody(typeof text === "string" ? bytesOf(text) : text), (found) => found);
+  Effect.map(readKnownBody(typeof text === "string" ? bytesOf(text) : text), (found) => found);
 
 const jsonOf = (found: KnownBody | string): Json.JsonRecord => {
   if (typeof found === "string") throw new Error(found);

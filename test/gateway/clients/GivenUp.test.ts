@@ -4,7 +4,13 @@ import { Rule } from "../../../src/domain/Decision.ts";
 import { ClockName, type Failure, kinds, RejectedReason, TransportOperation } from "../../../src/domain/Failure.ts";
 import * as Http2Errors from "../../../src/domain/Http2Errors.ts";
 import * as TransportCodes from "../../../src/domain/TransportCodes.ts";
-import { finalFailureOf, type GivenUp, isGivenUp, recalled, refusalOf } from "../../../src/gateway/clients/GivenUp.ts";
+import {
+  finalFailureOf,
+  type GivenUp,
+  isGivenUp,
+  recallFailure,
+  refusalOf,
+} from "../../../src/gateway/clients/GivenUp.ts";
 import { isTransientText } from "../../../src/gateway/clients/PassingWords.ts";
 import { rules } from "../../../src/policy/Rules.ts";
 import { protocols } from "../../../src/provider/Protocols.ts";
@@ -121,11 +127,11 @@ describe("the message of a failed run", () => {
 
   it("states its age if it comes from memory", () => {
     const told = finalFailureOf(interruptedRun());
-    const { headers, message } = recalled({ told, ageMs: 4_999 });
+    const { headers, message } = recallFailure({ told, ageMs: 4_999 });
     assert.include(message, "4 s ago");
     assert.strictEqual(headerOf(headers, "x-recovery-age"), "4");
     assert.strictEqual(headerOf(headers, "x-should-retry"), "false");
-    for (let ageMs = 0; ageMs <= 60_000; ageMs += 500) assert.isFalse(pi.test(recalled({ told, ageMs }).message));
+    for (let ageMs = 0; ageMs <= 60_000; ageMs += 500) assert.isFalse(pi.test(recallFailure({ told, ageMs }).message));
   });
 
   it("is checked by a guard that knows the words of the run's own sentences", () => {

@@ -8,7 +8,7 @@ import { pairFlags, type Typed } from "../../../src/cli/serve/ServeFlags.ts";
 import { programOf } from "../../../src/cli/serve/ServeProgram.ts";
 import { readConfig } from "../../../src/gateway/config/ConfigFile.ts";
 import { jsonSchema } from "../../../src/gateway/config/ConfigSchema.ts";
-import { fixedIn } from "../../../src/gateway/config/FixedOptions.ts";
+import { fixedChangesIn } from "../../../src/gateway/config/FixedOptions.ts";
 import { GatewayError, settingsOf } from "../../../src/gateway/config/GatewayOptions.ts";
 import { type Entry, entriesOf, isParts, limit, withValue } from "../../../src/gateway/config/Option.ts";
 import { entries, groups, limits } from "../../../src/gateway/config/Options.ts";
@@ -168,9 +168,13 @@ describe("each option", () => {
   it("needs a restart exactly if its entry says so", () => {
     for (const entry of entries.filter(({ apart }) => !apart)) {
       const other = withValue({}, entry.path, sampleOf(entry));
-      assert.deepStrictEqual(fixedIn({}, other), entry.restart === undefined ? [] : [entry.name], entry.name);
+      assert.deepStrictEqual(fixedChangesIn({}, other), entry.restart === undefined ? [] : [entry.name], entry.name);
       if (entry.default !== undefined)
-        assert.deepStrictEqual(fixedIn({}, withValue({}, entry.path, entry.default)), [], `${entry.name}, the default`);
+        assert.deepStrictEqual(
+          fixedChangesIn({}, withValue({}, entry.path, entry.default)),
+          [],
+          `${entry.name}, the default`,
+        );
     }
   });
 

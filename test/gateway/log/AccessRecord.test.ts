@@ -35,7 +35,7 @@ describe("the record of a request", () => {
   it("counts how often shown text went on, and says nothing of it where it never did", () => {
     const { access: it } = access();
     assert.isUndefined(it.record.seams);
-    for (const attempt of [2, 3]) it.followed({ _tag: "Continued", attempt, at: 7, proof: "anchor" }, "gw_1");
+    for (const attempt of [2, 3]) it.recordEvent({ _tag: "Continued", attempt, at: 7, proof: "anchor" }, "gw_1");
     assert.strictEqual(it.record.seams, 2);
   });
 
@@ -43,17 +43,17 @@ describe("the record of a request", () => {
     const { access: it, at } = access();
     it.recordRequest("POST", "/v1/chat/completions?key=secret");
     it.addFacts({ upstream: "openai", client: "codex", token: undefined });
-    it.followed({ _tag: "AttemptStarted", run_id: "gw_1", attempt: 1, mode: "first" }, "gw_1");
-    it.followed(
+    it.recordEvent({ _tag: "AttemptStarted", run_id: "gw_1", attempt: 1, mode: "first" }, "gw_1");
+    it.recordEvent(
       { _tag: "RetryScheduled", attempt: 1, mode: "replay", rule: "clean_replay", delay_ms: 1, message: "" } as never,
       "gw_1",
     );
-    it.followed({ _tag: "AttemptStarted", run_id: "gw_1", attempt: 2, mode: "replay" }, "gw_1");
+    it.recordEvent({ _tag: "AttemptStarted", run_id: "gw_1", attempt: 2, mode: "replay" }, "gw_1");
     at(20);
-    it.headed(200);
+    it.recordHead(200);
     at(50);
-    it.wrote(3);
-    it.wrote(4);
+    it.recordWrite(3);
+    it.recordWrite(4);
     it.recordEnd("whole");
     at(70);
     assert.deepStrictEqual<unknown>(it.record, {
@@ -81,7 +81,7 @@ describe("the record of a request", () => {
     };
     const ended = (how: "whole" | "left" | "broken") => (it: Access) => it.recordEnd(how);
     const refused = (reason: string) => (it: Access) => it.addFacts({ refused: reason });
-    const gaveUp = (it: Access) => it.followed(interrupted, "gw_1");
+    const gaveUp = (it: Access) => it.recordEvent(interrupted, "gw_1");
     const recalled = (it: Access) => it.addFacts({ memory_ms: 3 });
     assert.strictEqual(outcomeOf(ended("whole")), "completed");
     assert.strictEqual(outcomeOf(ended("broken")), "failed");
@@ -93,7 +93,7 @@ describe("the record of a request", () => {
     assert.strictEqual(outcomeOf(refused("upstream_failed"), ended("whole")), "failed");
     assert.strictEqual(outcomeOf(refused("given_up"), recalled, ended("whole")), "from_memory");
     // A person ends the run, or its client does by leaving: both are told to the run as its user's cancel.
-    const userCancelled = (it: Access) => it.followed(cancelled, "gw_1");
+    const userCancelled = (it: Access) => it.recordEvent(cancelled, "gw_1");
     assert.strictEqual(outcomeOf(userCancelled, ended("broken")), "run_cancelled");
     assert.strictEqual(outcomeOf(userCancelled, refused("upstream_failed"), ended("whole")), "run_cancelled");
     const attached = (it: Access) => it.addFacts({ attached_at: 3 });
@@ -110,7 +110,7 @@ describe("the record of a request", () => {
 
   it("has the code of what failed", () => {
     const { access: it } = access();
-    it.followed(interrupted, "gw_1");
+    it.recordEvent(interrupted, "gw_1");
     assert.deepInclude(it.record, { rule: "budget_exhausted", failure: "transport", code: "ECONNREFUSED" });
   });
 

@@ -178,7 +178,7 @@ const served = (change: Change, wrap: (client: ClientResponse) => ClientResponse
       owners: { keep: () => undefined, ownerOf: () => Effect.succeed("unknown" as const) },
       meter,
       page: undefined,
-      watch: { look: () => undefined, answered: () => undefined, waits: () => undefined },
+      watch: { look: () => undefined, onResponse: () => undefined, onWait: () => undefined },
       draining: () => false,
       store: () => ({ writes: "ok" as const }),
       closing: Effect.never,

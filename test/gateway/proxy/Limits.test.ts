@@ -243,7 +243,7 @@ describe("ClientResponse", () => {
       assert.isUndefined(ending.pollUnsafe(), "bytes wait for the client");
       socket.resume();
       yield* Fiber.join(ending);
-      assert.isFalse(client.gone);
+      assert.isFalse(client.isGone);
     }),
   );
 
@@ -260,7 +260,7 @@ describe("ClientResponse", () => {
       assert.isUndefined(drained.pollUnsafe(), "the socket is full");
       socket.resetAndDestroy();
       yield* Fiber.join(drained);
-      assert.isTrue(client.gone);
+      assert.isTrue(client.isGone);
       assert.isTrue(client.isReady(), "nobody waits for a client that has gone");
       client.writeNow([new Uint8Array(1)]);
       client.passOn([new Uint8Array(1)]);

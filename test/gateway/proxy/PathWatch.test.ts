@@ -49,15 +49,15 @@ describe("the watch over the paths", () => {
       watching(({ lines, stand, watch }) =>
         Effect.gen(function* () {
           stand([Cases.down]);
-          watch.waits(Cases.down.path, "run_a");
-          watch.waits(Cases.down.path, "run_b");
+          watch.onWait(Cases.down.path, "run_a");
+          watch.onWait(Cases.down.path, "run_b");
           yield* soon;
           const [[said, fields] = ["", {}], ...more] = lines();
           assert.include(said, `cannot be reached, and runs wait for it: ${whyDown("ECONNREFUSED")}`);
           assert.deepStrictEqual(fields, { path: Cases.down.path, code: "ECONNREFUSED" });
           assert.lengthOf(more, 0);
-          watch.waits(Cases.down.path, "run_c");
-          watch.waits(Cases.down.path, "run_a");
+          watch.onWait(Cases.down.path, "run_c");
+          watch.onWait(Cases.down.path, "run_a");
           yield* later;
           yield* later;
           assert.lengthOf(lines(), 0, "a probe is no news");

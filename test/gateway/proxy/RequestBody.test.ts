@@ -53,7 +53,7 @@ describe("A body that arrives slowly", () => {
       assert.isUndefined(reading.pollUnsafe());
       yield* send(least - 1);
       assert.strictEqual((yield* Effect.flip(Fiber.join(reading))).reason, "slow");
-      assert.strictEqual(store.kept, 0);
+      assert.strictEqual(store.keptBytes, 0);
     }),
   );
 });
@@ -98,7 +98,7 @@ describe("A stored body", () => {
       yield* turn;
       stream.write(sent.subarray(0, length / 8 - 1));
       yield* turn;
-      assert.deepStrictEqual([store.kept, places()], [length / 8 - 1, 0]);
+      assert.deepStrictEqual([store.keptBytes, places()], [length / 8 - 1, 0]);
       stream.write(sent.subarray(length / 8 - 1, length / 8));
       yield* turn;
       assert.strictEqual(places(), 1);
@@ -133,10 +133,10 @@ describe("A stored body", () => {
       const kept: Array<number> = [];
       const reading = Effect.tap(
         store.read(request, () => undefined),
-        () => Effect.sync(() => kept.push(store.kept)),
+        () => Effect.sync(() => kept.push(store.keptBytes)),
       );
       assert.strictEqual(yield* copiedServices(Effect.scoped(reading)), 0);
-      assert.deepStrictEqual([...kept, store.kept], [4, 0]);
+      assert.deepStrictEqual([...kept, store.keptBytes], [4, 0]);
     }),
   );
 });

@@ -40,7 +40,7 @@ describe("the memory of failed requests shared by several machines", () => {
       assert.isUndefined(yield* found(second, "b"));
       assert.strictEqual(yield* found(second, "a"), 2);
       assert.isUndefined(yield* found(third, "a"), "it was taken");
-      yield* second.spent(request("a"), { ...failed, spent: 1 }, failed);
+      yield* second.recordSpent(request("a"), { ...failed, spent: 1 }, failed);
       assert.strictEqual(yield* found(third, "a", again), 3);
     }),
   );
@@ -52,7 +52,7 @@ describe("the memory of failed requests shared by several machines", () => {
         const { first, second } = yield* nodes;
         yield* first.put(request("a"), failed);
         assert.strictEqual(yield* found(second, "a", again), 2);
-        yield* second.spent(request("a"), { ...failed, spent: 1 }, failed);
+        yield* second.recordSpent(request("a"), { ...failed, spent: 1 }, failed);
         assert.strictEqual((yield* first.take(request("a")))?.spent, 3, "not the two that it remembers");
         assert.isUndefined(yield* second.take(request("a")), "it was taken");
       }),

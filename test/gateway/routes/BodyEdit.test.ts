@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest";
 import { membersOf } from "../../../src/adapters/relay/form/JsonMembers.ts";
-import { type BodyChanges, edited as editedBytes, obstacle } from "../../../src/gateway/routes/BodyEdit.ts";
+import { type BodyChanges, editBody as editedBytes, obstacle } from "../../../src/gateway/routes/BodyEdit.ts";
 import { nearlyJson } from "../../adapters/relay/form/JsonTexts.ts";
 import { seeded } from "../../Seeded.ts";
 

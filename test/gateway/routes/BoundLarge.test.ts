@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect } from "effect";
 import * as Json from "../../../src/domain/Json.ts";
-import { knownBody, wholeBytesMax } from "../../../src/gateway/body/BodyOutline.ts";
-import { itemBytesMax, markBytesMax, search, searched, valuesMax } from "../../../src/gateway/routes/Bound.ts";
+import { readKnownBody, wholeBytesMax } from "../../../src/gateway/body/BodyOutline.ts";
+import { itemBytesMax, markBytesMax, search, searchBody, valuesMax } from "../../../src/gateway/routes/Bound.ts";
 import { seeded } from "../../Seeded.ts";
 import { boundBodies, chat, free, item, said } from "./BoundBodies.ts";
 
@@ -10,10 +10,10 @@ const long = "word ".repeat(wholeBytesMax / 5);
 
 /** What is found in a body that is large by a text which stands before all else of it, in a conversation of its own. */
 const foundIn = Effect.fnUntraced(function* (body: object, protocol: string) {
-  const known = yield* knownBody(Buffer.from(JSON.stringify({ system: [{ text: long }], ...body })));
+  const known = yield* readKnownBody(Buffer.from(JSON.stringify({ system: [{ text: long }], ...body })));
   if (typeof known === "string") throw new Error(known);
   assert.isTrue(known.isOutline);
-  return yield* searched(known, protocol);
+  return yield* searchBody(known, protocol);
 });
 
 describe("The search of a large body", () => {

@@ -3,15 +3,15 @@ import { assert, describe, it } from "@effect/vitest";
 import { Redacted } from "effect";
 import type { RelayHeaders } from "../../../src/adapters/relay/RelayTransport.ts";
 import { outgoing } from "../../../src/gateway/routing/OwnCredential.ts";
-import { credentialed } from "../../../src/gateway/routing/RequestPath.ts";
+import { withCredential } from "../../../src/gateway/routing/RequestPath.ts";
 
 const id = "https://api.openai.com";
 const url = `${id}/v1/chat/completions`;
-const of = (headers: RelayHeaders, at = url) => credentialed({ id }, { url: at, headers }).credential;
+const of = (headers: RelayHeaders, at = url) => withCredential({ id }, { url: at, headers }).credential;
 
 describe("the credential of a path", () => {
   it("is one for all where a request carries none", () => {
-    assert.deepStrictEqual(credentialed({ id }, { url, headers: [["content-type", "application/json"]] }), { id });
+    assert.deepStrictEqual(withCredential({ id }, { url, headers: [["content-type", "application/json"]] }), { id });
   });
 
   for (const [name, one, other] of [
@@ -62,7 +62,7 @@ describe("the credential of a path", () => {
   it("is the upstream's own where it has one: two clients of it share what it is told", () => {
     const server = { name: "openai", url: `${id}/v1`, headers: [], credential: Redacted.make("sk-own") };
     const leaving = (key: string) =>
-      credentialed({ id }, outgoing({ url, headers: [["authorization", `Bearer ${key}`]] }, server, "openai"));
+      withCredential({ id }, outgoing({ url, headers: [["authorization", `Bearer ${key}`]] }, server, "openai"));
     assert.deepStrictEqual(leaving("sk-one"), leaving("sk-two"));
     assert.isDefined(leaving("sk-one").credential);
   });

@@ -1,11 +1,11 @@
 import { Readable } from "node:stream";
 import { assert, describe, it } from "@effect/vitest";
-import { sentBytes, slicedBody } from "../../../src/gateway/upstream/SlicedBody.ts";
+import { sentBytes, sliceBody } from "../../../src/gateway/upstream/SlicedBody.ts";
 
 describe("A body that is sent in slices", () => {
   it("leaves the others a turn between two slices, though its reader wants all of it at once", async () => {
     const body = Buffer.from(new Uint8Array(9 * sentBytes + 5).map((_, at) => at * 7));
-    const sliced = slicedBody(body).body;
+    const sliced = sliceBody(body).body;
     assert.instanceOf(sliced, Readable);
     let turns = 0;
     let isOver = false;

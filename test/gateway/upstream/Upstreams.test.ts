@@ -136,7 +136,7 @@ describe("the ways to several upstreams", () => {
       const request = { method: "GET", url, headers: [], body: undefined, length: undefined };
       const { body } = yield* Effect.promise((signal) => upstream.pass(request, signal));
       body.resume();
-      assert.isFalse(origins.of(new URL(url).origin).unconnected(0, 10 * unreachedMs));
+      assert.isFalse(origins.of(new URL(url).origin).isWrongAddress(0, 10 * unreachedMs));
     }),
   );
 

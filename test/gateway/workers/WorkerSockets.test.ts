@@ -35,7 +35,8 @@ describe("the sockets of workers", () => {
   it.live("give each reply to the worker that asked, and those of all others in their order", () =>
     Effect.gen(function* () {
       const all = yield* members(3);
-      for (const { replies, self } of all) yield* replies(doubled, (value) => Effect.succeed(2 * value + self / 10));
+      for (const { serveQuery: replies, self } of all)
+        yield* replies(doubled, (value) => Effect.succeed(2 * value + self / 10));
       const [first] = all;
       if (first === undefined) return assert.fail();
       assert.deepStrictEqual(first.others, [2, 3]);
@@ -54,7 +55,7 @@ describe("the sockets of workers", () => {
   it.live("carry numbers for which JSON has no word", () =>
     Effect.gen(function* () {
       const { first, second } = yield* two;
-      yield* second.replies(doubled, () => Effect.succeed(Number.POSITIVE_INFINITY));
+      yield* second.serveQuery(doubled, () => Effect.succeed(Number.POSITIVE_INFINITY));
       assert.strictEqual(yield* first.ask(doubled, 1, 2), Number.POSITIVE_INFINITY);
     }).pipe(Effect.scoped),
   );
@@ -70,11 +71,11 @@ describe("the sockets of workers", () => {
       assert.strictEqual(yield* failure(first.ask(doubled, 1, 2)), "refused");
       yield* Effect.scoped(
         Effect.gen(function* () {
-          yield* second.replies(doubled, () => Effect.die("a defect"));
+          yield* second.serveQuery(doubled, () => Effect.die("a defect"));
           assert.strictEqual(yield* failure(first.ask(doubled, 1, 2)), "refused");
         }),
       );
-      yield* second.replies(doubled, () => Effect.succeed(7));
+      yield* second.serveQuery(doubled, () => Effect.succeed(7));
       const other = query("doubled", Schema.String, Schema.Number);
       assert.strictEqual(yield* failure(first.ask(other, "x", 2)), "refused");
       const more = query("doubled", Schema.Int, Schema.String);
@@ -85,7 +86,7 @@ describe("the sockets of workers", () => {
       assert.deepStrictEqual(yield* first.askOthers(doubled, 1), []);
       // Its replacement has its number.
       const third = yield* WorkerSockets.make({ ...place, self: 2 }, key);
-      yield* third.replies(doubled, () => Effect.succeed(8));
+      yield* third.serveQuery(doubled, () => Effect.succeed(8));
       assert.strictEqual(yield* first.ask(doubled, 1, 2), 8);
     }).pipe(Effect.scoped, quiet),
   );
@@ -94,7 +95,7 @@ describe("the sockets of workers", () => {
     Effect.gen(function* () {
       const { first, second } = yield* two;
       let asked = 0;
-      yield* second.replies(doubled, () =>
+      yield* second.serveQuery(doubled, () =>
         Effect.andThen(
           Effect.sync(() => (asked += 1)),
           Effect.never,
@@ -114,7 +115,7 @@ describe("the sockets of workers", () => {
     () =>
       Effect.gen(function* () {
         const { first, second } = yield* two;
-        yield* second.replies(doubled, (value) => Effect.succeed(value));
+        yield* second.serveQuery(doubled, (value) => Effect.succeed(value));
         assert.strictEqual(yield* failure(first.ask(doubled, 0.5, 2)), "refused");
         assert.deepStrictEqual(yield* first.askOthers(doubled, 0.5), []);
         const signed = first.hopTo(2);

@@ -42,7 +42,7 @@ const shown = (...events: ReadonlyArray<unknown>) =>
   shownOf(
     protocol,
     decode(protocol, [encode(events.map((data) => `data: ${JSON.stringify(data)}\n\n`).join(""))]).parts,
-  ).shown();
+  ).response();
 
 describe("a continuation of a response of Gemini", () => {
   it("has the names of the response that was read, in every chunk", () => {

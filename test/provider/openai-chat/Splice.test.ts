@@ -41,7 +41,7 @@ const shown = (...events: ReadonlyArray<unknown>) =>
   shownOf(
     protocol,
     decode(protocol, [encode(events.map((data) => `data: ${JSON.stringify(data)}\n\n`).join(""))]).parts,
-  ).shown();
+  ).response();
 
 describe("a continuation of a chat completion", () => {
   it("has the names of the response that was read, in every chunk", () => {
@@ -221,7 +221,7 @@ describe("a continuation of a chat completion", () => {
       first({ refusal: "No", content: "\n" }),
       first({}, "stop"),
     ]);
-    assert.strictEqual(splice.shown().refusal, "refusal_shown");
+    assert.strictEqual(splice.response().refusal, "refusal_shown");
   });
 
   it("is not joined where it has another choice, or says audio", () => {
@@ -319,15 +319,15 @@ describe("a continuation of a chat completion", () => {
   it("leaves no trace of what was written and never left", () => {
     const { parts } = decode(protocol, [encode(said.map((data) => `data: ${JSON.stringify(data)}\n\n`).join(""))]);
     const splice = shownOf(protocol, parts);
-    const before = splice.shown();
+    const before = splice.response();
     const told = [second({ content: "Hello world" }), second({ tool_calls: [call] }), second({}, "tool_calls")];
     const once = played({ first: said, told });
-    const gate = { joined: true, cut: 0, text: (text: string) => text, close: () => "", fail: () => assert.fail() };
-    const attempt = splice.continued(gate);
+    const gate = { isJoined: true, cut: 0, text: (text: string) => text, close: () => "", fail: () => assert.fail() };
+    const attempt = splice.startContinuation(gate);
     for (const part of decode(protocol, [encode(told.map((data) => `data: ${JSON.stringify(data)}\n\n`).join(""))])
       .parts)
       attempt.take(part);
-    assert.deepStrictEqual(splice.shown(), before);
+    assert.deepStrictEqual(splice.response(), before);
     assert.deepStrictEqual(played({ first: said, told }).events, once.events);
   });
 });

@@ -8,7 +8,7 @@ import { AttemptGate, bytesOf } from "../../../src/provider/seam/AttemptGate.ts"
 const noted = (joins: number, cut = 0) => {
   const asked: Array<string> = [];
   const gate = new AttemptGate({
-    get joined() {
+    get isJoined() {
       return asked.length >= joins;
     },
     cut,
@@ -33,7 +33,7 @@ describe("the gate of an attempt", () => {
     assert.strictEqual(gate.text("more") + gate.close(), "");
     gate.fail("unwritable");
     assert.deepStrictEqual(asked, ["anchor", "close", "not_text"]);
-    assert.isTrue(gate.failed);
+    assert.isTrue(gate.hasFailed);
   });
 
   it("is closed once for each end of a text", () => {

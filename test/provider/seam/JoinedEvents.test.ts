@@ -111,30 +111,31 @@ describe("events of Messages", () => {
 
   it("an event that was written and never left leaves no trace", () => {
     const splice = messages.splice?.() ?? assert.fail("no splice");
-    for (const frame of [start, open(0, text), says(0, "Now")]) splice.left(frame);
-    const before = splice.shown();
+    for (const frame of [start, open(0, text), says(0, "Now")]) splice.recordSent(frame);
+    const before = splice.response();
     const driver = SplicedJoin.make(splice, plainVerifier("Now"));
     const told = [second, open(0, text), says(0, "Now read"), close(0), open(1, tool)].map(named);
     for (const part of partsOf(messages, told)) driver.take(part);
-    assert.deepStrictEqual(splice.shown(), before);
+    assert.deepStrictEqual(splice.response(), before);
   });
 
   it("behind a call, a hosted call without its result, or thinking that follows the text nothing goes on", () => {
     const first = [start, open(0, text), says(0, "Now"), close(0)];
     for (const block of [tool, { type: "server_tool_use", id: "s" }, { type: "thinking", thinking: "" }]) {
       const splice = messages.splice?.() ?? assert.fail("no splice");
-      for (const frame of [...first, open(1, block)]) splice.left(frame);
-      assert.strictEqual(splice.shown().refusal, "not_text_last");
+      for (const frame of [...first, open(1, block)]) splice.recordSent(frame);
+      assert.strictEqual(splice.response().refusal, "not_text_last");
     }
   });
 
   it("behind more hosted calls than are remembered nothing goes on, whatever results come", () => {
     const splice = messages.splice?.() ?? assert.fail("no splice");
     const ids = Array.from({ length: 1_030 }, (_, at) => `s${at}`);
-    for (const [at, id] of ids.entries()) splice.left(open(at, { type: "server_tool_use", id }));
-    for (const id of ids.slice(0, 1_024)) splice.left(open(2_000, { type: "web_search_tool_result", tool_use_id: id }));
-    for (const frame of [open(3_000, text), says(3_000, "Now")]) splice.left(frame);
-    assert.strictEqual(splice.shown().refusal, "not_text_last");
+    for (const [at, id] of ids.entries()) splice.recordSent(open(at, { type: "server_tool_use", id }));
+    for (const id of ids.slice(0, 1_024))
+      splice.recordSent(open(2_000, { type: "web_search_tool_result", tool_use_id: id }));
+    for (const frame of [open(3_000, text), says(3_000, "Now")]) splice.recordSent(frame);
+    assert.strictEqual(splice.response().refusal, "not_text_last");
   });
 });
 
@@ -235,8 +236,8 @@ describe("events of Responses", () => {
     ];
     for (const [frame, refused] of cases) {
       const splice = responses.splice?.() ?? assert.fail("no splice");
-      for (const one of [...shownFirst, frame]) splice.left(one);
-      assert.strictEqual(splice.shown().refusal, refused);
+      for (const one of [...shownFirst, frame]) splice.recordSent(one);
+      assert.strictEqual(splice.response().refusal, refused);
     }
   });
 });

@@ -66,10 +66,10 @@ export const join = (
   const splice = protocol.splice?.();
   if (splice === undefined) throw new Error(`${protocol.id} has no splice`);
   const events = [...first];
-  for (const { event, json } of first) splice.left(json, event);
+  for (const { event, json } of first) splice.recordSent(json, event);
   const all: Array<ShownResponse> = [];
   for (const { events: asked, verifier } of continuations) {
-    const shown = splice.shown();
+    const shown = splice.response();
     all.push(shown);
     if (shown.refusal !== undefined) return { events, shown: all, fault: `refused: ${shown.refusal}` };
     const driver = SplicedJoin.make(splice, verifier(shown));
@@ -83,7 +83,7 @@ export const join = (
       for (const event of step.events) {
         // What has left stands as JSON on the wire: nothing is shared with the splice.
         const left: WireEvent = typeof event.json === "string" ? event : structuredClone(event);
-        splice.left(left.json, left.event);
+        splice.recordSent(left.json, left.event);
         events.push(left);
       }
     }

@@ -51,8 +51,8 @@ const sampled = (all: ReadonlyArray<number>, most = 6): ReadonlyArray<number> =>
 /** The run of text that is open behind events. */
 const joinedRun = (events: ReadonlyArray<WireEvent>): string => {
   const splice = anthropicMessages.splice?.() ?? assert.fail("no splice");
-  for (const { json } of events) splice.left(json);
-  return splice.shown().run;
+  for (const { json } of events) splice.recordSent(json);
+  return splice.response().run;
 };
 
 /** Longest run that a continuation may begin anew from its beginning. */

@@ -46,11 +46,11 @@ for (const [protocol, continuer] of [
           const events = told.map(({ data }) => written({ data: broken(data, random) }));
           const parts: ReadonlyArray<Part> = decode(protocol, [encode(events.join(""))]).parts;
           const splice = shownOf(protocol, parts);
-          assert.isAtLeast(splice.shown().characters, splice.shown().run.length);
+          assert.isAtLeast(splice.response().characters, splice.response().run.length);
           let failed = false;
           let joined = false;
           const gate = {
-            get joined() {
+            get isJoined() {
               return joined;
             },
             cut: 3,
@@ -63,12 +63,12 @@ for (const [protocol, continuer] of [
               failed = true;
             },
           };
-          const attempt = splice.continued(gate);
+          const attempt = splice.startContinuation(gate);
           for (const step of [...parts.map((part) => () => attempt.take(part)), attempt.end]) {
             const wasFailed = failed;
             const out = step();
             if (!joined || wasFailed) assert.isEmpty(out);
-            for (const { json } of out) splice.left(json);
+            for (const { json } of out) splice.recordSent(json);
           }
         }
       }
@@ -76,8 +76,8 @@ for (const [protocol, continuer] of [
 
     it("are of any JSON", () => {
       const splice = shownOf(protocol, []);
-      for (const json of odd) splice.left(json);
-      assert.strictEqual(splice.shown().run, "");
+      for (const json of odd) splice.recordSent(json);
+      assert.strictEqual(splice.response().run, "");
     });
   });
 
@@ -131,7 +131,7 @@ describe("text that only the end of a response proves", () => {
     const splice = shownOf(gemini, partsOf(chunk("High water")));
     let isOver = false;
     const gate = {
-      get joined() {
+      get isJoined() {
         return isOver;
       },
       cut: 0,
@@ -142,7 +142,7 @@ describe("text that only the end of a response proves", () => {
       },
       fail: () => assert.fail("the text can be joined"),
     };
-    const attempt = splice.continued(gate);
+    const attempt = splice.startContinuation(gate);
     const said = partsOf(chunk(" is at six."), usage, chunk("", { finishReason: "STOP" }));
     const events = [...said.flatMap((part) => attempt.take(part)), ...attempt.end()];
     const texts = JSON.stringify(events).match(/"text":"[^"]+"/g);

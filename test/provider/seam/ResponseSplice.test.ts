@@ -39,8 +39,8 @@ const sampled = (all: ReadonlyArray<number>, most = 6): ReadonlyArray<number> =>
 /** The run of text that is open behind events. */
 const runBehind = (events: ReadonlyArray<WireEvent>): string => {
   const splice = openAiResponses.splice?.() ?? assert.fail("no splice");
-  for (const { json } of events) splice.left(json);
-  return splice.shown().run;
+  for (const { json } of events) splice.recordSent(json);
+  return splice.response().run;
 };
 
 const textOf = ({ json }: WireEvent): string => {

@@ -124,7 +124,7 @@ export const joinTo = (
     for (const event of spliced.events) {
       if (events.length >= leaves) continue;
       events.push(event);
-      splice.left(event.json);
+      splice.recordSent(event.json);
     }
     characters += spliced.characters;
   }
@@ -136,7 +136,7 @@ export const shownOf = (protocol: WireProtocol, parts: ReadonlyArray<Part>): Spl
   const splice = protocol.splice?.();
   if (splice === undefined) assert.fail(`${protocol.id} has no splice`);
   for (const { event, json } of parts)
-    if (json !== undefined || event.event !== "comment") splice.left(json ?? event.data);
+    if (json !== undefined || event.event !== "comment") splice.recordSent(json ?? event.data);
   return splice;
 };
 
@@ -164,7 +164,7 @@ export const spliced = (
   const first = stream.parts.slice(0, cut);
   const rest = stream.parts.slice(cut);
   const splice = shownOf(protocol, first);
-  const shown = splice.shown();
+  const shown = splice.response();
   if (shown.refusal !== undefined) return shown.refusal;
   const { characters, run } = shown;
   const size = first.reduce((sum, { event }) => sum + event.bytes, 0);
@@ -184,7 +184,7 @@ export const spliced = (
   if (typeof joined === "string") return joined;
   const all = [...joined.events];
   if (further !== undefined) {
-    const again = splice.shown();
+    const again = splice.response();
     if (again.refusal !== undefined) return again.refusal;
     const last = goOn(3, again);
     if (typeof last === "string") return last;
@@ -226,7 +226,7 @@ export interface Played {
 export const played = (protocol: WireProtocol, { anchor, first, holds, told }: Played) => {
   const { parts } = decode(protocol, [encode(first.map((data) => written({ data })).join(""))]);
   const splice = shownOf(protocol, parts);
-  const verifier = plainVerifier(anchor ?? splice.shown().run, holds);
+  const verifier = plainVerifier(anchor ?? splice.response().run, holds);
   const { characters, events, fault } = joinTo(
     protocol,
     splice,

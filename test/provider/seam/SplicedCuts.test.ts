@@ -126,8 +126,8 @@ for (const reader of [messages, responses])
           all += 1;
           const left = whole.slice(0, cut);
           const splice = reader.protocol.splice?.() ?? assert.fail("no splice");
-          for (const { event, json } of left) splice.left(json, event);
-          const { refusal, run } = splice.shown();
+          for (const { event, json } of left) splice.recordSent(json, event);
+          const { refusal, run } = splice.response();
           const anchor = run.trim() === "" ? "blank" : Anchor.anchorOf(run);
           const reason = refusal ?? (typeof anchor === "string" ? anchor : "whole");
           counts.set(reason, (counts.get(reason) ?? 0) + 1);

@@ -48,21 +48,21 @@ const verifier = (): SeamVerifier => {
 
 /** Writes what passes; closes its gate at `end`, and says a fault that it is told. */
 const splice = (closes = true): Splice => ({
-  left: () => undefined,
-  shown: () => ({ run: "shown ", characters: 6, refusal: undefined }),
-  continued: (gate: TextGate) => {
+  recordSent: () => undefined,
+  response: () => ({ run: "shown ", characters: 6, refusal: undefined }),
+  startContinuation: (gate: TextGate) => {
     const written = (said: string): ReadonlyArray<SplicedEvent> =>
       said === "" ? [] : [{ event: "message", json: { say: said } }];
     const ending = (): ReadonlyArray<SplicedEvent> => {
       const rest = closes ? written(gate.close()) : [];
-      return gate.joined ? [...rest, { event: "message", json: { end: true } }] : [];
+      return gate.isJoined ? [...rest, { event: "message", json: { end: true } }] : [];
     };
     return {
       take: ({ json, observation }) => {
         const { say } = json as { readonly say: string }; // every part of these tests says something
         if (say === "call") {
-          if (!gate.joined) gate.fail("not_text");
-          return gate.joined ? [...written(gate.close()), { event: "message", json: { call: true } }] : [];
+          if (!gate.isJoined) gate.fail("not_text");
+          return gate.isJoined ? [...written(gate.close()), { event: "message", json: { call: true } }] : [];
         }
         const said = written(gate.text(say));
         return observation.terminal ? [...said, ...ending()] : said;

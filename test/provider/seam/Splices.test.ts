@@ -77,7 +77,7 @@ for (const [protocol, continuer] of cases) {
   describe(`a continuation in ${protocol.name} is joined to every recorded stream`, () => {
     it("as many characters are counted as the decoder counts", () => {
       for (const { name, parts } of streams)
-        assert.strictEqual(shownOf(protocol, parts).shown().characters, characters(parts, "text"), name);
+        assert.strictEqual(shownOf(protocol, parts).response().characters, characters(parts, "text"), name);
     });
 
     for (const stream of streams) {

@@ -8,6 +8,6 @@ export const address: Address = {
   path: () => "/talk",
   headers: (key) => (key === undefined ? {} : { "x-toy": key }),
   claim: ({ path }) => (path.endsWith("/talk") ? { model: "" } : undefined),
-  speaks: ({ turns }) => Array.isArray(turns),
+  isRequestBody: ({ turns }) => Array.isArray(turns),
   choices: () => undefined,
 };

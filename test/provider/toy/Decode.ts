@@ -5,7 +5,7 @@ import type { Failure } from "../../../src/domain/Failure.ts";
 import * as Json from "../../../src/domain/Json.ts";
 import * as Observation from "../../../src/domain/Observation.ts";
 import { type Content, lengthOf, nothing } from "../../../src/provider/stream/Content.ts";
-import { unparsed } from "../../../src/provider/stream/Payload.ts";
+import { unparsedPart } from "../../../src/provider/stream/Payload.ts";
 import type { End, Part, Protocol, SseEvent } from "../../../src/provider/stream/Protocol.ts";
 import * as Calls from "./Calls.ts";
 import { said, thought } from "./Content.ts";
@@ -22,7 +22,7 @@ type Step = readonly [State, Observation.Observation, ReadonlyArray<Content>?];
 const step = (state: State, event: SseEvent): readonly [State, Part<typeof id>] => {
   const parsed = Json.parse(event.data);
   if (parsed === undefined) {
-    const part = unparsed(id, event);
+    const part = unparsedPart(id, event);
     const { failure } = part.observation;
     return [failure === undefined ? state : failed(state, failure), part];
   }

@@ -76,7 +76,7 @@ describe("PostgresRunRecorder reports problems of its server, and continues afte
       const cause = Object.assign(new Error("database is not accepting commands"), {
         ...{ severity: "ERROR", code: "54000", routine },
       });
-      const { message, reason } = SqlFailure.explained(cause, "the database");
+      const { message, reason } = SqlFailure.explain(cause, "the database");
       assert.strictEqual(reason, "read_only");
       assert.match(message, /^the database accepts no writes: its server has no transaction ids left/);
     }

@@ -4,7 +4,7 @@
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Exit, Scope } from "effect";
-import { bounded } from "../../../src/recorder/BoundedRecorder.ts";
+import { toBounded } from "../../../src/recorder/BoundedRecorder.ts";
 import type { Entry } from "../../../src/recorder/RunRecord.ts";
 import { take } from "../Committing.ts";
 import * as E from "../Entries.ts";
@@ -161,7 +161,7 @@ describe("writes of several runs to PostgreSQL", () => {
       const proxy = yield* StatementProxy.make(address);
       const recorder = yield* Databases.open({ address: proxy.address, lockWaitMs: 0 });
       yield* recorder.write("r", began("r"));
-      const its = bounded(recorder);
+      const its = toBounded(recorder);
       const held = proxy.hold(/^COMMIT/, "reply");
       const services = yield* Effect.context<never>();
       const write = Effect.callback<string>((resume) => {

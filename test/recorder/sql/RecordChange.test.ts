@@ -41,7 +41,7 @@ describe("the change of a record", () => {
       const after = grown(random, before);
       const change = RecordChange.between({ value: before }, { value: after });
       const kept = change === undefined ? undefined : JSON.parse(JSON.stringify(change));
-      assert.deepStrictEqual(RecordChange.applied(asText(before), kept), asText(after), `seed ${seed}`);
+      assert.deepStrictEqual(RecordChange.apply(asText(before), kept), asText(after), `seed ${seed}`);
     }
   });
 
@@ -53,7 +53,7 @@ describe("the change of a record", () => {
   });
 
   it("of another value is refused", () => {
-    assert.throws(() => RecordChange.applied({}, { i: {} }), /a list/);
-    assert.throws(() => RecordChange.applied([], { o: {} }), /fields/);
+    assert.throws(() => RecordChange.apply({}, { i: {} }), /a list/);
+    assert.throws(() => RecordChange.apply([], { o: {} }), /fields/);
   });
 });

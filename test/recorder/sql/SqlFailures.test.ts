@@ -232,7 +232,7 @@ describe("a failure of the system has a reason and a message", () => {
     ["ENOTDIR", "unavailable"],
   ] as const) {
     it(`${code} is ${reason}`, () => {
-      const error = SqlFailure.explained(Object.assign(new Error("no"), { code }), "runs.db");
+      const error = SqlFailure.explain(Object.assign(new Error("no"), { code }), "runs.db");
       assert.deepInclude(error, { reason, run_id: "" });
       assert.match(error.message, /^runs\.db \w+/);
     });

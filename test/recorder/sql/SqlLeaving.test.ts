@@ -27,8 +27,11 @@ describe("a run that its process releases", () => {
         if (isWritten) lease.drive("r", "a");
         assert.isTrue(lease.isLeaving("r"));
         assert.isTrue(lease.isNeeded);
-        lease.parted("r", as, true);
-        assert.deepStrictEqual([lease.isLeaving("r"), lease.isNeeded, lease.driven("r")], [false, false, undefined]);
+        lease.completeRelease("r", as, true);
+        assert.deepStrictEqual(
+          [lease.isLeaving("r"), lease.isNeeded, lease.findDriven("r")],
+          [false, false, undefined],
+        );
       }
     }).pipe(Effect.scoped),
   );
@@ -41,7 +44,7 @@ describe("a run that its process releases", () => {
       assert.deepStrictEqual([lease.leaving, lease.isLeaving("r")], [["r"], true]);
       const again = lease.part("r");
       assert.strictEqual(again, as);
-      lease.parted("r", as, true);
+      lease.completeRelease("r", as, true);
       assert.deepStrictEqual(lease.leaving, []);
     }).pipe(Effect.scoped),
   );
@@ -51,10 +54,10 @@ describe("a run that its process releases", () => {
       const { as, lease } = yield* parting;
       lease.drive("r", "a");
       lease.leave("r", as);
-      assert.isDefined(lease.driven("r"));
+      assert.isDefined(lease.findDriven("r"));
       // No row belonged to this process: another write had released it before.
-      lease.parted("r", as, false);
-      assert.isDefined(lease.driven("r"));
+      lease.completeRelease("r", as, false);
+      assert.isDefined(lease.findDriven("r"));
       assert.isTrue(lease.isNeeded);
     }).pipe(Effect.scoped),
   );
@@ -76,9 +79,9 @@ describe("a run that its process releases", () => {
       assert.isFalse(lease.isLeaving("r"));
       lease.drive("r", "b");
       const next = lease.part("r");
-      lease.parted("r", as, false);
+      lease.completeRelease("r", as, false);
       assert.isTrue(lease.isLeaving("r"));
-      assert.strictEqual(lease.driven("r"), next);
+      assert.strictEqual(lease.findDriven("r"), next);
       if (next !== undefined) lease.failRelease("r", next);
       assert.deepStrictEqual(lease.leaving, ["r"], "it is given back later");
     }).pipe(Effect.scoped),

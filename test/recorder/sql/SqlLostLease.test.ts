@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Clock, Effect, Fiber } from "effect";
 import { MaxOpsBeforeYield } from "effect/Scheduler";
 import { TestClock } from "effect/testing";
-import { bounded } from "../../../src/recorder/BoundedRecorder.ts";
+import { toBounded } from "../../../src/recorder/BoundedRecorder.ts";
 import { seeded } from "../../Seeded.ts";
 import * as E from "../Entries.ts";
 import type { Recorder } from "../suite/Bench.ts";
@@ -39,7 +39,7 @@ describe("a process with a lease that is longer than others wait", () => {
       const file = yield* Folder.emptyPath;
       const longMs = 10 * 60_000;
       const long = yield* processOf(file, longMs);
-      const sweeper = bounded((yield* processOf(file)).recorder);
+      const sweeper = toBounded((yield* processOf(file)).recorder);
       yield* long.recorder.write("long", begun("long"));
       long.world.stopped = true;
       yield* TestClock.adjust(longMs);
@@ -64,7 +64,7 @@ describe("a process with a lease that is longer than others wait", () => {
       const file = yield* Folder.emptyPath;
       const longMs = 10 * 60_000;
       const { recorder: long } = yield* processOf(file, longMs);
-      const sweeper = bounded((yield* processOf(file)).recorder);
+      const sweeper = toBounded((yield* processOf(file)).recorder);
       yield* long.write("long", begun("long"));
       for (let sweep = 0; sweep < 60; sweep += 1) {
         assert.deepStrictEqual(yield* waited(ids(sweeper), 1_000), []);
@@ -103,7 +103,7 @@ describe("a process that was fenced", () => {
       const file = yield* Folder.emptyPath;
       const [one, two] = [yield* processOf(file), yield* processOf(file)];
       const told: Array<string> = [];
-      const off = bounded(one.recorder).onLost?.((runId) => told.push(runId) > 0);
+      const off = toBounded(one.recorder).onLost?.((runId) => told.push(runId) > 0);
       yield* one.recorder.write("r", begun("r"));
       one.world.stopped = true;
       yield* TestClock.adjust(leaseMs);

@@ -48,12 +48,14 @@ export const put = (
   Effect.gen(function* () {
     const refused: Array<RefusedRun> = [];
     let reached: Read = { added: 0, same: 0, refused: 0, leftOut: 0 };
-    const told: ReaderOptions["told"] = (read, some) => {
+    const told: ReaderOptions["onBatch"] = (read, some) => {
       reached = read;
       refused.push(...some);
     };
     const texts = file.map((text, index) => ({ number: index + 1, text: text.trim(), tooLong: false }));
-    const result = yield* Effect.result(take(transfer(recorder), Stream.fromIterable(texts), { ...options, told }));
+    const result = yield* Effect.result(
+      take(transfer(recorder), Stream.fromIterable(texts), { ...options, onBatch: told }),
+    );
     return result._tag === "Success"
       ? { read: result.success, error: undefined, refused, reached }
       : { read: undefined, error: result.failure, refused, reached };

@@ -211,7 +211,7 @@ describe("a store that imports runs", () => {
       database.close();
       let damaged = 0;
       const file = yield* Moves.lines(from, {
-        told: (written) => {
+        onProgress: (written) => {
           damaged = written.damaged;
         },
       });

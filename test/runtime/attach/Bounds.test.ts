@@ -165,7 +165,7 @@ describe("a process with many such runs", () => {
       yield* lingering.take(lingering.first);
       assert.isAbove(runs.bytes, 0);
       assert.strictEqual(runs.size, 1);
-      lingering.over();
+      lingering.retire();
       assert.strictEqual(runs.size, 0);
       lingering.detach(lingering.first, yield* Effect.exit(Effect.interrupt));
       assert.strictEqual(runs.bytes, 0);

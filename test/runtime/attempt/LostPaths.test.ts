@@ -191,7 +191,7 @@ describe("a sleep", () => {
           const outage = new Bench.Outage();
           const paths = yield* outage.reached;
           outage.network.fail();
-          yield* paths.unconnected({ path: Bench.path, credential: "", model: undefined }, "ENETUNREACH");
+          yield* paths.recordConnectFailure({ path: Bench.path, credential: "", model: undefined }, "ENETUNREACH");
           const fiber = yield* Effect.forkChild(Bench.play(outage.options([S.hello]), 600_000));
           yield* TestClock.adjust("10 seconds");
           yield* Effect.sync(() => {

@@ -21,7 +21,7 @@ const stageOf = (...says: ReadonlyArray<SeamPassed<string>>) => {
           return true;
         },
       },
-      continued: () => {
+      onContinued: () => {
         proven += 1;
       },
     },

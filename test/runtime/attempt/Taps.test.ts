@@ -80,10 +80,10 @@ describe("a tee", () => {
     handoff.give([part]);
     assert.deepStrictEqual(seen, [1]);
     assert.isUndefined(reader.pollUnsafe());
-    assert.isTrue(handoff.wanted);
+    assert.isTrue(handoff.isWanted);
     handoff.give([part, part]);
     assert.deepStrictEqual(seen, [1, 2]);
     assert.isDefined(reader.pollUnsafe());
-    assert.isFalse(handoff.wanted);
+    assert.isFalse(handoff.isWanted);
   });
 });

@@ -78,8 +78,8 @@ const played = <A>(body: (world: World) => Effect.Effect<A>) =>
       const startedAt = watchdog.now();
       const silent: Array<readonly [string, number]> = [];
       watchdog.reportTo({
-        silent: (path) => void silent.push([path, watchdog.now() - startedAt]),
-        woke: () => assert.fail("nothing slept"),
+        onSilent: (path) => void silent.push([path, watchdog.now() - startedAt]),
+        onWake: () => assert.fail("nothing slept"),
       });
       const watch = (path: string | undefined, clocks: Partial<Clocks> = {}) => {
         const listener = {
@@ -167,12 +167,12 @@ describe("many attempts to which something comes all the time", () => {
     played((world) =>
       Effect.gen(function* () {
         const { watches } = yield* spread(world, { first_progress: 60_000, idle: 60_000 });
-        for (const watch of watches) watch.arrived(world.watchdog.now(), true);
+        for (const watch of watches) watch.recordParts(world.watchdog.now(), true);
         world.asked.taken();
         const seconds = 60;
         for (let tenth = 0; tenth < 10 * seconds; tenth += 1) {
           yield* TestClock.adjust(100);
-          for (const watch of watches) watch.arrived(world.watchdog.now(), true);
+          for (const watch of watches) watch.recordParts(world.watchdog.now(), true);
         }
         assert.deepStrictEqual(world.silent, []);
         assert.isAtMost(world.asked.taken(), 2 * attempts * (1 + seconds / (askAfterMs / 1_000)));
@@ -184,14 +184,14 @@ describe("many attempts to which something comes all the time", () => {
     played((world) =>
       Effect.gen(function* () {
         const { watches } = yield* spread(world, { first_progress: 60_000, idle: 2_000 });
-        for (const watch of watches) watch.arrived(world.watchdog.now(), true);
+        for (const watch of watches) watch.recordParts(world.watchdog.now(), true);
         world.looks.taken();
         const seconds = 10;
         // Something comes to each twice a second, at a moment of its own.
         for (let step = 0; step < 100 * seconds; step += 1) {
           yield* TestClock.adjust(10);
           for (const [index, watch] of watches.entries()) {
-            if (index % 50 === step % 50) watch.arrived(world.watchdog.now(), true);
+            if (index % 50 === step % 50) watch.recordParts(world.watchdog.now(), true);
           }
         }
         assert.strictEqual(world.watchdog.size, attempts);
@@ -223,7 +223,7 @@ describe("a silence that was asked about", () => {
           yield* TestClock.adjust(145_000);
           const before = world.silent.length;
           if (comes === "bytes") watch.bytes(world.watchdog.now());
-          else watch.arrived(world.watchdog.now(), comes === "progress");
+          else watch.recordParts(world.watchdog.now(), comes === "progress");
           yield* TestClock.adjust(askAfterMs - 1);
           assert.strictEqual(world.silent.length, before);
           yield* TestClock.adjust(1);
@@ -262,8 +262,8 @@ describe("a listener", () => {
         const silent: Array<readonly [path: string, at: number]> = [];
         const startedAt = watchdog.now();
         watchdog.reportTo({
-          silent: (path) => void silent.push([path, watchdog.now() - startedAt]),
-          woke: () => undefined,
+          onSilent: (path) => void silent.push([path, watchdog.now() - startedAt]),
+          onWake: () => undefined,
         });
         watchdog.watch(idle, { ...quiet, path: "p" }, 0);
         const dies = () => {

@@ -107,8 +107,8 @@ class Model {
 
 const tell = (watch: Watch, event: Event, now: number): void => {
   if (event === "written") watch.onRequestWritten(now);
-  if (event === "progress") watch.arrived(now, true);
-  if (event === "part") watch.arrived(now, false);
+  if (event === "progress") watch.recordParts(now, true);
+  if (event === "part") watch.recordParts(now, false);
   if (event === "bytes") watch.bytes(now);
   if (event === "keep_alive") watch.keepAlive();
   if (event === "terminal") watch.terminal(now);
@@ -194,7 +194,7 @@ describe("the watchdog against its model", () => {
     watched({ first_progress: 180_000, idle: 1_000 }, ({ fired, watch, watchdog }) =>
       Effect.gen(function* () {
         yield* TestClock.adjust(100);
-        watch.arrived(watchdog.now(), true);
+        watch.recordParts(watchdog.now(), true);
         yield* TestClock.adjust(1_050);
         assert.deepStrictEqual(fired, ["idle"]);
       }),
@@ -242,7 +242,7 @@ describe("a suspension", () => {
               watch.keepAlive();
               watch.keepAlive();
             }
-            if (clock === "idle") watch.arrived(watchdog.now(), true);
+            if (clock === "idle") watch.recordParts(watchdog.now(), true);
             yield* TestClock.adjust(29_000);
             skew.wall += jumps.wall * 3_600_000;
             skew.monotonic += jumps.monotonic * 3_600_000;
@@ -302,7 +302,7 @@ describe("a suspension", () => {
         skew.monotonic += 8 * 3_600_000;
         skew.wall += 8 * 3_600_000;
         // Read from a socket before the watchdog has looked.
-        watch.arrived(watchdog.now(), true);
+        watch.recordParts(watchdog.now(), true);
         yield* TestClock.adjust(60_000 + suspendGraceMs + 5_000);
         assert.deepStrictEqual(fired, ["idle"]);
       }),
@@ -336,7 +336,7 @@ describe("a suspension", () => {
         skew.wall += 1_500;
         yield* TestClock.adjust(20);
         // Only now the event loop comes to what has arrived.
-        watch.arrived(watchdog.now(), true);
+        watch.recordParts(watchdog.now(), true);
         yield* TestClock.adjust(900);
         assert.deepStrictEqual(fired, []);
         yield* TestClock.adjust(150);
@@ -451,7 +451,7 @@ describe("a suspension in the middle of a long wait", () => {
         const frozen = { ...clockOfTest, ...FreezingClock.make(clockOfTest) };
         const body = watched({ first_progress: 600_000, [clock]: 300_000 }, ({ fired, suspended, watch, watchdog }) =>
           Effect.gen(function* () {
-            if (clock === "idle") watch.arrived(watchdog.now(), true);
+            if (clock === "idle") watch.recordParts(watchdog.now(), true);
             yield* TestClock.adjust(100_000);
             // Timers that were not due yet come in time: only a look in between tells of the gap.
             frozen.jump(60_000, 60_000);

@@ -118,7 +118,7 @@ describe("a wait for a path", () => {
       const fiber = yield* Effect.forkChild(Bench.play(outage.options([script, S.hello]), 600_000));
       yield* TestClock.adjust("1 second");
       outage.network.fail();
-      yield* paths.unconnected({ path: Bench.path, credential: "", model: undefined }, "ENETUNREACH");
+      yield* paths.recordConnectFailure({ path: Bench.path, credential: "", model: undefined }, "ENETUNREACH");
       yield* TestClock.adjust("100 seconds");
       assert.strictEqual(outage.sent.length, 1);
       outage.network.mend();
@@ -159,7 +159,7 @@ describe("a wait for a path", () => {
       const outage = new Bench.Outage();
       const paths = yield* outage.reached;
       outage.network.fail();
-      yield* paths.unconnected({ path: Bench.path, credential: "", model: undefined }, "ENETUNREACH");
+      yield* paths.recordConnectFailure({ path: Bench.path, credential: "", model: undefined }, "ENETUNREACH");
       const fiber = yield* Effect.forkChild(
         Bench.play(outage.options([S.hello], { clocks: { first_progress: 5_000 } }), 100_000),
       );
@@ -186,7 +186,7 @@ describe("a wait for a path", () => {
       const outage = new Bench.Outage();
       const paths = yield* outage.reached;
       outage.network.fail();
-      yield* paths.unconnected({ path: Bench.path, credential: "", model: undefined }, "ENETUNREACH");
+      yield* paths.recordConnectFailure({ path: Bench.path, credential: "", model: undefined }, "ENETUNREACH");
       const seen = yield* Bench.play(outage.options([S.hello], { budget: { max_outage_ms: 7_000 } }), 600_000);
       assert.deepStrictEqual(seen.lines, [
         "attempt 1 first",
@@ -283,7 +283,7 @@ describe("a wait for a path", () => {
         const outage = new Bench.Outage();
         const paths = yield* outage.reached;
         outage.network.fail();
-        yield* paths.unconnected({ path: Bench.path, credential: "", model: undefined }, "ENETUNREACH");
+        yield* paths.recordConnectFailure({ path: Bench.path, credential: "", model: undefined }, "ENETUNREACH");
         const streams = yield* StreamProcessor;
         const fibers = yield* Effect.forEach(Array.from({ length: 40 }), (_, n) =>
           Effect.forkChild(S.watch(streams.run(outage.options([S.hello], { runId: `r${n}` })))),

@@ -74,7 +74,9 @@ describe("a cooldown of others", () => {
       const paths = yield* outage.reached;
       const scope = { path: Bench.path, credential: "", model: undefined };
       const limited = { kind: "rate_limited", status: 429, only_this: true, retry_after_ms: 30_000 } as const;
-      const heard = Effect.sync(() => paths.refused(scope, { kind: "rate_limited", waitMs: 1_000, onlyThis: false }));
+      const heard = Effect.sync(() =>
+        paths.recordRefusal(scope, { kind: "rate_limited", waitMs: 1_000, onlyThis: false }),
+      );
       const fiber = yield* Effect.forkChild(
         S.watch((yield* StreamProcessor).run(outage.options([[{ run: heard }, S.fail(limited)], S.hello]))),
       );

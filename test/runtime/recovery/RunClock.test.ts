@@ -45,7 +45,7 @@ describe("The timeout clocks.run", () => {
       const outage = new Bench.Outage();
       const paths = yield* outage.reached;
       outage.network.fail();
-      yield* paths.unconnected({ path: Bench.path, credential: "", model: undefined }, "ENETUNREACH");
+      yield* paths.recordConnectFailure({ path: Bench.path, credential: "", model: undefined }, "ENETUNREACH");
       const seen = yield* Bench.play(outage.options([S.hello], { clocks: { run: 25_000 } }), 600_000);
       assert.strictEqual(seen.lines.at(-1), "end do_not_retry not_retryable");
       assert.strictEqual(outage.sent.length, 0);
@@ -58,7 +58,7 @@ describe("The timeout clocks.run", () => {
       const outage = new Bench.Outage();
       const paths = yield* outage.reached;
       outage.network.fail();
-      yield* paths.unconnected({ path: Bench.path, credential: "", model: undefined }, "ENETUNREACH");
+      yield* paths.recordConnectFailure({ path: Bench.path, credential: "", model: undefined }, "ENETUNREACH");
       yield* Effect.forkChild(
         Effect.delay(
           Effect.sync(() => outage.network.mend()),

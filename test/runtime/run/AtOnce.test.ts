@@ -4,7 +4,7 @@
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Deferred, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect";
-import { bounded } from "../../../src/recorder/BoundedRecorder.ts";
+import { toBounded } from "../../../src/recorder/BoundedRecorder.ts";
 import { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import type { Entry } from "../../../src/recorder/RunRecord.ts";
 import { committing, RunRecorder } from "../../../src/recorder/RunRecorder.ts";
@@ -38,9 +38,9 @@ const writing = Effect.gen(function* () {
   const owner = {
     ...{ runId, elapsedMs: 0, services: Context.empty(), stopped: Deferred.makeUnsafe<void>() },
     onLost: () => undefined,
-    unrecorded: () => undefined,
+    onUnrecorded: () => undefined,
   };
-  return { play, store, taken, writer: new RunWriter(owner, bounded({ ...memory, write }), yield* Backlog.make) };
+  return { play, store, taken, writer: new RunWriter(owner, toBounded({ ...memory, write }), yield* Backlog.make) };
 });
 
 const nameOf = (entry: Entry): string =>

@@ -16,7 +16,7 @@ describe("A group", () => {
     groups.take(member("a"), 0);
     assert.strictEqual(groups.facts(member("a"), 0).group_retries, 0, "its own is no reason against it");
     assert.strictEqual(groups.facts(member("b"), 0).group_retries, 1);
-    groups.went(member("a"), false, 0);
+    groups.markStarted(member("a"), false, 0);
     assert.strictEqual(groups.facts(member("a"), 0).group_retries, 1);
     groups.take(member("b"), 0);
     groups.leave(member("b"));
@@ -39,14 +39,14 @@ describe("A group", () => {
   it("counts the cost of a response once, however often it is decided, and the next response again (G3)", () => {
     const groups = new Groups();
     const wasted = () => groups.facts(member("b"), 0).group_wasted_tokens;
-    groups.broke(member("a"), 100, 0);
-    groups.broke(member("a"), 100, 0);
+    groups.countBreak(member("a"), 100, 0);
+    groups.countBreak(member("a"), 100, 0);
     assert.strictEqual(wasted(), 100);
-    groups.went(member("a"), true, 0);
-    groups.broke(member("a"), 130, 0);
+    groups.markStarted(member("a"), true, 0);
+    groups.countBreak(member("a"), 130, 0);
     assert.strictEqual(wasted(), 130);
-    groups.went(member("a"), false, 0);
-    groups.broke(member("a"), 50, 0);
+    groups.markStarted(member("a"), false, 0);
+    groups.countBreak(member("a"), 50, 0);
     assert.strictEqual(wasted(), 180);
   });
 

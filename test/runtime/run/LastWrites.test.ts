@@ -5,7 +5,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Clock, Context, Deferred, Effect, Fiber, Layer } from "effect";
 import { TestClock } from "effect/testing";
-import { bounded } from "../../../src/recorder/BoundedRecorder.ts";
+import { toBounded } from "../../../src/recorder/BoundedRecorder.ts";
 import { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import type { ReadyCall } from "../../../src/runtime/contract/ToolCall.ts";
@@ -153,9 +153,9 @@ describe("Runs that wait for the store", () => {
         services: yield* Effect.context<never>(),
         stopped: Deferred.makeUnsafe<void>(),
         onLost: () => undefined,
-        unrecorded: () => undefined,
+        onUnrecorded: () => undefined,
       };
-      const writer = new RunWriter(owner, bounded({ ...memory, write }), backlog);
+      const writer = new RunWriter(owner, toBounded({ ...memory, write }), backlog);
       assert.strictEqual(yield* writer.write([{ _tag: "RunParked", reason: "question" }], true), "away");
       assert.strictEqual(backlog.size, 1);
       reason = "unknown_run";

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest";
 import { Clock, Context, Effect, Fiber, Layer } from "effect";
 import { TestClock } from "effect/testing";
 import { defaultBudget } from "../../../src/domain/RunFacts.ts";
-import { bounded, probeMs } from "../../../src/recorder/BoundedRecorder.ts";
+import { probeMs, toBounded } from "../../../src/recorder/BoundedRecorder.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import type { SharedPacing } from "../../../src/recorder/shared/SharedFacts.ts";
 import { Groups } from "../../../src/runtime/pacing/Groups.ts";
@@ -38,7 +38,7 @@ const member = () => {
 const decides = ({ groups, shared }: Node, it = member(), tokens = 0) =>
   Effect.gen(function* () {
     yield* shared.countBreak({ member: it, budget, now, stopped }, tokens);
-    groups.broke(it, tokens, 0);
+    groups.countBreak(it, tokens, 0);
     const takes = groups.facts(it, 0).group_retries < limit;
     if (takes) groups.take(it, 0);
     yield* shared.giveBackUntaken(it);
@@ -63,8 +63,8 @@ describe("a group with runs on several machines", () => {
       const { first, second } = yield* nodes;
       const one = member();
       for (let n = 0; n < 5; n += 1) assert.isTrue(yield* decides(first, one));
-      first.groups.went(one, false, 0);
-      first.shared.went(one);
+      first.groups.markStarted(one, false, 0);
+      first.shared.markStarted(one);
       assert.isTrue(yield* decides(second));
       assert.isTrue(yield* decides(second));
       assert.isFalse(yield* decides(second));
@@ -120,7 +120,7 @@ describe("a group with runs on several machines", () => {
       const groups = new Groups();
       const hangs = { draw: () => Effect.never, spend: () => Effect.never };
       const memory = yield* Effect.map(Layer.build(RunRecorder.layerMemory()), Context.get(RunRecorder));
-      const shared = new SharedGroups(groups, bounded({ ...memory, pacing: hangs, waitMs }).pacing);
+      const shared = new SharedGroups(groups, toBounded({ ...memory, pacing: hangs, waitMs }).pacing);
       const decided = yield* Effect.forkChild(decides({ groups, shared }));
       yield* TestClock.adjust(waitMs - 1);
       assert.isUndefined(decided.pollUnsafe());
@@ -150,7 +150,7 @@ describe("a group with runs on several machines", () => {
           const groups = new Groups();
           // A service in plain JavaScript may return this.
           const pacing = { draw: () => Effect.never, spend: spend as SharedPacing["spend"] };
-          const shared = new SharedGroups(groups, bounded({ ...memory, pacing }).pacing);
+          const shared = new SharedGroups(groups, toBounded({ ...memory, pacing }).pacing);
           for (let n = 0; n < limit; n += 1) assert.isTrue(yield* decides({ groups, shared }));
           assert.isFalse(yield* decides({ groups, shared }));
         }

@@ -4,7 +4,7 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Deferred, Effect, Layer } from "effect";
 import { TestClock } from "effect/testing";
-import { bounded } from "../../../src/recorder/BoundedRecorder.ts";
+import { toBounded } from "../../../src/recorder/BoundedRecorder.ts";
 import { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import { committing, RunRecorder } from "../../../src/recorder/RunRecorder.ts";
 import { Backlog, backlogRunsMax, type Unwritten } from "../../../src/runtime/run/Backlog.ts";
@@ -28,9 +28,9 @@ const writing = Effect.fnUntraced(function* (atOnce: boolean) {
   const writer = (runId: string) => {
     const owner = {
       ...{ runId, elapsedMs: 0, services, stopped: Deferred.makeUnsafe<void>() },
-      ...{ onLost: () => undefined, unrecorded: () => undefined },
+      ...{ onLost: () => undefined, onUnrecorded: () => undefined },
     };
-    return new RunWriter(owner, bounded(recorder), backlog);
+    return new RunWriter(owner, toBounded(recorder), backlog);
   };
   return { backlog, store, writer };
 });

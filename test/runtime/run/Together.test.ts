@@ -4,7 +4,7 @@
  */
 import { assert, describe, it } from "@effect/vitest";
 import { Context, Deferred, Effect, Fiber, Layer } from "effect";
-import { bounded } from "../../../src/recorder/BoundedRecorder.ts";
+import { toBounded } from "../../../src/recorder/BoundedRecorder.ts";
 import { RecorderError } from "../../../src/recorder/RecorderError.ts";
 import type { Entry } from "../../../src/recorder/RunRecord.ts";
 import { RunRecorder } from "../../../src/recorder/RunRecorder.ts";
@@ -38,9 +38,9 @@ const writing = Effect.gen(function* () {
   const owner = {
     ...{ runId, elapsedMs: 0, services: Context.empty(), stopped: Deferred.makeUnsafe<void>() },
     onLost: (why: string) => void unrecorded.push(why),
-    unrecorded: (reason: string) => void unrecorded.push(reason),
+    onUnrecorded: (reason: string) => void unrecorded.push(reason),
   };
-  const writer = new RunWriter(owner, bounded(recorder), yield* Backlog.make);
+  const writer = new RunWriter(owner, toBounded(recorder), yield* Backlog.make);
   const start = (entries: ReadonlyArray<Entry>) =>
     Effect.forkChild(writer.write(entries, true), { startImmediately: true });
   return { asked, play, start, taken, unrecorded, writer };

@@ -123,7 +123,7 @@ describe("Tokens of a run", () => {
     const spending = new Spending();
     spending.restore({ ...fresh, wasted_tokens: 700, tokens_estimated: true }, 500);
     assert.deepInclude(spending.facts(), { wasted_tokens: 700, next_tokens: 500, tokens_estimated: true });
-    spending.gaveUp({ input: 500, output: 20, estimated: false });
+    spending.addAbandonedCost({ input: 500, output: 20, estimated: false });
     assert.deepInclude(spending.facts(), { wasted_tokens: 1_220, next_tokens: 500, tokens_estimated: true });
   });
 

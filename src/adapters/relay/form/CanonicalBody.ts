@@ -34,15 +34,16 @@ const shared = new Uint8Array(sharedBytesMax);
  * @returns undefined if the body has no canonical form
  */
 export const canonical = (body: Uint8Array, leftOut: ReadonlySet<string>): Uint8Array<ArrayBuffer> | undefined =>
-  formed(body, (whole) => {
+  canonicalize(body, (whole) => {
     if (!("members" in whole)) throw unclear;
     return { members: whole.members.filter(({ key }) => !leftOut.has(key)) };
   });
 
 /** The canonical form of any JSON value, on the terms of `canonical`. */
-export const canonicalValue = (json: Uint8Array): Uint8Array<ArrayBuffer> | undefined => formed(json, (whole) => whole);
+export const canonicalValue = (json: Uint8Array): Uint8Array<ArrayBuffer> | undefined =>
+  canonicalize(json, (whole) => whole);
 
-const formed = (json: Uint8Array, keep: (whole: Value) => Value): Uint8Array<ArrayBuffer> | undefined => {
+const canonicalize = (json: Uint8Array, keep: (whole: Value) => Value): Uint8Array<ArrayBuffer> | undefined => {
   try {
     const kept = keep(new Reader(json).document());
     const writer = new Writer(json);
@@ -135,7 +136,7 @@ class Reader {
     this.#count(valueSteps);
     switch (this.#next()) {
       case OPEN_OBJECT:
-        return { members: sorted(this.#many(CLOSE_OBJECT, () => this.#member())) };
+        return { members: sortMembers(this.#many(CLOSE_OBJECT, () => this.#member())) };
       case OPEN_LIST:
         return { items: this.#many(CLOSE_LIST, () => this.#value()) };
       case QUOTE:
@@ -211,7 +212,7 @@ const wordBytesMax = 256;
 /** Steps that a value costs, beside the bytes that are examined one by one. */
 const valueSteps = 8;
 
-const sorted = (members: ReadonlyArray<Member>): ReadonlyArray<Member> => {
+const sortMembers = (members: ReadonlyArray<Member>): ReadonlyArray<Member> => {
   if (members.length < 2) return members;
   const inOrder = members.toSorted((a, b) => (a.key < b.key ? -1 : 1));
   // Only the provider decides which of two members of one name counts.

@@ -2,7 +2,7 @@
  * Lists the members of a body's outermost object, and the members of its members, without parsing the body.
  */
 import * as Effect from "effect/Effect";
-import { type JsonListener, JsonScan, scanned, sign } from "./JsonScan.ts";
+import { type JsonListener, JsonScan, scanInTurns, sign } from "./JsonScan.ts";
 
 /** An object, by its offsets in the body. */
 export interface JsonObject {
@@ -44,7 +44,7 @@ export const membersInTurns = (body: Uint8Array): Effect.Effect<JsonObject | und
   Effect.suspend(() => {
     const members = new Members(body, membersMax);
     // The scan may end before it asks if it is done.
-    return Effect.map(scanned(body, members), (end) =>
+    return Effect.map(scanInTurns(body, members), (end) =>
       end === "json" && !members.isDone() ? members.whole : undefined,
     );
   });

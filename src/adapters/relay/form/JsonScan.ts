@@ -50,7 +50,7 @@ export const sign = {
 const { BACKSLASH, CLOSE_LIST, CLOSE_OBJECT, COLON, COMMA, OPEN_LIST, OPEN_OBJECT, QUOTE } = sign;
 
 /** Scans to the end, and yields to other fibers after every slice. */
-export const scanned = (bytes: Uint8Array, listener: JsonListener): Effect.Effect<JsonEnd> =>
+export const scanInTurns = (bytes: Uint8Array, listener: JsonListener): Effect.Effect<JsonEnd> =>
   Effect.gen(function* () {
     const scan = new JsonScan(bytes, listener);
     for (let count = firstSliceBytes; ; count = Math.min(sliceBytes, 2 * count)) {
@@ -135,18 +135,18 @@ export class JsonScan {
         break;
       case "colon":
         if (byte === COLON) this.#expect("value");
-        else this.#damaged();
+        else this.#markDamaged();
         break;
       case "comma_or_end":
         if (byte !== COMMA) this.#close(byte);
         else this.#expect(this.#levels[this.#depth - 1] === OPEN_OBJECT ? "key" : "value");
         break;
       default:
-        this.#damaged();
+        this.#markDamaged();
     }
   }
 
-  #damaged(): void {
+  #markDamaged(): void {
     this.#fault = "damaged";
   }
 
@@ -156,7 +156,7 @@ export class JsonScan {
   }
 
   #key(byte: number): void {
-    if (byte !== QUOTE) this.#damaged();
+    if (byte !== QUOTE) this.#markDamaged();
     this.#isKey = true;
     this.#from = this.#at;
     this.#expect("in_text");
@@ -184,7 +184,7 @@ export class JsonScan {
   /** In ASCII, the closing bracket of an object or a list is two characters after its opening one. */
   #close(byte: number): void {
     if (byte - 2 !== this.#levels[this.#depth - 1]) {
-      this.#damaged();
+      this.#markDamaged();
       return;
     }
     this.#depth -= 1;
@@ -205,7 +205,7 @@ export class JsonScan {
       return;
     }
     const letters = byte === 0x74 ? TRUE : byte === 0x66 ? FALSE : NULL;
-    if (letters.some((letter, index) => this.#bytes[this.#at + index] !== letter)) this.#damaged();
+    if (letters.some((letter, index) => this.#bytes[this.#at + index] !== letter)) this.#markDamaged();
     else {
       this.#at += letters.length;
       this.#scalar();
@@ -217,7 +217,7 @@ export class JsonScan {
       const part = partAfter(this.#number, this.#bytes[this.#at] ?? 0);
       if (part === undefined) {
         if (isWhole(this.#number)) this.#scalar();
-        else this.#damaged();
+        else this.#markDamaged();
         return;
       }
       this.#number = part;
@@ -241,7 +241,7 @@ export class JsonScan {
       }
       const length = byte === BACKSLASH ? escapeLength(bytes, at) : 0;
       if (length === 0) {
-        this.#damaged();
+        this.#markDamaged();
         return;
       }
       at += length;

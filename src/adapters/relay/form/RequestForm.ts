@@ -47,7 +47,7 @@ export const takeParts = (form: RequestForm, take: (part: FormPart) => void): Ef
       return;
     }
     // Not every JSON reader accepts a byte order mark.
-    const members = body[0] === byteOrderMark ? undefined : sorted((yield* membersInTurns(body))?.members);
+    const members = body[0] === byteOrderMark ? undefined : sortMembers((yield* membersInTurns(body))?.members);
     const kept = members?.filter(({ key }) => !form.leftOut.has(key));
     take(headOf(form, kept !== undefined));
     for (const part of kept === undefined ? slices(body) : piecesOf(body, kept)) {
@@ -68,7 +68,7 @@ const headOf = ({ words }: RequestForm, hasForm: boolean): string => JSON.string
 type Named = JsonMember & { readonly key: string };
 
 /** Members in the order of their names; undefined if a name cannot be read, or if two are the same. */
-const sorted = (members: ReadonlyArray<JsonMember> | undefined): ReadonlyArray<Named> | undefined => {
+const sortMembers = (members: ReadonlyArray<JsonMember> | undefined): ReadonlyArray<Named> | undefined => {
   const named = members?.filter((member): member is Named => member.key !== undefined);
   if (named === undefined || named.length !== members?.length) return undefined;
   const inOrder = named.toSorted((one, other) => (one.key < other.key ? -1 : 1));

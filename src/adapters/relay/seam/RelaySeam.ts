@@ -88,13 +88,13 @@ export class RelaySeam implements TextSeam<SeamPart> {
   };
 
   /** Follows everything that has left and returns the state. */
-  #caughtUp(): Followed | undefined {
+  #catchUp(): Followed | undefined {
     if (this.#followed !== undefined) follow(this.#followed);
     return this.#followed;
   }
 
   readonly plan = (): SeamPlan | SeamRefusal => {
-    const followed = this.#caughtUp();
+    const followed = this.#catchUp();
     if (followed === undefined || followed.unknown) return "no_seam";
     const plan = followed.inner.plan();
     if (typeof plan === "string") return plan;
@@ -105,25 +105,25 @@ export class RelaySeam implements TextSeam<SeamPart> {
   };
 
   readonly joins = (plan: SeamPlan): SeamJoin<SeamPart> => {
-    const join = this.#caughtUp()?.inner.joins(plan);
+    const join = this.#catchUp()?.inner.joins(plan);
     if (join === undefined) return { take: unwritable, end: unwritable };
     // The last byte was a CR whose LF never came: Google's SDK reads no event after a CR alone.
     let owed = this.#lastByte === CR;
-    const written = (passed: SeamPassed<Part>): SeamPassed<SeamPart> => {
-      const out = relayed(passed, owed);
+    const encodeNext = (passed: SeamPassed<Part>): SeamPassed<SeamPart> => {
+      const out = encodePassed(passed, owed);
       if (out.type === "passed" && out.parts.length > 0) owed = false;
       return out;
     };
     return {
       take: (part, observation) =>
-        part.decoded === undefined ? unwritable() : written(join.take(part.decoded, observation)),
-      end: () => written(join.end()),
+        part.decoded === undefined ? unwritable() : encodeNext(join.take(part.decoded, observation)),
+      end: () => encodeNext(join.end()),
     };
   };
 
   readonly refused = (plan: SeamPlan): void => {
     this.#built = undefined;
-    this.#caughtUp()?.inner.refused(plan);
+    this.#catchUp()?.inner.refused(plan);
   };
 
   /**
@@ -133,7 +133,7 @@ export class RelaySeam implements TextSeam<SeamPart> {
    * @returns undefined if it cannot be built, or if the text came by another route
    */
   requestOf<W extends SeamAsked>(plan: SeamPlan, way: W): W["request"] | undefined {
-    const followed = this.#caughtUp();
+    const followed = this.#catchUp();
     if (followed === undefined || followed.plan !== way) return undefined;
     const body = this.#built?.plan === plan ? this.#built.body : built(followed, plan);
     return body === undefined ? undefined : withBody(way.request, body);
@@ -183,18 +183,18 @@ const follow = (followed: Followed): void => {
 const built = ({ collector, plan: { protocol, ...plan } }: Followed, seam: SeamPlan): string | undefined => {
   const sent = decodeBody(plan);
   if (sent === undefined || isSigned(plan.request)) return undefined;
-  const { restored, text } = markWideNumbers(sent);
+  const { restore, text } = markWideNumbers(sent);
   const body = Json.record(Json.parse(text)?.json);
   if (body === undefined) return undefined;
   const input = { body, received: collector.received(), calls: [], results: [], seam };
   const next = Continuation.buildIn(protocol, input);
-  return Result.isSuccess(next) ? restored(JSON.stringify(next.success)) : undefined;
+  return Result.isSuccess(next) ? restore(JSON.stringify(next.success)) : undefined;
 };
 
 const unwritable = (): SeamPassed<SeamPart> => ({ type: "unproven", fault: "unwritable" });
 
 /** Encodes the events that the seam writes, after a line feed if one is owed. */
-const relayed = (passed: SeamPassed<Part>, owed: boolean): SeamPassed<SeamPart> =>
+const encodePassed = (passed: SeamPassed<Part>, owed: boolean): SeamPassed<SeamPart> =>
   passed.type === "unproven"
     ? passed
     : {

@@ -32,7 +32,7 @@ export class SeamFrames {
     const { observation } = this.#failed;
     const failure = this.#decoder.failure ?? observation.failure;
     const told = failure === undefined ? observation : { ...observation, failure };
-    return { ...relayed(this.#failed, told), bytes: bytesOf(this.#failed.event) };
+    return { ...seamPartOf(this.#failed, told), bytes: bytesOf(this.#failed.event) };
   }
 
   push(chunk: Uint8Array<ArrayBuffer>): ReadonlyArray<SeamPart> {
@@ -51,7 +51,7 @@ export class SeamFrames {
       const { failure, terminal } = part.observation;
       // A call that cannot be read may come with a terminal marker, and its event belongs to the response.
       if (Decoder.isTold(failure) && !terminal) this.#failed = part;
-      else out.push(relayed(part, part.observation));
+      else out.push(seamPartOf(part, part.observation));
     }
     return out;
   }
@@ -59,7 +59,7 @@ export class SeamFrames {
 
 const nothing = new Uint8Array(0);
 
-const relayed = (decoded: Part, observation: SeamPart["observation"]): SeamPart => ({
+const seamPartOf = (decoded: Part, observation: SeamPart["observation"]): SeamPart => ({
   bytes: nothing,
   observation,
   decoded,

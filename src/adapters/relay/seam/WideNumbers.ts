@@ -9,7 +9,7 @@
 export interface Marked {
   readonly text: string;
   /** Restores the numbers in the text after it was parsed, changed and written again. */
-  readonly restored: (json: string) => string;
+  readonly restore: (json: string) => string;
 }
 
 /**
@@ -32,9 +32,9 @@ export const markWideNumbers = (text: string): Marked => {
     }
     from = quote === -1 ? text.length : stringEnd(text, quote);
   }
-  if (kept === 0) return { text, restored: (json) => json };
+  if (kept === 0) return { text, restore: (json) => json };
   const places = new RegExp(`"${mark}([-+.0-9eE]+)"`, "g");
-  return { text: out + text.slice(kept), restored: (json) => json.replace(places, "$1") };
+  return { text: out + text.slice(kept), restore: (json) => json.replace(places, "$1") };
 };
 
 const number = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;

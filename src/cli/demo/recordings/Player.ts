@@ -48,7 +48,7 @@ export const playRecordings = Effect.fn("demo.playRecordings")(function* (
     list,
     (recording) =>
       Effect.tap(playRecording(folder, recording, seed, cuts), (played) =>
-        progress.finished(
+        progress.report(
           recording.file,
           played.every((row) => row.problems.length === 0),
         ),

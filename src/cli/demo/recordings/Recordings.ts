@@ -77,7 +77,7 @@ export const Recordings = {
     }
     const asked = only.flatMap((value) => value.split(",")).filter((value) => value.trim() !== "");
     const list = manifest.streams.filter(
-      (it) => asked.length === 0 || asked.some((value) => matches(it, value.trim())),
+      (it) => asked.length === 0 || asked.some((value) => isMatch(it, value.trim())),
     );
     if (list.length === 0) {
       const message = `--only: no recording has "${asked.join('" or "')}" in its name`;
@@ -104,7 +104,7 @@ export const bytesOf = (folder: string, recording: Recording) =>
     },
   );
 
-const matches = ({ file, protocol }: Recording, asked: string): boolean => file.includes(asked) || protocol === asked;
+const isMatch = ({ file, protocol }: Recording, asked: string): boolean => file.includes(asked) || protocol === asked;
 
 const invalid = (message: string) => new RecordingsError({ reason: "invalid", message });
 

@@ -27,13 +27,13 @@ export interface RecordingTotals {
 /** Adds up the rows. */
 export const totalsOf = (rows: ReadonlyArray<RecordingRow>): RecordingTotals => {
   const count = (fits: (row: RecordingRow) => boolean) => rows.filter(fits).length;
-  const asked = (row: RecordingRow) => row.decisions.some((decision) => decision.startsWith("ask_user"));
+  const hasAsked = (row: RecordingRow) => row.decisions.some((decision) => decision.startsWith("ask_user"));
   return {
     recordings: count((row) => row.kind === "whole"),
     complete: count((row) => row.kind === "whole" && row.completed),
     broken: count((row) => row.kind !== "whole"),
-    recovered: count((row) => row.kind !== "whole" && row.completed && !asked(row)),
-    asked: count((row) => row.kind !== "whole" && asked(row)),
+    recovered: count((row) => row.kind !== "whole" && row.completed && !hasAsked(row)),
+    asked: count((row) => row.kind !== "whole" && hasAsked(row)),
     false_successes: count((row) => row.false_success),
     duplicates: rows.reduce((sum, row) => sum + row.extra, 0),
     requests: rows.reduce((sum, row) => sum + row.requests, 0),

@@ -1,7 +1,7 @@
 /**
  * Scenarios over Anthropic Messages.
  */
-import { continuation, guarded, recovered, type Scenario, singleAttempt } from "./Scenario.ts";
+import { continuation, guarded, type Scenario, silentRetry, singleAttempt } from "./Scenario.ts";
 
 const protocol = "anthropic-messages";
 const call = { tool: "bash", input: { cmd: "make deploy" } };
@@ -14,7 +14,7 @@ export const scenariosAnthropic: ReadonlyArray<Scenario> = [
     protocol,
     tools: [guarded],
     answers: [{ break: { kind: "rst", at: "before_head" } }, {}],
-    expect: recovered("nothing_shown"),
+    expect: silentRetry("nothing_shown"),
   },
   {
     name: "reset-in-thinking",
@@ -25,21 +25,21 @@ export const scenariosAnthropic: ReadonlyArray<Scenario> = [
       { content: [{ reasoning: 4 }, { text: 4 }], delay_ms: 20, break: { kind: "rst", at: "event", n: 6 } },
       { content: [{ reasoning: 4 }, { text: 4 }] },
     ],
-    expect: recovered("only_reasoning_shown", { saw: "draft, then whole" }),
+    expect: silentRetry("only_reasoning_shown", { saw: "draft, then whole" }),
   },
   {
     name: "overloaded-529",
     fault: "status 529, overloaded",
     protocol,
     answers: [{ status: 529 }, {}],
-    expect: recovered("not_processed"),
+    expect: silentRetry("not_processed"),
   },
   {
     name: "overloaded-in-stream",
     fault: "overloaded while thinking",
     protocol,
     answers: [{ content: [{ reasoning: 3 }, { error: "overloaded" }], delay_ms: 10 }, {}],
-    expect: recovered("only_reasoning_shown", { saw: "draft, then whole" }),
+    expect: silentRetry("only_reasoning_shown", { saw: "draft, then whole" }),
   },
   {
     name: "arguments-clean-end",
@@ -47,7 +47,7 @@ export const scenariosAnthropic: ReadonlyArray<Scenario> = [
     protocol,
     tools: [guarded],
     answers: [{ content: [call], delay_ms: 10, break: { kind: "end", at: "tool_arguments" } }, { content: [call] }],
-    expect: recovered("tool_calls_fenced", { saw: "draft, then whole", toolRuns: 1 }),
+    expect: silentRetry("tool_calls_fenced", { saw: "draft, then whole", toolRuns: 1 }),
   },
   {
     name: "call-complete-then-cut",
@@ -55,7 +55,7 @@ export const scenariosAnthropic: ReadonlyArray<Scenario> = [
     protocol,
     tools: [guarded],
     answers: [{ content: [call], delay_ms: 10, break: { kind: "rst", at: "terminal" } }, { content: [call] }],
-    expect: recovered("tool_calls_fenced", { saw: "draft, then whole", toolRuns: 1 }),
+    expect: silentRetry("tool_calls_fenced", { saw: "draft, then whole", toolRuns: 1 }),
   },
   {
     name: "text-then-call-cut",
@@ -67,7 +67,7 @@ export const scenariosAnthropic: ReadonlyArray<Scenario> = [
       { content: [{ text: 3 }, call], delay_ms: 10, break: { kind: "rst", at: "tool_arguments" } },
       { content: [call] },
     ],
-    expect: recovered("text_closed_by_call", { saw: "whole, continued", toolRuns: 1 }),
+    expect: silentRetry("text_closed_by_call", { saw: "whole, continued", toolRuns: 1 }),
   },
   {
     name: "pings-for-ever",
@@ -82,7 +82,7 @@ export const scenariosAnthropic: ReadonlyArray<Scenario> = [
       },
       {},
     ],
-    expect: recovered("only_reasoning_shown", { saw: "draft, then whole" }),
+    expect: silentRetry("only_reasoning_shown", { saw: "draft, then whole" }),
   },
   {
     name: "machine-asleep",

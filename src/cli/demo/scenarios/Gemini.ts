@@ -1,7 +1,7 @@
 /**
  * Scenarios over Google Gemini.
  */
-import { continuation, guarded, recovered, type Scenario } from "./Scenario.ts";
+import { continuation, guarded, type Scenario, silentRetry } from "./Scenario.ts";
 
 const protocol = "google-gemini";
 const call = { tool: "bash", input: { cmd: "make deploy" } };
@@ -17,7 +17,7 @@ export const scenariosGemini: ReadonlyArray<Scenario> = [
       { content: [{ text: 6 }], delay_ms: 10, break: { kind: "rst", at: "utf8", n: 3 } },
       { content: [{ text: 6 }] },
     ],
-    expect: recovered("nothing_shown"),
+    expect: silentRetry("nothing_shown"),
   },
   {
     name: "fin-mid-chunk",
@@ -27,7 +27,7 @@ export const scenariosGemini: ReadonlyArray<Scenario> = [
       { content: [{ reasoning: 5 }, { text: 4 }], delay_ms: 10, break: { kind: "fin", at: "byte", n: 700 } },
       {},
     ],
-    expect: recovered("only_reasoning_shown", { saw: "draft, then whole" }),
+    expect: silentRetry("only_reasoning_shown", { saw: "draft, then whole" }),
   },
   {
     name: "text-goes-on-gemini",
@@ -46,7 +46,7 @@ export const scenariosGemini: ReadonlyArray<Scenario> = [
       { content: [{ reasoning: 2 }, { text: 6 }], finish: "none" },
       { content: [{ reasoning: 2 }, { text: 6 }] },
     ],
-    expect: recovered("nothing_shown"),
+    expect: silentRetry("nothing_shown"),
   },
   {
     name: "keep-alive-only",
@@ -54,7 +54,7 @@ export const scenariosGemini: ReadonlyArray<Scenario> = [
     protocol,
     clocks: { first_progress: 300 },
     answers: [{ keep_alive: { every_ms: 40 }, break: { kind: "keep_alive", at: "after_head" } }, {}],
-    expect: recovered("nothing_shown"),
+    expect: silentRetry("nothing_shown"),
   },
   {
     name: "stall-between-events",
@@ -62,14 +62,14 @@ export const scenariosGemini: ReadonlyArray<Scenario> = [
     protocol,
     clocks: { idle: 300 },
     answers: [{ content: [{ reasoning: 3 }, { text: 3 }], break: { kind: "stall", at: "event", n: 2 } }, {}],
-    expect: recovered("only_reasoning_shown", { saw: "draft, then whole" }),
+    expect: silentRetry("only_reasoning_shown", { saw: "draft, then whole" }),
   },
   {
     name: "unavailable-503",
     fault: "status 503, provider's own",
     protocol,
     answers: [{ status: 503 }, {}],
-    expect: recovered("not_processed"),
+    expect: silentRetry("not_processed"),
   },
   {
     name: "second-route",
@@ -77,7 +77,7 @@ export const scenariosGemini: ReadonlyArray<Scenario> = [
     protocol,
     secondRoute: "second",
     answers: [{ status: 404 }, {}],
-    expect: recovered("not_processed", { route: "second" }),
+    expect: silentRetry("not_processed", { route: "second" }),
   },
   {
     name: "error-after-held-text",
@@ -85,7 +85,7 @@ export const scenariosGemini: ReadonlyArray<Scenario> = [
     protocol,
     reveal: "on_complete",
     answers: [{ content: [{ text: 5 }, { error: "overloaded" }] }, { content: [{ text: 5 }] }],
-    expect: recovered("nothing_shown"),
+    expect: silentRetry("nothing_shown"),
   },
   {
     name: "malformed-call",
@@ -93,7 +93,7 @@ export const scenariosGemini: ReadonlyArray<Scenario> = [
     protocol,
     tools: [guarded],
     answers: [{ content: [{ ...call, cut: true }] }, { content: [call] }],
-    expect: recovered("nothing_shown", { toolRuns: 1 }),
+    expect: silentRetry("nothing_shown", { toolRuns: 1 }),
   },
   {
     name: "call-whole-then-reset",
@@ -104,7 +104,7 @@ export const scenariosGemini: ReadonlyArray<Scenario> = [
       { content: [call, { reasoning: 2 }], delay_ms: 20, break: { kind: "rst", at: "terminal" } },
       { content: [call] },
     ],
-    expect: recovered("tool_calls_fenced", { saw: "draft, then whole", toolRuns: 1 }),
+    expect: silentRetry("tool_calls_fenced", { saw: "draft, then whole", toolRuns: 1 }),
   },
   {
     name: "read-only-call-then-reset",
@@ -115,6 +115,6 @@ export const scenariosGemini: ReadonlyArray<Scenario> = [
       { content: [call, { reasoning: 2 }], delay_ms: 20, break: { kind: "rst", at: "terminal" } },
       { content: [call] },
     ],
-    expect: recovered("only_read_only_tools", { saw: "draft, then whole", toolRuns: 1 }),
+    expect: silentRetry("only_read_only_tools", { saw: "draft, then whole", toolRuns: 1 }),
   },
 ];

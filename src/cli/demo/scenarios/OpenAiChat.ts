@@ -1,7 +1,7 @@
 /**
  * Scenarios over OpenAI Chat Completions.
  */
-import { continuation, guarded, recovered, type Scenario, singleAttempt, unguarded } from "./Scenario.ts";
+import { continuation, guarded, type Scenario, silentRetry, singleAttempt, unguarded } from "./Scenario.ts";
 
 const protocol = "openai-chat";
 const call = { tool: "bash", input: { cmd: "make deploy" } };
@@ -14,7 +14,7 @@ export const scenariosChat: ReadonlyArray<Scenario> = [
     fault: "reset after the head",
     protocol,
     answers: [{ break: { kind: "rst", at: "after_head" } }, {}],
-    expect: recovered("nothing_shown"),
+    expect: silentRetry("nothing_shown"),
   },
   {
     name: "clean-end-held-back",
@@ -22,7 +22,7 @@ export const scenariosChat: ReadonlyArray<Scenario> = [
     protocol,
     reveal: "on_complete",
     answers: [{ content: [{ text: 6 }], break: { kind: "end", at: "event", n: 4 } }, { content: [{ text: 6 }] }],
-    expect: recovered("nothing_shown"),
+    expect: silentRetry("nothing_shown"),
   },
   {
     name: "clean-end-live",
@@ -77,7 +77,7 @@ export const scenariosChat: ReadonlyArray<Scenario> = [
     fault: "status 429, retry-after 1 s",
     protocol,
     answers: [{ status: 429, headers: { "retry-after": "1" } }, {}],
-    expect: recovered("not_processed", { waits: ["cooldown"] }),
+    expect: silentRetry("not_processed", { waits: ["cooldown"] }),
   },
   {
     name: "cooldown-of-a-sibling",
@@ -92,7 +92,7 @@ export const scenariosChat: ReadonlyArray<Scenario> = [
     fault: "status 503, a proxy's page",
     protocol,
     answers: [{ status: 503, body: proxyPage }, {}],
-    expect: recovered("nothing_shown"),
+    expect: silentRetry("nothing_shown"),
   },
   {
     name: "stall-before-head",
@@ -100,7 +100,7 @@ export const scenariosChat: ReadonlyArray<Scenario> = [
     protocol,
     clocks: { first_progress: 300 },
     answers: [{ break: { kind: "stall", at: "before_head" } }, {}],
-    expect: recovered("nothing_shown"),
+    expect: silentRetry("nothing_shown"),
   },
   {
     name: "arguments-reset",
@@ -108,7 +108,7 @@ export const scenariosChat: ReadonlyArray<Scenario> = [
     protocol,
     tools: [guarded],
     answers: [{ content: [call], delay_ms: 10, break: { kind: "rst", at: "tool_arguments" } }, { content: [call] }],
-    expect: recovered("tool_calls_fenced", { saw: "draft, then whole", toolRuns: 1 }),
+    expect: silentRetry("tool_calls_fenced", { saw: "draft, then whole", toolRuns: 1 }),
   },
   {
     name: "arguments-reset-unguarded",
@@ -124,7 +124,7 @@ export const scenariosChat: ReadonlyArray<Scenario> = [
     protocol,
     tools: [guarded],
     answers: [{ content: [{ ...call, cut: true }], delay_ms: 10 }, { content: [call] }],
-    expect: recovered("tool_calls_fenced", { saw: "draft, then whole", toolRuns: 1 }),
+    expect: silentRetry("tool_calls_fenced", { saw: "draft, then whole", toolRuns: 1 }),
   },
   {
     name: "stale-socket-reset",
@@ -132,7 +132,7 @@ export const scenariosChat: ReadonlyArray<Scenario> = [
     protocol,
     warmUp: "kept",
     answers: [{ break: { kind: "rst", at: "next_request" } }, {}],
-    expect: recovered("nothing_shown", { connections: ["kept", "fresh"] }),
+    expect: silentRetry("nothing_shown", { connections: ["kept", "fresh"] }),
   },
   {
     name: "stale-socket-recycled",
@@ -176,7 +176,7 @@ export const scenariosChat: ReadonlyArray<Scenario> = [
       { raw: 'data: {"error":{"message":"Overloaded","type":"server_error","code":"server_is_overloaded"}}\n\n' },
       {},
     ],
-    expect: recovered("not_processed"),
+    expect: silentRetry("not_processed"),
   },
   {
     name: "context-overflow",

@@ -5,8 +5,8 @@ import {
   continuation,
   type DemoTool,
   guarded,
-  recovered,
   type Scenario,
+  silentRetry,
   singleAttempt,
   unguarded,
 } from "./Scenario.ts";
@@ -32,7 +32,7 @@ export const scenariosResponses: ReadonlyArray<Scenario> = [
     refusedFirst: true,
     tools: [unguarded],
     answers: [{}],
-    expect: recovered("not_sent", { requests: 1 }),
+    expect: silentRetry("not_sent", { requests: 1 }),
   },
   {
     name: "outage-while-it-asks",
@@ -40,7 +40,7 @@ export const scenariosResponses: ReadonlyArray<Scenario> = [
     protocol,
     outageMs: 1_500,
     answers: [{}],
-    expect: recovered("not_sent", { requests: 1, waits: ["path"] }),
+    expect: silentRetry("not_sent", { requests: 1, waits: ["path"] }),
   },
   {
     name: "stall-before-first-event",
@@ -48,7 +48,7 @@ export const scenariosResponses: ReadonlyArray<Scenario> = [
     protocol,
     clocks: { first_progress: 300 },
     answers: [{ break: { kind: "stall", at: "after_head" } }, {}],
-    expect: recovered("nothing_shown"),
+    expect: silentRetry("nothing_shown"),
   },
   {
     name: "credentials-expired",
@@ -56,14 +56,14 @@ export const scenariosResponses: ReadonlyArray<Scenario> = [
     protocol,
     canRefresh: true,
     answers: [{ status: 401 }, {}],
-    expect: recovered("credentials_refreshed"),
+    expect: silentRetry("credentials_refreshed"),
   },
   {
     name: "server-error-500",
     fault: "status 500",
     protocol,
     answers: [{ status: 500 }, {}],
-    expect: recovered("nothing_shown"),
+    expect: silentRetry("nothing_shown"),
   },
   {
     name: "tool-ran-then-cut",
@@ -75,7 +75,7 @@ export const scenariosResponses: ReadonlyArray<Scenario> = [
       { content: [call, { reasoning: 4 }], delay_ms: 30, break: { kind: "rst", at: "terminal" } },
       { content: [{ text: 4 }] },
     ],
-    expect: recovered("tools_settled", { saw: "whole, continued", toolRuns: 1 }),
+    expect: silentRetry("tools_settled", { saw: "whole, continued", toolRuns: 1 }),
   },
   {
     name: "tool-ran-cannot-continue",

@@ -97,7 +97,7 @@ export const play = Effect.fn("demo.play")(
     const handlers = yield* Handlers.make(scenario.tools ?? []);
     if (scenario.warmUp !== undefined) yield* Stream.runDrain(request(place, undefined));
     if (scenario.warmUp === "recycled") {
-      yield* seen(
+      yield* pollUntil(
         Effect.map(server.connections, (open) => open === 0),
         keptMs + recycleGraceMs,
       );
@@ -112,14 +112,14 @@ export const play = Effect.fn("demo.play")(
       Stream.runForEach((event) => caller.take(event)),
     );
     const exit = yield* Effect.exit(
-      scenario.leavesAfter === undefined ? watched : comesBack(watched, caller, server, processor),
+      scenario.leavesAfter === undefined ? watched : leaveAndReturn(watched, caller, server, processor),
     );
     yield* Effect.timeoutOption(
       server.until((rows) => (rows.every((row) => row.outcome !== "open") ? rows : undefined)),
       Duration.millis(serverEndsMs),
     );
     // Exchanges are reported when their attempt has closed, and the run does not wait for that.
-    yield* seen(
+    yield* pollUntil(
       Effect.sync(() => exchanges.length >= caller.attempts + before),
       serverEndsMs,
     );
@@ -139,14 +139,14 @@ export const play = Effect.fn("demo.play")(
 );
 
 /** Lets the caller leave midway and return after the provider has sent everything, so there is only one request. */
-const comesBack = Effect.fnUntraced(function* (
+const leaveAndReturn = Effect.fnUntraced(function* (
   watched: Effect.Effect<void, RunInterrupted>,
   caller: Caller,
   server: FaultProvider["Service"],
   processor: StreamProcessor["Service"],
 ) {
   const first = yield* Effect.forkChild(watched);
-  yield* Effect.raceFirst(caller.left, Fiber.await(first));
+  yield* Effect.raceFirst(caller.awaitLeave, Fiber.await(first));
   yield* Fiber.interrupt(first);
   const { last } = caller;
   if (last === undefined) return yield* Fiber.join(first);
@@ -182,7 +182,7 @@ const clientOf = Effect.fnUntraced(function* ({ warmUp }: Scenario) {
 });
 
 /** Polls until a condition holds or the timeout expires. A condition that never held shows in the outcome. */
-const seen = (look: Effect.Effect<boolean>, ms: number): Effect.Effect<unknown> =>
+const pollUntil = (look: Effect.Effect<boolean>, ms: number): Effect.Effect<unknown> =>
   Effect.repeat(look, { until: (yes) => yes, schedule: Schedule.spaced(Duration.millis(lookEveryMs)) }).pipe(
     Effect.timeoutOption(Duration.millis(ms)),
   );
@@ -400,11 +400,11 @@ class Caller {
     const { sleepsMs } = this.#scenario;
     if (sleepsMs === undefined || this.#slept) return;
     this.#slept = true;
-    this.#clock.sleeps(sleepsMs);
+    this.#clock.advance(sleepsMs);
   }
 
   /** Completes when the caller has left. */
-  get left(): Effect.Effect<void> {
+  get awaitLeave(): Effect.Effect<void> {
     return Deferred.await(this.#left);
   }
 

@@ -111,7 +111,7 @@ export const guarded: DemoTool = { name: "bash", effect: "mutating", guarded: tr
 export const unguarded: DemoTool = { ...guarded, guarded: false };
 
 /** The expectation of a complete response after one silent retry. */
-export const recovered = (rule: string, more: Partial<Expectation> = {}): Expectation => ({
+export const silentRetry = (rule: string, more: Partial<Expectation> = {}): Expectation => ({
   saw: "whole answer",
   decisions: [`auto_retry_once ${rule}`],
   attempts: 2,
@@ -122,7 +122,7 @@ export const recovered = (rule: string, more: Partial<Expectation> = {}): Expect
 
 /** The expectation of shown text continued across one seam. */
 export const continuation = (by: SeamProof): Expectation =>
-  recovered("continue_text", { saw: "whole, continued", seams: [by] });
+  silentRetry("continue_text", { saw: "whole, continued", seams: [by] });
 
 /** The expectation of a run that ends with its first attempt. */
 export const singleAttempt = (saw: Saw, decision: string, more: Partial<Expectation> = {}): Expectation => ({

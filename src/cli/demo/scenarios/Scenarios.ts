@@ -30,14 +30,14 @@ export const select = (only: ReadonlyArray<string>): Result.Result<ReadonlyArray
   if (asked.length === 0) {
     return only.length === 0 ? Result.succeed(scenarios) : Result.fail("--only: expected a name, got nothing");
   }
-  const unknown = asked.find((value) => !scenarios.some((scenario) => matches(scenario, value)));
+  const unknown = asked.find((value) => !scenarios.some((scenario) => isMatch(scenario, value)));
   if (unknown !== undefined) {
     const names = scenarios.map((scenario) => scenario.name).join(", ");
     return Result.fail(`--only: unknown run "${unknown}"; expected ${names}`);
   }
-  return Result.succeed(scenarios.filter((scenario) => asked.some((value) => matches(scenario, value))));
+  return Result.succeed(scenarios.filter((scenario) => asked.some((value) => isMatch(scenario, value))));
 };
 
 /** An exact name matches only that scenario, even if it is part of another name. */
-const matches = ({ name, protocol }: Scenario, asked: string): boolean =>
+const isMatch = ({ name, protocol }: Scenario, asked: string): boolean =>
   scenarios.some((it) => it.name === asked) ? name === asked : name.includes(asked) || protocol.includes(asked);

@@ -7,7 +7,7 @@ import { Effect } from "effect";
 /** A clock that can jump. */
 export interface SleepingClock extends Clock.Clock {
   /** Advances both clocks, in milliseconds. */
-  readonly sleeps: (ms: number) => void;
+  readonly advance: (ms: number) => void;
 }
 
 /** Creates a clock over the machine's own. */
@@ -24,7 +24,7 @@ export const make = (inner: Clock.Clock): SleepingClock => {
     currentTimeNanos: Effect.sync(nanos),
     monotonicTimeNanos: Effect.sync(steady),
     sleep: (duration) => inner.sleep(duration),
-    sleeps: (ms) => {
+    advance: (ms) => {
       slept += ms;
     },
   };

@@ -22,9 +22,9 @@ export class Transcript {
       this.#kept.push({ attempt, ordinal, part });
     }
     if (event._tag !== "AttemptDiscarded") return;
-    const stays = (it: ShownPart) => it.attempt !== event.attempt || it.ordinal <= event.keep_through;
-    this.withdrawn ||= this.#kept.some((it) => !stays(it) && isVisible(it.part));
-    this.#kept = this.#kept.filter(stays);
+    const isKept = (it: ShownPart) => it.attempt !== event.attempt || it.ordinal <= event.keep_through;
+    this.withdrawn ||= this.#kept.some((it) => !isKept(it) && isVisible(it.part));
+    this.#kept = this.#kept.filter(isKept);
   }
 
   /** The visible parts, in order. */

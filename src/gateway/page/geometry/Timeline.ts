@@ -41,11 +41,11 @@ export const timelineOf = (story: RunStory): Timeline => {
   const longest = Math.max(busy * gapShareMax, 1);
   const gaps = gapsOf(story).map((gap) => ({ ...gap, shortened: gap.to - gap.from > longest }));
   const total = Math.max(1, ...bars.map(({ to }) => to), ...gaps.map(({ to }) => to));
-  const drawn = (gap: Gap) => (gap.shortened ? longest : gap.to - gap.from);
+  const drawnWidth = (gap: Gap) => (gap.shortened ? longest : gap.to - gap.from);
   const flat = (ms: number) =>
     gaps.reduce((at, gap) => {
       const inside = Math.min(Math.max(ms - gap.from, 0), gap.to - gap.from);
-      return at - inside + (gap.to === gap.from ? 0 : (inside / (gap.to - gap.from)) * drawn(gap));
+      return at - inside + (gap.to === gap.from ? 0 : (inside / (gap.to - gap.from)) * drawnWidth(gap));
     }, ms);
   const width = Math.max(flat(total), 1);
   const place = (ms: number) => (Math.min(Math.max(flat(ms), 0), width) / width) * 100;

@@ -79,13 +79,13 @@ const ofFields = (before: Fields, after: Fields): Change | undefined => {
 };
 
 /** Applies a change. Throws if the change does not fit the value. */
-export const applied = (before: unknown, change: Change | undefined): unknown => {
+export const apply = (before: unknown, change: Change | undefined): unknown => {
   if (change === undefined) return before;
   if ("v" in change) return change.v;
   if ("i" in change) {
     if (!Array.isArray(before)) throw new Error("the change is one of a list");
     const items = [...before];
-    for (const [index, item] of Object.entries(change.i)) items[Number(index)] = applied(items[Number(index)], item);
+    for (const [index, item] of Object.entries(change.i)) items[Number(index)] = apply(items[Number(index)], item);
     return [...items, ...(change.a ?? [])];
   }
   if (typeof before !== "object" || before === null || Array.isArray(before)) {
@@ -93,7 +93,7 @@ export const applied = (before: unknown, change: Change | undefined): unknown =>
   }
   const fields = new Map<string, unknown>(Object.entries(before));
   for (const name of change.d ?? []) fields.delete(name);
-  for (const [name, field] of Object.entries(change.o)) fields.set(name, applied(fields.get(name), field));
+  for (const [name, field] of Object.entries(change.o)) fields.set(name, apply(fields.get(name), field));
   return Object.fromEntries(fields);
 };
 

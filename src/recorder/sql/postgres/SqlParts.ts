@@ -130,7 +130,7 @@ export const baseOf = (body: string | undefined): Base => {
 
 /** Returns the base with its changes applied, as JSON. */
 export const recordOf = ({ record }: Base, changed: string | null | undefined): unknown =>
-  changed === null || changed === undefined ? record : RecordChange.applied(record, JSON.parse(changed));
+  changed === null || changed === undefined ? record : RecordChange.apply(record, JSON.parse(changed));
 
 /** A changed or deleted part. */
 export interface Part extends Place {

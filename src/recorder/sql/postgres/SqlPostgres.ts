@@ -43,7 +43,7 @@ export const read =
 export const migrate =
   (sql: SqlClient.SqlClient, name: string): Transact =>
   (body) => {
-    const locked = Effect.gen(function* () {
+    const runLocked = Effect.gen(function* () {
       const limit = String(migrationMs);
       // Creating tables takes longer than a write may wait, and so does waiting for another process to create them.
       yield* sql`SELECT set_config('lock_timeout', ${limit}, true), set_config('statement_timeout', ${limit}, true)`;
@@ -51,7 +51,7 @@ export const migrate =
       yield* sql`SELECT pg_advisory_xact_lock(hashtextextended(concat(current_schema(), '.', ${name}::text), 0))`;
       return yield* body;
     });
-    return within(sql, locked, "BEGIN ISOLATION LEVEL READ COMMITTED");
+    return within(sql, runLocked, "BEGIN ISOLATION LEVEL READ COMMITTED");
   };
 
 /**

@@ -18,7 +18,7 @@ interface Tables {
 class TakenBack extends Data.TaggedError("TakenBack") {}
 
 /** Inserts a run's row in a transaction and rolls it back. No run has its number. */
-export const tried = ({ runs, sql }: Tables): Effect.Effect<void, SqlError> =>
+export const tryInsert = ({ runs, sql }: Tables): Effect.Effect<void, SqlError> =>
   sql
     .withTransaction(
       Effect.andThen(

@@ -29,7 +29,7 @@ export interface CheckpointedFile {
 export class SqlCheckpoints {
   readonly #data: { readonly url: string; readonly synchronous: string };
   /** Sets the number of journal pages at which the connection itself copies them. */
-  readonly #copiesAt: (pages: number) => void;
+  readonly #setCopyThreshold: (pages: number) => void;
   #pages: number | undefined;
   #rows = 0;
   #running: Worker | undefined;
@@ -38,20 +38,20 @@ export class SqlCheckpoints {
   /** True if no thread is available or it has ended, so that the connection does all the work. */
   #isGivenUp = false;
 
-  constructor({ file, synchronous }: CheckpointedFile, copiesAt: (pages: number) => void) {
+  constructor({ file, synchronous }: CheckpointedFile, setCopyThreshold: (pages: number) => void) {
     // Absolute, because the thread starts later, when the working directory may differ. `mode=rw` opens only an existing file,
     // so that one that was moved away is not created again.
     this.#data = { url: `${pathToFileURL(file).href}?mode=rw`, synchronous };
-    this.#copiesAt = copiesAt;
+    this.#setCopyThreshold = setCopyThreshold;
   }
 
   /** Counts committed rows, and starts a checkpoint if one is due. */
-  committed(rows: number): void {
+  countRows(rows: number): void {
     this.#rows += rows;
     if (this.#rows < rowsBetween || this.#isAsked || this.#isGivenUp) return;
     this.#rows = 0;
     try {
-      this.#running ??= this.#begun();
+      this.#running ??= this.#startWorker();
       this.#isAsked = true;
       this.#running.postMessage("checkpoint");
     } catch {
@@ -76,7 +76,7 @@ export class SqlCheckpoints {
     });
   }
 
-  #begun(): Worker {
+  #startWorker(): Worker {
     const threads = process.getBuiltinModule("node:worker_threads");
     const worker = new threads.Worker(program, {
       eval: true,
@@ -109,7 +109,7 @@ export class SqlCheckpoints {
   #copy(pages: number): void {
     if (pages === this.#pages) return;
     this.#pages = pages;
-    this.#copiesAt(pages);
+    this.#setCopyThreshold(pages);
   }
 }
 

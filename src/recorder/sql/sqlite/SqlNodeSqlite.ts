@@ -91,7 +91,7 @@ const make = Effect.fnUntraced(function* (options: NodeSqliteOptions, lockMs: nu
   });
   inOneStep.set(client, (body) =>
     Effect.flatMap(
-      semaphore.withPermitsIfAvailable(1)(stepped(client, holder, body)),
+      semaphore.withPermitsIfAvailable(1)(runStep(client, holder, body)),
       // Another fiber's transaction is open, or waits for its turn.
       Option.getOrElse(() => client.withTransaction(body)),
     ),
@@ -148,7 +148,7 @@ const changes = new WeakMap<SqlClient.SqlClient, Changes>();
 export const changesOf = (client: SqlClient.SqlClient): Changes | undefined => changes.get(client);
 
 /** @returns `withTransaction` if the connection is inside a transaction that could not be rolled back */
-const stepped = <A, E>(
+const runStep = <A, E>(
   client: SqlClient.SqlClient,
   holder: Holder,
   body: Effect.Effect<A, E>,
@@ -286,7 +286,7 @@ class Connection implements SqlConnection.Connection {
       // A single statement is its own transaction and needs neither BEGIN nor COMMIT.
       const [only] = rows;
       const isMade = rows.length === 1 && only !== undefined ? this.#tryChangeOne(only) : this.#together(rows);
-      if (isMade) this.#checkpoints?.committed(rows.length);
+      if (isMade) this.#checkpoints?.countRows(rows.length);
       return isMade;
     } catch (cause) {
       this.#undo();
@@ -391,12 +391,12 @@ const toSqlError = (cause: unknown, operation: string): SqlError => {
  */
 const sqlite = (): typeof import("node:sqlite") => {
   const emit = process.emitWarning;
-  const filtered = (...all: Parameters<typeof emit>): void => {
+  const emitFiltered = (...all: Parameters<typeof emit>): void => {
     const [warning, kind] = all;
     if (!(String(kind) === "ExperimentalWarning" && /\bSQLite\b/i.test(String(warning)))) emit.apply(process, all);
   };
   // The declaration has overloads, which no single function can satisfy.
-  process.emitWarning = filtered as typeof emit;
+  process.emitWarning = emitFiltered as typeof emit;
   try {
     const module = process.getBuiltinModule("node:sqlite");
     if (module === undefined) throw new Error(`Node ${process.versions.node} has no node:sqlite; use 22.19 or newer`);

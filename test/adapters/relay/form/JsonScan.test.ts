@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Effect, Scheduler } from "effect";
-import { firstSliceBytes, levelsMax, scanned, sliceBytes } from "../../../../src/adapters/relay/form/JsonScan.ts";
+import { firstSliceBytes, levelsMax, scanInTurns, sliceBytes } from "../../../../src/adapters/relay/form/JsonScan.ts";
 import { compare, readIn, ToldText } from "./JsonScanCases.ts";
 import { parsed } from "./JsonTexts.ts";
 
@@ -74,7 +74,7 @@ describe("The scanner of JSON", () => {
     return Effect.gen(function* () {
       for (const text of texts) {
         const yields = { count: 0 };
-        yield* Effect.provideService(scanned(bytesOf(text), silent), Scheduler.Scheduler, counting(yields));
+        yield* Effect.provideService(scanInTurns(bytesOf(text), silent), Scheduler.Scheduler, counting(yields));
         assert.isAtLeast(yields.count, 10, text.slice(0, 9));
       }
     }).pipe(Effect.runPromise);
@@ -89,7 +89,7 @@ describe("The scanner of JSON", () => {
         return false;
       };
       const listener = { ...silent, scalar: (_: number, to: number) => (at = to), isDone };
-      assert.strictEqual(yield* scanned(bytesOf(`[${"1,".repeat(3 * sliceBytes)}1]`), listener), "json");
+      assert.strictEqual(yield* scanInTurns(bytesOf(`[${"1,".repeat(3 * sliceBytes)}1]`), listener), "json");
       const read = ends.map((end, index) => Math.round((end - (ends[index - 1] ?? 0)) / firstSliceBytes));
       assert.deepStrictEqual(read, [1, 2, 4, 8, ...read.slice(4).map(() => sliceBytes / firstSliceBytes)]);
       assert.isAtLeast(read.length, 8);
@@ -99,7 +99,7 @@ describe("The scanner of JSON", () => {
     Effect.gen(function* () {
       let heard = 0;
       const listener = { ...silent, scalar: () => (heard += 1), isDone: () => heard > 0 };
-      const end = yield* scanned(bytesOf(`[1,"${"a".repeat(9 * sliceBytes)}",2]`), listener);
+      const end = yield* scanInTurns(bytesOf(`[1,"${"a".repeat(9 * sliceBytes)}",2]`), listener);
       assert.deepStrictEqual([end, heard], ["done", 1]);
     }).pipe(Effect.runPromise));
 });

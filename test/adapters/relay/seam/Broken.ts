@@ -75,7 +75,7 @@ const byContinuer =
   };
 
 const rests = (protocol: WireProtocol): Rest => {
-  const runOf = (first: ReadonlyArray<Part>) => shownOf(protocol, first).shown();
+  const runOf = (first: ReadonlyArray<Part>) => shownOf(protocol, first).response();
   const byProtocol: Readonly<Record<ProtocolId, Rest>> = {
     "openai-chat": byContinuer(chatContinuer),
     "google-gemini": byContinuer(geminiContinuer),

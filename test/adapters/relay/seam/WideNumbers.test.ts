@@ -9,7 +9,7 @@ import { honest, transportOf } from "./HonestModel.ts";
 import { planOf, played, readAs, requests } from "./SeamCases.ts";
 
 const again = (text: string): string => {
-  const { restored, text: safe } = markWideNumbers(text);
+  const { restore: restored, text: safe } = markWideNumbers(text);
   return restored(JSON.stringify(JSON.parse(safe)));
 };
 

@@ -114,9 +114,9 @@ describe("checkpoints in a thread", () => {
       const file = join(yield* Folder.folder, "gone.db");
       const copied: Array<number> = [];
       const checkpoints = new SqlCheckpoints({ file, synchronous: "full" }, (pages) => copied.push(pages));
-      checkpoints.committed(rowsBetween);
+      checkpoints.countRows(rowsBetween);
       yield* until(() => copied.length > 0);
-      checkpoints.committed(rowsBetween);
+      checkpoints.countRows(rowsBetween);
       assert.isUndefined(checkpoints.end());
       assert.deepStrictEqual(copied, [1_000]);
       assert.isFalse(existsSync(file));
@@ -128,10 +128,10 @@ describe("checkpoints in a thread", () => {
       const file = yield* Folder.emptyPath;
       const database = journaled(file);
       const checkpoints = new SqlCheckpoints({ file, synchronous: "normal" }, () => undefined);
-      checkpoints.committed(rowsBetween);
+      checkpoints.countRows(rowsBetween);
       database.close();
       yield* ended(checkpoints);
-      checkpoints.committed(rowsBetween);
+      checkpoints.countRows(rowsBetween);
       assert.isUndefined(checkpoints.end());
       assert.deepStrictEqual(readdirSync(dirname(file)), ["runs.db"]);
     }),
@@ -146,15 +146,15 @@ describe("checkpoints in a thread", () => {
       database.exec(`PRAGMA wal_autocheckpoint = 0; ${insert(bytesOf(100))}`);
       const copied: Array<number> = [];
       const checkpoints = new SqlCheckpoints({ file, synchronous: "normal" }, (pages) => copied.push(pages));
-      checkpoints.committed(rowsBetween);
+      checkpoints.countRows(rowsBetween);
       yield* until(() => copied.length === 1);
       const room = filled(join(disk, "filler"));
       // The journal restarts, because all of it is in the file: new rows have room in the journal, and none in the file.
       database.exec(insert(bytesOf(50)));
-      checkpoints.committed(rowsBetween);
+      checkpoints.countRows(rowsBetween);
       yield* until(() => copied.length === 2);
       room();
-      checkpoints.committed(rowsBetween);
+      checkpoints.countRows(rowsBetween);
       yield* until(() => copied.length === 3);
       assert.deepStrictEqual(copied, [journalPagesMax, 1_000, journalPagesMax]);
       database.close();
