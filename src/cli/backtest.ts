@@ -10,6 +10,7 @@ import type { RecoveryPolicy } from "../policy/RecoveryPolicy.ts";
 import { streamRuns } from "../recorder/RunPages.ts";
 import { isIncomplete } from "../recorder/RunRecord.ts";
 import { RunRecorder } from "../recorder/RunRecorder.ts";
+import { parseDuration } from "../recorder/retention/Duration.ts";
 import { check, decideBy } from "./backtest/Redecision.ts";
 import { backtestText } from "./backtest/Report.ts";
 import { Tally } from "./backtest/Tally.ts";
@@ -17,7 +18,6 @@ import { exitCodesHelp, failing } from "./command/CommandFailed.ts";
 import { policyFlag } from "./command/Policy.ts";
 import { dbFlag, jsonFlag, withStore } from "./command/Store.ts";
 import type { Screen } from "./terminal/Screen.ts";
-import { parseMoment } from "./terminal/TypedTime.ts";
 
 const fail = failing("backtest");
 
@@ -143,4 +143,16 @@ const budgetOf = (typed: ReadonlyArray<string>): Result.Result<Partial<Budget>, 
   }
   // Each key was checked against the budget's fields and each value was decoded.
   return Result.succeed(limits as Partial<Budget>);
+};
+
+/**
+ * Parses a time: a duration before now, or an ISO date.
+ *
+ * @returns milliseconds since the epoch; undefined if it is neither
+ */
+export const parseMoment = (text: string, now: number): number | undefined => {
+  const ago = parseDuration(text);
+  if (ago !== undefined) return now - ago;
+  const at = /^\d{4}-\d\d-\d\d(T.*)?$/.test(text) ? new Date(text).getTime() : Number.NaN;
+  return Number.isNaN(at) ? undefined : at;
 };

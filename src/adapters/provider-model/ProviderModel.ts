@@ -21,7 +21,6 @@ import { openAiChat } from "./OpenAiChat.ts";
 import { openAiResponses } from "./OpenAiResponses.ts";
 import { PartWriter } from "./PartWriter.ts";
 import { type Body, codecTransformer, type Written } from "./Request.ts";
-import { collect } from "./WholeResponse.ts";
 
 /** The model, its server, and additions to its requests. */
 export interface Options {
@@ -165,4 +164,50 @@ const urlOf = ({ baseUrl, model, protocol, url }: Options): string => {
   const { path, query, vendor } = protocols.get(protocol).address;
   const asked = query === undefined ? "" : `?${new URLSearchParams(query)}`;
   return `${(baseUrl ?? vendor).replace(/\/+$/, "")}${path(model)}${asked}`;
+};
+
+type StreamPart = Response.StreamPartEncoded;
+
+/** Runs a stream and returns its whole response: deltas joined to their blocks, in the order in which the blocks began. */
+export const collect = <R>(
+  stream: Stream.Stream<StreamPart, AiError.AiError, R>,
+): Effect.Effect<Array<Response.PartEncoded>, AiError.AiError, R> =>
+  Stream.runFold(stream, (): Array<Response.PartEncoded> => [], add);
+
+const add = (content: Array<Response.PartEncoded>, part: StreamPart): Array<Response.PartEncoded> => {
+  switch (part.type) {
+    case "text-start":
+      content.push({ type: "text", text: "" });
+      return content;
+    case "reasoning-start":
+      content.push({ type: "reasoning", text: "" });
+      return content;
+    case "text-delta":
+    case "reasoning-delta":
+      return grow(content, part.delta);
+    case "text-end":
+    case "reasoning-end":
+      return grow(content, "", part.metadata);
+    case "tool-params-start":
+    case "tool-params-delta":
+    case "tool-params-end":
+    case "error":
+      return content;
+    default:
+      content.push(part);
+      return content;
+  }
+};
+
+/** Only one block is open at a time: the last text or reasoning. */
+const grow = (
+  content: Array<Response.PartEncoded>,
+  text: string,
+  metadata?: Response.ProviderMetadata,
+): Array<Response.PartEncoded> => {
+  const at = content.findLastIndex(({ type }) => type === "text" || type === "reasoning");
+  const block = content[at];
+  if (block?.type === "text" || block?.type === "reasoning")
+    content[at] = { ...block, text: block.text + text, ...(metadata === undefined ? {} : { metadata }) };
+  return content;
 };

@@ -5,7 +5,9 @@
 import { Effect } from "effect";
 import type { RelayOptions } from "../../adapters/relay/Relay.ts";
 import type { RelayPlan } from "../../adapters/relay/RelayPlan.ts";
-import type { RelayTransport } from "../../adapters/relay/RelayTransport.ts";
+import { credentialIn, type RelayTransport } from "../../adapters/relay/RelayTransport.ts";
+import * as CredentialDigest from "../../client/CredentialDigest.ts";
+import type { Path } from "../../paths/Path.ts";
 import type { KnownBody } from "../body/BodyOutline.ts";
 import type { AdmittedToken, GatewaySettings } from "../config/GatewayOptions.ts";
 import type { RouteList } from "../config/RouteSettings.ts";
@@ -13,7 +15,7 @@ import { hasOwnCredential, type UpstreamSettings } from "../config/UpstreamSetti
 import { withIdListener } from "../owners/MadeId.ts";
 import type { ResponseOwners } from "../owners/ResponseOwners.ts";
 import type { Refused } from "../routing/Admission.ts";
-import { withCredential } from "../routing/RequestPath.ts";
+import type { Outgoing } from "../routing/OwnCredential.ts";
 import type { Way } from "../routing/Way.ts";
 import { secretsOf } from "../upstream/Secrets.ts";
 import type { Upstream } from "../upstream/Upstream.ts";
@@ -132,3 +134,11 @@ const routeOf = (
     continueText: asked.continueText ?? server.continueText ?? settings.continueText,
   };
 };
+
+/**
+ * Adds to a path the digest of the upstream's credential, or of the client's if the upstream has none.
+ *
+ * @param path the path to the upstream
+ */
+export const withCredential = (path: Path, { headers, url }: Outgoing): Path =>
+  CredentialDigest.withCredential(path, credentialIn(url, headers));

@@ -4,9 +4,9 @@
  */
 import * as Result from "effect/Result";
 import * as Json from "../../domain/Json.ts";
+import { ofCharacters } from "../../domain/Prices.ts";
 import type { SeamPlan } from "../../seam/TextSeam.ts";
 import { type ContinuationError, type KeptItem, type Prepared, refusal } from "./Input.ts";
-import { withRest } from "./TokenBudget.ts";
 import { closingWords } from "./Words.ts";
 
 /**
@@ -103,4 +103,46 @@ export const finalMessage = (request: Json.JsonRecord, seam: SeamPlan | undefine
   if (request.continue_final_message !== true || last?.role === "assistant") return request;
   const { add_generation_prompt: _generation, continue_final_message: _final, ...rest } = request;
   return rest;
+};
+
+/** Minimum tokens of a rest, unless the request asked for fewer: an estimate must not cut it at once. */
+export const restTokensMin = 256;
+
+/** The sizes that determine the budget of a rest. */
+export interface Rest {
+  /** Text of the response that was shown, in UTF-16 code units. */
+  readonly shown: number;
+  /** Shown text that the rest repeats, in UTF-16 code units. */
+  readonly quoted: number;
+}
+
+/**
+ * The budget of a rest. Thinking is paid again, and its budget stays below the total, as providers require.
+ *
+ * @param asked the requested budget; returned unchanged if it is not a count
+ * @param thinking the part reserved for thinking, if the request sets one
+ */
+export const restOf = (asked: unknown, { quoted, shown }: Rest, thinking?: unknown): unknown => {
+  const whole = Json.natural(asked);
+  if (whole === undefined) return asked;
+  const thought = Math.min(whole, Json.natural(thinking) ?? 0);
+  const least = thought + Math.min(restTokensMin, whole - thought);
+  return Math.min(whole, Math.max(least, whole - ofCharacters(shown) + ofCharacters(quoted)));
+};
+
+/**
+ * Replaces the budget in some fields of a request by that of a rest.
+ *
+ * @param names the fields that may hold the budget; missing ones are not added
+ */
+export const withRest = (
+  request: Json.JsonRecord,
+  names: ReadonlyArray<string>,
+  rest: Rest,
+  thinking?: unknown,
+): Json.JsonRecord => {
+  const changed = names.flatMap((name) =>
+    request[name] === undefined ? [] : [[name, restOf(request[name], rest, thinking)] as const],
+  );
+  return changed.length === 0 ? request : { ...request, ...Object.fromEntries(changed) };
 };

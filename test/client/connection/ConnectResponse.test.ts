@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest";
-import { ConnectResponse, connectHeadBytesMax } from "../../../src/client/connection/ConnectResponse.ts";
+import { ConnectResponse, connectHeadBytesMax } from "../../../src/client/connection/Tunnel.ts";
 
 const whole = (text: string) => new ConnectResponse().push(Buffer.from(text, "latin1"));
 

@@ -3,8 +3,7 @@ import { toldBodyCharactersMax } from "../../../src/adapters/relay/RelayRepeats.
 import type { RelayRefusal } from "../../../src/adapters/relay/RelayTransport.ts";
 import { finalFailureOf, type GivenUp, sentenceOf } from "../../../src/gateway/clients/GivenUp.ts";
 import { isTransientText, withoutPassing } from "../../../src/gateway/clients/PassingWords.ts";
-import { quoteCharactersMax } from "../../../src/gateway/clients/ProviderWords.ts";
-import { redact } from "../../../src/gateway/clients/Redaction.ts";
+import { quoteCharactersMax, redact } from "../../../src/gateway/clients/ProviderWords.ts";
 import { seeded } from "../../Seeded.ts";
 import { interruptedRun } from "./InterruptedRun.ts";
 

@@ -2,8 +2,8 @@
 import { assert, describe, it } from "@effect/vitest";
 import { Redacted } from "effect";
 import type { RelayHeaders } from "../../../src/adapters/relay/RelayTransport.ts";
+import { withCredential } from "../../../src/gateway/routes/Routing.ts";
 import { outgoing } from "../../../src/gateway/routing/OwnCredential.ts";
-import { withCredential } from "../../../src/gateway/routing/RequestPath.ts";
 
 const id = "https://api.openai.com";
 const url = `${id}/v1/chat/completions`;
