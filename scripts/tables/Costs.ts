@@ -11,9 +11,9 @@ const rows: ReadonlyArray<readonly [part: string, row: string, said: string]> = 
     "CPU of an event of `run` beside a raw `for await`, saturated",
   ],
   [
-    "CPU per event, one event a macrotask",
+    "CPU per event, one event per macrotask",
     "StreamProcessor.run, fromAsyncIterable of this package",
-    "the same, one event a macrotask",
+    "the same, one event per macrotask",
   ],
   ["CPU per event, a source of arrays", "StreamProcessor.run, arrays of 64", "the same, arrays of 64 parts"],
   [

@@ -44,13 +44,7 @@ export class GrammarCheck {
         this.#onAttemptDiscarded(event);
         return;
       case "RetryScheduled":
-        this.#check(
-          event.attempt >= 1 && event.attempt <= this.#attempt,
-          event,
-          "belongs to an attempt that never started",
-        );
-        this.#announced = event.mode;
-        this.#asked = undefined;
+        this.#onRetryScheduled(event);
         return;
       case "Waiting":
         this.#check(
@@ -89,6 +83,13 @@ export class GrammarCheck {
     if (cleanly && !this.#completed) this.#violations.push("the end: the stream ended without RunCompleted");
     if (!cleanly && this.#completed) this.#violations.push("the end: the stream failed after RunCompleted");
     if (this.#discarding) this.#violations.push("the end: no attempt follows an AttemptDiscarded");
+  }
+
+  #onRetryScheduled(event: Extract<RunEvent<unknown>, { readonly _tag: "RetryScheduled" }>): void {
+    const hasStarted = event.attempt >= 1 && event.attempt <= this.#attempt;
+    this.#check(hasStarted, event, "belongs to an attempt that never started");
+    this.#announced = event.mode;
+    this.#asked = undefined;
   }
 
   #onAttemptStarted(event: Extract<RunEvent<unknown>, { readonly _tag: "AttemptStarted" }>): void {

@@ -69,6 +69,7 @@ export interface KnownBody {
  */
 export type UnknownBody = "not_an_object" | "unread";
 
+/** Reads a body without content encoding: whole if it is small, otherwise its outline. */
 export const readKnownBody = (plain: Bytes): Effect.Effect<KnownBody | UnknownBody> =>
   Effect.suspend(() => {
     if (plain.byteLength > wholeBytesMax) return readOutline(plain);
